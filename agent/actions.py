@@ -1,0 +1,257 @@
+"""The one action vocabulary: a closed, typed union that knows no model and no operating system.
+
+Actions are generic over the space of their points: a family's parser gives `Action[GridPoint]`, the run loop maps it
+to `Action[DesktopPoint]`, and only that type can reach a hand. A new action is a new member here, and the type checker
+then names every `match` that does not handle it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from agent.geometry import CapturePoint, DesktopPoint, GridPoint
+
+P = TypeVar("P", GridPoint, CapturePoint, DesktopPoint)
+Q = TypeVar("Q", GridPoint, CapturePoint, DesktopPoint)
+
+Button: TypeAlias = Literal["left", "right", "middle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Click(Generic[P]):
+    """Press and release a button `count` times (2 is a double click)."""
+
+    point: P
+    button: Button = "left"
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LongPress(Generic[P]):
+    """Hold the left button still at a point."""
+
+    point: P
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Generic[P]):
+    """Move the pointer without pressing anything."""
+
+    point: P
+
+
+@dataclass(frozen=True, slots=True)
+class Drag(Generic[P]):
+    """Press the left button at `start` (None: where the pointer is), move to `end`, release."""
+
+    start: P | None
+    end: P
+
+
+@dataclass(frozen=True, slots=True)
+class Scroll(Generic[P]):
+    """Turn the wheel by notches: `dy` > 0 towards the end of the document, `dx` > 0 to the right.
+
+    `point` is where the pointer must be; None means the middle of the screen that the model saw.
+    """
+
+    point: P | None
+    dx: int
+    dy: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeText:
+    """Enter text where the keyboard focus is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PressKeys:
+    """Press a chord of keys, named as in `agent.desktop.keys`, and release it."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldKeys:
+    """Hold a chord of keys down for a time."""
+
+    keys: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApp:
+    """Start an application by the name a person would call it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let time pass; the screen is watched meanwhile."""
+
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Tell the person something; this ends the task."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskUser:
+    """Ask the person; the reply goes back to the model."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Call a tool that the person configured (MCP); the result goes back to the model."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End the task: done, or given up with a reason."""
+
+    success: bool
+    message: str = ""
+
+
+PointAction: TypeAlias = Click[P] | LongPress[P] | Move[P] | Drag[P] | Scroll[P]
+PlainAction: TypeAlias = TypeText | PressKeys | HoldKeys | OpenApp | Wait | Answer | AskUser | CallTool | Finish
+Action: TypeAlias = PointAction[P] | PlainAction
+
+#: Actions that touch the desktop; the others only talk.
+TOUCHING = (Click, LongPress, Move, Drag, Scroll, TypeText, PressKeys, HoldKeys, OpenApp)
+
+
+def map_points(action: Action[P], to: Callable[[P], Q]) -> Action[Q]:
+    """The same action with every point sent through `to`: the only way from one space to another."""
+    match action:
+        case Click(point, button, count):
+            return Click(to(point), button, count)
+        case LongPress(point, seconds):
+            return LongPress(to(point), seconds)
+        case Move(point):
+            return Move(to(point))
+        case Drag(start, end):
+            return Drag(None if start is None else to(start), to(end))
+        case Scroll(point, dx, dy):
+            return Scroll(None if point is None else to(point), dx, dy)
+        case _:
+            return action
+
+
+def points_of(action: Action[P]) -> list[P]:
+    """The action's points in order; empty for actions without any."""
+    match action:
+        case Click(point) | LongPress(point) | Move(point):
+            return [point]
+        case Drag(start, end):
+            return [end] if start is None else [start, end]
+        case Scroll(point):
+            return [] if point is None else [point]
+        case _:
+            return []
+
+
+def to_json(action: Action[P]) -> dict[str, Any]:
+    """The action as plain JSON: "type", then its fields; a point is [x, y] in the action's own space."""
+    match action:
+        case Click(point, button, count):
+            return {"type": "click", "point": _xy(point), "button": button, "count": count}
+        case LongPress(point, seconds):
+            return {"type": "long_press", "point": _xy(point), "seconds": seconds}
+        case Move(point):
+            return {"type": "move", "point": _xy(point)}
+        case Drag(start, end):
+            return {"type": "drag", "start": None if start is None else _xy(start), "point": _xy(end)}
+        case Scroll(point, dx, dy):
+            return {"type": "scroll", "point": None if point is None else _xy(point), "dx": dx, "dy": dy}
+        case TypeText(text):
+            return {"type": "type", "text": text}
+        case PressKeys(keys):
+            return {"type": "key", "keys": list(keys)}
+        case HoldKeys(keys, seconds):
+            return {"type": "hold", "keys": list(keys), "seconds": seconds}
+        case OpenApp(name):
+            return {"type": "open", "name": name}
+        case Wait(seconds):
+            return {"type": "wait", "seconds": seconds}
+        case Answer(text):
+            return {"type": "answer", "text": text}
+        case AskUser(question):
+            return {"type": "ask_user", "question": question}
+        case CallTool(name, arguments):
+            return {"type": "call_tool", "name": name, "arguments": dict(arguments)}
+        case Finish(success, message):
+            return {"type": "finish", "success": success, "message": message}
+
+
+def _xy(point: GridPoint | CapturePoint | DesktopPoint) -> list[float]:
+    return [point.x, point.y]
+
+
+def describe(action: Action[P]) -> str:
+    """What the action does, in words a person reads in a list; long text is shortened."""
+    match action:
+        case Click(point, button, count):
+            times = {1: "click", 2: "double-click", 3: "triple-click"}.get(count, f"click {count} times")
+            verb = times if button == "left" else f"{button}-{times}"
+            return f"{verb} at {_place(point)}"
+        case LongPress(point, seconds):
+            return f"hold the button for {seconds:g} s at {_place(point)}"
+        case Move(point):
+            return f"move to {_place(point)}"
+        case Drag(start, end):
+            origin = "the pointer" if start is None else _place(start)
+            return f"drag from {origin} to {_place(end)}"
+        case Scroll(point, dx, dy):
+            where = "" if point is None else f" at {_place(point)}"
+            ways = [
+                f"{abs(amount)} {way}"
+                for amount, way in ((dy, "down" if dy > 0 else "up"), (dx, "right" if dx > 0 else "left"))
+                if amount
+            ]
+            return f"scroll {' and '.join(ways) or 'nowhere'}{where}"
+        case TypeText(text):
+            return f"type {shorten(text)}"
+        case PressKeys(keys):
+            return f"press {'+'.join(keys)}"
+        case HoldKeys(keys, seconds):
+            return f"hold {'+'.join(keys)} for {seconds:g} s"
+        case OpenApp(name):
+            return f"open {shorten(name)}"
+        case Wait(seconds):
+            return f"wait {seconds:g} s"
+        case Answer(text):
+            return f"answer: {shorten(text)}"
+        case AskUser(question):
+            return f"ask: {shorten(question)}"
+        case CallTool(name, _):
+            return f"call the tool {name}"
+        case Finish(success, message):
+            ending = "finish" if success else "give up"
+            return f"{ending}: {shorten(message)}" if message else ending
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Quoted, on one line, at most about `limit` characters, with the number of those left out."""
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return f"“{line}”"
+    return f"“{line[:limit]}…” ({len(text)} characters)"
+
+
+def _place(point: GridPoint | CapturePoint | DesktopPoint) -> str:
+    return f"{point.x:.0f},{point.y:.0f}"

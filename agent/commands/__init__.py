@@ -1,0 +1,1 @@
+"""One module per subcommand of `mai-agent`, each imported only when it is asked for."""

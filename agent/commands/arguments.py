@@ -1,0 +1,78 @@
+"""Argument types and options that several commands share."""
+
+import argparse
+from pathlib import Path
+
+from agent.errors import UsageError
+from agent.geometry import Size
+from agent.settings import Settings
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are usage errors in our own form."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]  # argparse exits here, we raise
+        """Raise UsageError instead of exiting."""
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+
+
+def size(text: str) -> Size:
+    """An argument such as 1920x1080."""
+    try:
+        return Size.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from error
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+    return value
+
+
+def positive_seconds(text: str) -> float:
+    """An argument that is a number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!r}") from error
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return value
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """--runs, for the commands that write or read run bundles."""
+    parser.add_argument("--runs", metavar="DIR", type=Path, help="folder of the recorded runs")
+
+
+def runs_dir(given: Path | None, settings: Settings) -> Path:
+    """The folder of the recorded runs."""
+    from agent.record.bundle import default_runs_dir
+
+    if given is not None:
+        return given
+    return Path(settings.get("runs")).expanduser() if settings.get("runs") else default_runs_dir()
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """The options that choose what is asked, for `run` and `act`."""
+    group = parser.add_argument_group("engine")
+    group.add_argument(
+        "--engine", choices=("auto", "vllm", "literal", "endpoint"), metavar="ENGINE",
+        help="auto (default: the named endpoint, else the literal engine), literal, endpoint, or vllm (not built yet)",
+    )  # fmt: skip
+    group.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
+    group.add_argument("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
+    group.add_argument("--family", metavar="NAME", help="the model's family (default: found out from its name)")
+    group.add_argument("--no-thinking", action="store_true", help="ask for answers without a thought")
+    group.add_argument("--system-prompt", metavar="FILE", type=Path, help="replace the family's system text")
+    group.add_argument("--max-pixels", metavar="N", type=positive, help="pixel budget of a screenshot")
+    group.add_argument(
+        "--patience", metavar="SECONDS", type=positive_seconds, help="longest wait for a first token (default 300)"
+    )

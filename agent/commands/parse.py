@@ -1,0 +1,58 @@
+"""`mai-agent parse`: models' answers read as the agent reads them, JSON lines in and out."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from agent.actions import map_points
+from agent.actions import to_json as action_json
+from agent.commands.arguments import Parser
+from agent.families.base import Family, ParseFailure
+from agent.families.registry import get_family
+from agent.geometry import Size, Viewport
+
+
+def main(argv: Sequence[str]) -> int:
+    """Read lines from standard input until it ends."""
+    parser = Parser(
+        prog="mai-agent parse",
+        description='Reads JSON lines {"id", "text", "width", "height"} (screen size in pixels) from standard input. '
+        'Writes {"id", "ok", "thought", "actions"}, points in screen pixels, or {"id", "ok": false, "error"}.',
+    )
+    parser.add_argument("--family", required=True, metavar="NAME")
+    parser.add_argument("--grounding", action="store_true", help="the answers are grounding answers: one point each")
+    options = parser.parse_args(argv)
+    family = get_family(options.family)
+    for line in sys.stdin.buffer:
+        if line.strip():
+            print(json.dumps(parse_line(line, family, grounding=options.grounding)), flush=sys.stdout.isatty())
+    return 0
+
+
+def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any]:
+    """The output object of one input line; a line that is no request gives an error of kind "bad_request"."""
+    identifier: Any = None
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            raise TypeError("a line must be an object")
+        identifier = request.get("id")
+        text = request["text"]
+        if not isinstance(text, str):
+            raise TypeError('"text" must be a string')
+        screen = Size(_side(request["width"]), _side(request["height"]))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        message = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        return {"id": identifier, "ok": False, "error": {"kind": "bad_request", "message": message}}
+    result = family.parse_grounding(text, screen) if grounding else family.parse(text, screen)
+    if isinstance(result, ParseFailure):
+        return {"id": identifier, "ok": False, "error": {"kind": result.kind, "message": result.message}}
+    action = map_points(result.action, Viewport.of_image(screen).to_desktop)
+    return {"id": identifier, "ok": True, "thought": result.thought, "actions": [action_json(action)]}
+
+
+def _side(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 1_000_000:
+        raise ValueError('"width" and "height" must be numbers of pixels')
+    return int(value)

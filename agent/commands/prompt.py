@@ -1,0 +1,109 @@
+"""`mai-agent prompt`: the chat messages of a request, as the agent would send them."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.commands.arguments import Parser
+from agent.errors import UsageError
+from agent.families.base import Call, PastStep, PromptRequest, Style, to_openai
+from agent.families.registry import get_family
+from agent.settings import load_settings, read_text
+
+_IMAGE = "[IMAGE_DATA]"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the messages as JSON."""
+    parser = Parser(
+        prog="mai-agent prompt",
+        description='Reads {"instruction", "tools", "steps": [{"thought", "action", "user_reply", "tool_result"}], '
+        '"images"} and prints the chat messages, with "[IMAGE_DATA]" for every image.',
+    )
+    parser.add_argument("--family", required=True, metavar="NAME")
+    parser.add_argument("--style", choices=("reference", "desktop"), default="desktop")
+    parser.add_argument("--request", required=True, metavar="FILE", help="- for standard input")
+    parser.add_argument("--system-prompt", metavar="FILE", type=Path, help="replaces the system text")
+    parser.add_argument("--no-thinking", action="store_true", help="the variant without a thought")
+    parser.add_argument("--grounding", action="store_true", help="the messages that ask for one point")
+    options = parser.parse_args(argv)
+    family = get_family(options.family)
+    data = _read(options.request)
+    if options.grounding:
+        messages = family.grounding_messages(data["instruction"], None)
+    else:
+        stored = load_settings().system_prompt(options.family)
+        system = read_text(options.system_prompt) if options.system_prompt else stored
+        request = read_request(
+            data, options.style, family.facts.reference_images, thinking=not options.no_thinking, system_prompt=system
+        )
+        messages = family.messages(request)
+    print(json.dumps(to_openai(messages, _image_part), ensure_ascii=False, indent=2))
+    return 0
+
+
+def read_request(
+    data: dict[str, Any], style: Style, window: int, *, thinking: bool = True, system_prompt: str | None = None
+) -> PromptRequest:
+    """The request in a parsed file. Raises UsageError naming what is wrong.
+
+    Args:
+        data: the JSON object.
+        style: how the family is asked.
+        window: images in a request where the file does not say ("images").
+        thinking: False for the variant without a thought.
+        system_prompt: replaces the family's system text.
+    """
+    images = data.get("images", window)
+    if isinstance(images, bool) or not isinstance(images, int) or images < 1:
+        raise UsageError('"images" must be a whole number of at least 1.', "It is the number of images in the request.")
+    steps = data.get("steps") or []
+    if not isinstance(steps, list) or not isinstance(data.get("tools") or [], list):
+        raise UsageError('"steps" and "tools" must be lists.', "See mai-agent prompt --help.")
+    first_shown = len(steps) - (images - 1)
+    return PromptRequest(
+        instruction=data["instruction"],
+        current=None,
+        steps=tuple(_step(step, number, shown=number >= first_shown) for number, step in enumerate(steps)),
+        tools=tuple(data.get("tools") or ()),
+        style=style,
+        thinking=thinking,
+        system_prompt=system_prompt,
+    )
+
+
+def _step(step: Any, number: int, *, shown: bool) -> PastStep:
+    action = step.get("action") if isinstance(step, dict) else None
+    if not isinstance(action, dict):
+        raise UsageError(
+            f'Step {number + 1} has no "action" object.', "It holds the arguments as the model wrote them."
+        )
+    name, arguments = "mobile_use", action
+    if isinstance(action.get("arguments"), dict):  # a whole call, for tools
+        name, arguments = str(action.get("name", name)), action["arguments"]
+    elif isinstance(step.get("name"), str):
+        name = step["name"]
+    return PastStep(
+        thought=str(step.get("thought") or ""),
+        call=Call(name, arguments),
+        shown=shown,
+        user_reply=step.get("user_reply") or None,
+        tool_result=step.get("tool_result") or None,
+    )
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = sys.stdin.read() if name == "-" else read_text(Path(name))
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{name} is not JSON: {error}.", "See mai-agent prompt --help.") from error
+    if not isinstance(data, dict) or not isinstance(data.get("instruction"), str):
+        raise UsageError(f'{name} has no "instruction".', "See mai-agent prompt --help.")
+    return data
+
+
+def _image_part(_image: object) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": _IMAGE}}

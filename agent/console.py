@@ -1,0 +1,89 @@
+"""The person at the terminal: approvals, questions, and Ctrl-C, without the TUI."""
+
+import os
+import select
+import signal
+import sys
+import time
+from types import FrameType
+
+from agent.actions import Action, describe
+from agent.errors import EnvironmentLacksError, ExitStatus
+from agent.geometry import DesktopPoint
+from agent.run.worker import Worker
+from agent.safety.policy import Approval
+from agent.safety.stop import StopSwitch
+
+#: Seconds in which a person cannot have read a question.
+_GRACE = 0.3
+
+
+class Console:
+    """Asks on the terminal, where there is one. Also an `Approver` and a `Person`."""
+
+    def __init__(self, stop: StopSwitch) -> None:
+        self._stop = stop
+        self._worker: Worker | None = None
+        self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+        """Ask whether an action may be carried out; anything but yes is no, and may say what to do instead."""
+        if not self.interactive:
+            raise EnvironmentLacksError(
+                f"The model wants to {describe(action)}, which needs your approval ({reason}); there is no terminal.",
+                "Run it in a terminal, or allow everything with --approve never.",
+            )
+        answer = await self._read(f"  allow: {describe(action)}? [y/N, or what to do instead] ")
+        if answer.strip().lower() in ("y", "yes"):
+            return Approval(allowed=True, by="you")
+        note = answer.strip() if answer.strip().lower() not in ("", "n", "no") else ""
+        return Approval(allowed=False, by="you", note=note)
+
+    async def ask(self, question: str) -> str | None:
+        """The person's reply to a question of the model; None without a terminal."""
+        if not self.interactive:
+            return None
+        return (await self._read(f"  the model asks: {question}\n  your reply: ")).strip() or None
+
+    async def _read(self, prompt: str) -> str:
+        if self._worker is None:
+            self._worker = Worker("console")
+        while True:
+            asked = time.monotonic()
+            line = await self._worker.call(self._read_line, prompt)
+            # Keys that were in flight when the question appeared are not an answer to it.
+            if time.monotonic() - asked >= _GRACE or self._stop.stopped:
+                return line
+
+    def _read_line(self, prompt: str) -> str:
+        """Read a line, giving up when the stop switch is set: a blocked read would outlive the run."""
+        print(prompt, end="", file=sys.stderr, flush=True)
+        while not self._stop.stopped:
+            ready, _, _ = select.select([sys.stdin], [], [], 0.1)
+            if ready:
+                return sys.stdin.readline()
+        return ""
+
+
+class StopSignals:
+    """Ctrl-C and SIGTERM set the stop switch; a third one ends the program at once."""
+
+    def __init__(self, stop: StopSwitch) -> None:
+        self._stop = stop
+        self._count = 0
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "StopSignals":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        self._count += 1
+        if self._count > 2:
+            os._exit(ExitStatus.STOPPED)
+        self._stop.stop("Ctrl-C" if number == signal.SIGINT else "a signal asked for it")

@@ -1,0 +1,1 @@
+"""What carries actions out: pyautogui, a dry run, the clipboard, and launching applications."""

@@ -1,0 +1,1 @@
+"""Installed applications: found by the words a person uses, started detached, waited for."""

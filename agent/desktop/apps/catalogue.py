@@ -1,0 +1,108 @@
+"""Finds the application that a person means by a name, among those installed. Pure: knows no system."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent.configs import load_config
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An installed application.
+
+    Args:
+        id: the system's identifier (the desktop file without its suffix, a bundle path, an AppUserModelID).
+        name: what it is called, in the person's language.
+        other_names: its untranslated name and generic names.
+        keywords: words it may be found by.
+        command: the program and its arguments.
+        terminal: whether it needs a terminal around it.
+    """
+
+    id: str
+    name: str
+    other_names: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    terminal: bool = False
+
+
+def plain(text: str) -> str:
+    """Lower case, without accents, punctuation and the words that say nothing ("the", "app")."""
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    letters = "".join(char for char in decomposed if not unicodedata.combining(char))
+    words = re.findall(r"\w+", letters)
+    kept = [word for word in words if word not in ("the", "app", "application", "program", "my", "please")]
+    return " ".join(kept or words)
+
+
+class Catalogue:
+    """The installed applications, searchable by the words people use."""
+
+    def __init__(self, apps: Iterable[App]) -> None:
+        self._apps = sorted(apps, key=lambda app: (app.name.casefold(), app.id))
+
+    def names(self) -> list[str]:
+        """The names of all applications, sorted, each once."""
+        return list(dict.fromkeys(app.name for app in self._apps))
+
+    def find(self, query: str) -> App | None:
+        """The application meant by a name, or None; never a weak guess."""
+        wanted = plain(query)
+        if not wanted:
+            return None
+        exact = [app for app in self._apps if wanted in (plain(name) for name in (app.name, app.id))]
+        if exact:
+            return exact[0]
+        if (kind := self._of_kind(wanted)) is not None:
+            return kind
+        scored = [(self._score(app, wanted), app) for app in self._apps]
+        best = max(scored, key=lambda pair: (pair[0], -len(pair[1].name)), default=None)
+        return best[1] if best is not None and best[0] >= 60 else None
+
+    def similar(self, query: str, limit: int = 5) -> list[str]:
+        """Names that look a little like the query, for an error message."""
+        from rapidfuzz import fuzz, process
+
+        return [
+            name
+            for name, _, _ in process.extract(
+                plain(query), self.names(), scorer=fuzz.partial_ratio, processor=plain, limit=limit, score_cutoff=50
+            )
+        ]
+
+    def _of_kind(self, wanted: str) -> App | None:
+        """The application of a kind ("settings", "terminal"), by the table in `configs/applications.toml`."""
+        by_id = {app.id.casefold(): app for app in self._apps}
+        for kind in load_config("applications.toml")["kinds"].values():
+            if wanted in (plain(word) for word in kind["words"]):
+                for identifier in kind["desktop_files"]:
+                    if identifier.casefold() in by_id:
+                        return by_id[identifier.casefold()]
+        return None
+
+    @staticmethod
+    def _score(app: App, wanted: str) -> float:
+        from rapidfuzz import fuzz
+
+        names = [plain(name) for name in (app.name, *app.other_names)]
+        program = plain(app.command[0].rsplit("/", 1)[-1]) if app.command else ""
+        if wanted in names:
+            return 95
+        if wanted == program:
+            return 93
+        words = wanted.split()
+        for name in names:
+            if name.startswith(wanted + " "):
+                return 88
+            if set(words) <= set(name.split()):
+                return 85
+        keywords = {plain(keyword) for keyword in app.keywords}
+        if wanted in keywords:
+            return 75
+        if len(words) > 1 and set(words) <= set(" ".join([*keywords, *names]).split()):
+            return 70
+        closest = max((fuzz.ratio(wanted, name) for name in [*names, program]), default=0)
+        return closest * 0.7 if closest >= 86 else 0

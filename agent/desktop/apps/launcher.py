@@ -1,0 +1,133 @@
+"""Opens an application by name: found, started detached, and waited for until its window is there."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from agent.desktop.apps.catalogue import App, Catalogue
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.x11 import WindowList
+from agent.errors import EnvironmentLacksError
+from agent.safety.stop import StopSwitch
+
+#: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.
+_WINDOW_TIMEOUT = 12.0
+#: A program that ended without an error handed over to one that already ran, whose window may need this long.
+_HANDOVER_TIMEOUT = 3.0
+
+
+class Launcher:
+    """Opens installed applications.
+
+    Args:
+        environ: the environment that they are searched and started in; by default this process's own.
+    """
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = dict(os.environ if environ is None else environ)
+        self._catalogue: Catalogue | None = None
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The installed applications; read once."""
+        if self._catalogue is None:
+            self._catalogue = Catalogue(_installed(self._environ))
+        return self._catalogue
+
+    def open(self, name: str, stop: StopSwitch) -> str:
+        """Open the application, wait for its window, and say what happened.
+
+        Raises:
+            ActionFailedError: no such application, or it ended with an error.
+            StoppedError: the stop switch was set.
+        """
+        app = self.catalogue.find(name)
+        if app is None:
+            similar = self.catalogue.similar(name)
+            hint = f"; similar names: {', '.join(similar)}" if similar else ""
+            raise ActionFailedError(f"no installed application is called {name[:60]!r}{hint}")
+        windows = _window_list()
+        try:
+            before = {window.id for window in windows.windows()} if windows else set()
+            process = self._start(app)
+            return self._wait_for_window(app, process, windows, before, stop)
+        finally:
+            if windows:
+                windows.close()
+
+    def _start(self, app: App) -> "subprocess.Popen[bytes]":
+        command: list[str] | None = list(app.command)
+        if sys.platform.startswith("linux"):
+            from agent.desktop.apps.linux import start_command
+
+            command = start_command(app)
+        if command is None:
+            raise ActionFailedError(f"{app.name} needs a terminal, and none is installed")
+        home = self._environ.get("HOME", "")
+        try:
+            process = subprocess.Popen(
+                command, env=self._environ, cwd=home if Path(home).is_dir() else None, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError as error:
+            raise ActionFailedError(f"{app.name} cannot be started: {error}") from error
+        self._started = [earlier for earlier in self._started if earlier.poll() is None]
+        self._started.append(process)
+        return process
+
+    def _wait_for_window(
+        self,
+        app: App,
+        process: "subprocess.Popen[bytes]",
+        windows: WindowList | None,
+        before: set[int],
+        stop: StopSwitch,
+    ) -> str:
+        deadline = time.monotonic() + _WINDOW_TIMEOUT
+        while time.monotonic() < deadline:
+            stop.sleep(0.05)
+            status = process.poll()
+            if status:
+                raise ActionFailedError(f"{app.name} ended at once with status {status}")
+            if status == 0:
+                deadline = min(deadline, time.monotonic() + _HANDOVER_TIMEOUT)
+            if windows is None:
+                continue
+            new = [window for window in windows.windows() if window.id not in before]
+            if new:
+                return f"opened {app.name} (window “{new[-1].title}”)"
+        return f"started {app.name}; no new window appeared"
+
+    def close(self) -> None:
+        """Forget the started applications; they go on by themselves."""
+        for process in self._started:
+            with suppress(OSError):
+                process.poll()
+
+
+def _window_list() -> WindowList | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return WindowList()
+    except EnvironmentLacksError:
+        return None
+
+
+def _installed(environ: Mapping[str, str]) -> list[App]:
+    if sys.platform == "darwin":
+        from agent.desktop.apps import macos
+
+        return list(macos.installed_apps())
+    if sys.platform == "win32":
+        from agent.desktop.apps import windows
+
+        return list(windows.installed_apps())
+    from agent.desktop.apps import linux
+
+    return list(linux.installed_apps(environ))

@@ -1,0 +1,113 @@
+"""Installed applications on Linux: desktop files (freedesktop.org Desktop Entry Specification 1.5)."""
+
+import configparser
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agent.desktop.apps.catalogue import App
+
+_TERMINALS = ("x-terminal-emulator", "xfce4-terminal", "gnome-terminal", "konsole", "xterm")
+
+
+def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
+    """The applications that the running desktop would show; a file in an earlier folder hides later ones."""
+    languages = _languages(environ)
+    desktops = frozenset(environ.get("XDG_CURRENT_DESKTOP", "").split(":")) - {""}
+    seen: set[str] = set()
+    for folder in application_folders(environ):
+        for path in sorted(folder.rglob("*.desktop")):
+            identifier = str(path.relative_to(folder)).removesuffix(".desktop").replace("/", "-")
+            if identifier in seen:
+                continue
+            seen.add(identifier)
+            app = read_desktop_file(path, identifier, languages, desktops)
+            if app is not None:
+                yield app
+
+
+def application_folders(environ: Mapping[str, str]) -> list[Path]:
+    """The folders of desktop files, in order of precedence (XDG Base Directory Specification)."""
+    home = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local/share")
+    shared = environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    folders = [home, *shared.split(":"), "/var/lib/flatpak/exports/share", "/var/lib/snapd/desktop"]
+    paths = [Path(folder) / "applications" for folder in dict.fromkeys(folders) if folder]
+    return [path for path in paths if path.is_dir()]
+
+
+def read_desktop_file(path: Path, identifier: str, languages: list[str], desktops: frozenset[str]) -> App | None:
+    """One application, or None for what is hidden, broken, not installed, or meant for other desktops."""
+    parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # keys are case-sensitive
+    try:
+        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+        entry = parser["Desktop Entry"]
+    except (OSError, configparser.Error, KeyError):
+        return None
+    if entry.get("Type", "Application") != "Application":
+        return None
+    if entry.get("Hidden") == "true" or entry.get("NoDisplay") == "true":
+        return None
+    only, not_in = _list(entry.get("OnlyShowIn", "")), _list(entry.get("NotShowIn", ""))
+    if (only and not desktops & set(only)) or desktops & set(not_in):
+        return None
+    command = _command(entry.get("Exec", ""))
+    program = entry.get("TryExec") or (command[0] if command else "")
+    if not command or shutil.which(program) is None:
+        return None
+
+    def localized(key: str) -> str:
+        return next((entry[f"{key}[{tag}]"] for tag in languages if f"{key}[{tag}]" in entry), entry.get(key, ""))
+
+    others = [entry.get("Name", ""), localized("GenericName"), entry.get("GenericName", "")]
+    keywords = _list(localized("Keywords")) + _list(entry.get("Keywords", ""))
+    return App(
+        id=identifier,
+        name=localized("Name") or identifier,
+        other_names=tuple(name for name in dict.fromkeys(others) if name),
+        keywords=tuple(dict.fromkeys(keywords)),
+        command=command,
+        terminal=entry.get("Terminal") == "true",
+    )
+
+
+def start_command(app: App) -> list[str] | None:
+    """The program and arguments that start an application; None where it needs a terminal and there is none."""
+    if not app.terminal:
+        return list(app.command)
+    terminal = next((name for name in _TERMINALS if shutil.which(name)), None)
+    return None if terminal is None else [terminal, "-e", *app.command]
+
+
+def _command(text: str) -> tuple[str, ...]:
+    """The Exec line without its field codes (%f, %U, ...); empty if it cannot be read."""
+    try:
+        parts = shlex.split(text)
+    except ValueError:
+        return ()
+    kept = (part.replace("%%", "%") for part in parts if not (len(part) == 2 and part[0] == "%" and part != "%%"))
+    command = tuple(kept)
+    if command and command[0] == "env":  # env NAME=value program ...
+        command = tuple(part for part in command[1:] if "=" not in part) if len(command) > 1 else ()
+    return command
+
+
+def _list(text: str) -> list[str]:
+    return [item.strip() for item in text.split(";") if item.strip()]
+
+
+def _languages(environ: Mapping[str, str]) -> list[str]:
+    """Language tags to try, most specific first: de_AT@euro gives de_AT@euro, de_AT, de@euro, de."""
+    setting = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
+    choices = [*environ.get("LANGUAGE", "").split(":"), setting]
+    tags: list[str] = []
+    for choice in choices:
+        base, _, modifier = choice.partition("@")
+        base = base.split(".")[0]
+        if not base or base in ("C", "POSIX"):
+            continue
+        language = base.split("_")[0]
+        for tag in (base, language):
+            tags.extend([f"{tag}@{modifier}", tag] if modifier else [tag])
+    return list(dict.fromkeys(tags))

@@ -1,0 +1,55 @@
+"""What a hand is: the protocol that carries an action out, and what it says when it cannot."""
+
+from typing import Protocol
+
+from agent.actions import Action
+from agent.geometry import DesktopPoint
+
+
+class ActionFailedError(Exception):
+    """The action could not be carried out; the message goes to the model and the person."""
+
+
+class Hand(Protocol):
+    """Carries out actions that touch the desktop. Called from one thread, which it may block."""
+
+    @property
+    def touches(self) -> bool:
+        """False for a dry run, which records instead."""
+        ...
+
+    def perform(self, action: Action[DesktopPoint]) -> str:
+        """Carry the action out and say in words what was done.
+
+        Raises:
+            ActionFailedError: it could not be done; nothing is left pressed.
+            StoppedError: the stop switch was set, or the person took the pointer to a corner.
+            EnvironmentLacksError: the display is gone.
+        """
+        ...
+
+    def release_all(self) -> None:
+        """Release whatever is still held down; never raises."""
+        ...
+
+    def close(self) -> None:
+        """Release everything and give back what is held open."""
+        ...
+
+
+class RecordingHand:
+    """The hand of a dry run: the same path, but it only says what would be done."""
+
+    touches = False
+
+    def perform(self, action: Action[DesktopPoint]) -> str:
+        """Say what would be done."""
+        from agent.actions import describe
+
+        return f"would {describe(action)}"
+
+    def release_all(self) -> None:
+        """Nothing is ever held."""
+
+    def close(self) -> None:
+        """Nothing is open."""

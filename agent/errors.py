@@ -1,0 +1,53 @@
+"""Errors that reach a person: each says what happened and what to do, and knows its exit status.
+
+Without one place for these, the same missing display is a traceback in one command and a riddle in the next.
+"""
+
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """Exit statuses of `mai-agent`; scripts depend on them."""
+
+    DONE = 0
+    NOT_DONE = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    STOPPED = 130
+
+
+class AgentError(Exception):
+    """Something a person must be told, in two sentences.
+
+    Args:
+        what: one sentence: what happened.
+        remedy: one sentence: what to do about it; empty where nothing can be done.
+    """
+
+    exit_status: ExitStatus = ExitStatus.NOT_DONE
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.remedy}".strip()
+
+
+class UsageError(AgentError):
+    """The command line or an input file is not what the command takes."""
+
+    exit_status = ExitStatus.USAGE
+
+
+class EnvironmentLacksError(AgentError):
+    """The machine lacks something: a display, a server, a program, a permission, disk space."""
+
+    exit_status = ExitStatus.ENVIRONMENT
+
+
+class StoppedError(AgentError):
+    """The person stopped the run."""
+
+    exit_status = ExitStatus.STOPPED

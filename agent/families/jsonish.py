@@ -1,0 +1,167 @@
+"""Reads the JSON that models write, with the mistakes they are known to make, and never guesses.
+
+Repairs are tried only when the text is no JSON as it stands, and each mends one known mistake: raw newlines inside
+strings, a brace too many or (inside a closed tag) too few, escapes that JSON does not have, full-width punctuation,
+Python's quotes. What is cut off in the middle is an error, because a cut number is a wrong click.
+"""
+
+import ast
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+#: No sane answer is longer; a repetition that runs to the token limit is.
+MAX_CHARS = 200_000
+
+_FULL_WIDTH = str.maketrans("：，｛｝［］（）“”＂", ':,{}[]()"""')
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFailure:
+    """Why there is no object: nothing that looks like one, broken, or cut off."""
+
+    kind: Literal["none", "broken", "cut"]
+    message: str
+
+
+class _NotJsonError(ValueError):
+    pass
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _NotJsonError(f"{name} is not a number")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _NotJsonError(f"{text[:20]} is not a finite number")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > 18:
+        raise _NotJsonError("a number has too many digits")
+    return int(text)
+
+
+# strict=False lets raw newlines and tabs stand inside strings: the models' most common mistake.
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse_float=_number, parse_int=_integer)
+
+
+def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | JsonFailure:
+    """The first JSON object in the text, and what follows it.
+
+    Args:
+        text: where to look.
+        closed: the text was ended by its own closing tag, so a missing brace is a slip and not a cut.
+    """
+    if len(text) > MAX_CHARS:
+        return JsonFailure("broken", f"the call is longer than {MAX_CHARS} characters")
+    if "{" not in text and "｛" not in text:
+        return JsonFailure("none", "there is no JSON object")
+    error = "it is not a JSON object"
+    for repaired in _repairs(text, closed):
+        start = repaired.find("{")
+        if start < 0:
+            continue
+        try:
+            value, end = _DECODER.raw_decode(repaired, start)
+        except (ValueError, RecursionError) as problem:
+            error = _reason(problem)
+            continue
+        if isinstance(value, dict):
+            return cast("dict[str, Any]", clean(value)), repaired[end:]
+    if (literal := _python_literal(text)) is not None:
+        return literal
+    if not closed and _open_brackets(text[text.find("{") :]):
+        return JsonFailure("cut", "the answer ends in the middle of the call")
+    return JsonFailure("broken", error)
+
+
+def _repairs(text: str, closed: bool) -> list[str]:
+    """The text, then the text with one more known mistake mended each time."""
+    candidates = [text]
+    if any(mark in text for mark in "：，｛｝［］（）“”＂"):
+        candidates.append(text.translate(_FULL_WIDTH))
+    last = candidates[-1]
+    unescaped = re.sub(r'\\(?!["\\/bfnrtu])(.)', lambda match: "'" if match[1] == "'" else "\\\\" + match[1], last)
+    if unescaped != last:
+        candidates.append(unescaped)
+    if closed and "{" in last:
+        missing = _open_brackets(candidates[-1][candidates[-1].find("{") :])
+        if missing and len(missing) <= 4 and '"' not in missing:
+            candidates.append(candidates[-1].rstrip() + missing)
+    return candidates
+
+
+def _open_brackets(text: str) -> str:
+    """What would close the text: brackets still open, innermost first, after a quote if a string is open."""
+    stack: list[str] = []
+    in_string = False
+    skip = False
+    for char in text:
+        if skip:
+            skip = False
+        elif in_string:
+            skip = char == "\\"
+            in_string = char != '"'
+        elif char == '"':
+            in_string = True
+        elif char in "{[":
+            stack.append("}" if char == "{" else "]")
+        elif char in "}]" and stack:
+            stack.pop()
+            if not stack:
+                return ""
+    return ('"' if in_string else "") + "".join(reversed(stack))
+
+
+def _python_literal(text: str) -> tuple[dict[str, Any], str] | None:
+    """A Python dict of plain values, as models that think in code write it; read as data, never run."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start or "'" not in text or end - start > 20_000:
+        return None
+    try:
+        value = ast.literal_eval(text[start : end + 1])
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    try:  # through JSON, so that sets, bytes, infinities and giant numbers are refused like everywhere else
+        plain = _DECODER.decode(json.dumps(value, allow_nan=False))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return cast("dict[str, Any]", clean(plain)), text[end + 1 :]
+
+
+def clean(value: Any) -> Any:
+    """The value with lone surrogates replaced, so that every text in it can be written and typed."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [clean(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(str(key)): clean(item) for key, item in value.items()}
+    return value
+
+
+def clean_text(text: str) -> str:
+    """The text with lone surrogates replaced by U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(problem, json.JSONDecodeError):
+        return f"it is not valid JSON ({problem.msg} at character {problem.pos})"
+    if isinstance(problem, _NotJsonError):
+        return str(problem)
+    return "it is not valid JSON"

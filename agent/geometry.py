@@ -1,0 +1,190 @@
+"""Typed coordinate spaces and the maps between them.
+
+Most wrong clicks anywhere are a mix-up between spaces, so a point here always carries its space in its type:
+
+- `GridPoint`: what the model wrote, on its own grid (0..999, 0..1000, or pixels of the image it was sent);
+- `CapturePoint`: pixels of the captured monitor, before anything was resized;
+- `DesktopPoint`: what the input system takes (logical units, all monitors, may be negative).
+
+Points are continuous: a grid of divisor d maps k to k/d of the width, as the models' own evaluations do. Zero is a
+coordinate like any other. Clamping happens once, on the way to the desktop, in `Viewport.to_desktop`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Width and height in the unit of its owner; both at least 1.
+
+    Raises:
+        ValueError: a side is below 1.
+    """
+
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.height < 1:
+            raise ValueError(f"a size needs both sides to be at least 1, not {self.width}x{self.height}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "1920x1080". Raises ValueError on anything else."""
+        width, separator, height = text.lower().partition("x")
+        if not separator or not (width.isascii() and width.isdigit()) or not (height.isascii() and height.isdigit()):
+            raise ValueError(f"not a size: {text!r} (a size looks like 1920x1080)")
+        if len(width) > 6 or len(height) > 6:
+            raise ValueError(f"not a size of any screen: {text!r}")
+        return cls(int(width), int(height))
+
+    @property
+    def area(self) -> int:
+        """Width times height."""
+        return self.width * self.height
+
+    def __str__(self) -> str:
+        return f"{self.width}x{self.height}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The grid a model counts on: x in 0..width, y in 0..height.
+
+    A relative grid (0..999, 0..1000) has the same number on both axes; an absolute one has the size of the image that
+    was sent, so x and y need separate factors.
+    """
+
+    width: float
+    height: float
+
+    @classmethod
+    def relative(cls, divisor: int) -> Self:
+        """The 0..divisor grid on both axes."""
+        return cls(divisor, divisor)
+
+    @classmethod
+    def pixels(cls, sent: Size) -> Self:
+        """Pixels of the image as sent."""
+        return cls(sent.width, sent.height)
+
+
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """A point as the model wrote it, with the grid it counts on. Always finite."""
+
+    x: float
+    y: float
+    grid: Grid
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.x) and math.isfinite(self.y)):
+            raise ValueError("a point must be finite")
+
+    def overshoot(self) -> float:
+        """How far outside the grid the point lies, as a share of the grid's side; 0 when inside."""
+        over_x = max(0.0, -self.x, self.x - self.grid.width) / self.grid.width
+        over_y = max(0.0, -self.y, self.y - self.grid.height) / self.grid.height
+        return max(over_x, over_y)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePoint:
+    """A point in pixels of the captured image, origin at its top left."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class DesktopPoint:
+    """A point in the input system's units, over all monitors; negative left of or above the primary one."""
+
+    x: float
+    y: float
+
+    def rounded(self) -> tuple[int, int]:
+        """The whole pixel that the point lies in, as input systems take it."""
+        return math.floor(self.x), math.floor(self.y)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A rectangle in desktop units: left, top, width, height."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def size(self) -> Size:
+        """Its width and height."""
+        return Size(self.width, self.height)
+
+    def contains(self, point: DesktopPoint) -> bool:
+        """Whether the point lies in it; the right and bottom edges are outside."""
+        return self.left <= point.x < self.left + self.width and self.top <= point.y < self.top + self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Viewport:
+    """How one captured monitor lies on the desktop.
+
+    Args:
+        region: the monitor in desktop units.
+        captured: the captured image in pixels; differs from the region's size on scaled (HiDPI) displays.
+    """
+
+    region: Region
+    captured: Size
+
+    @classmethod
+    def of_image(cls, size: Size) -> Self:
+        """An image by itself, as if it were a monitor at the origin with scale factor 1."""
+        return cls(Region(0, 0, size.width, size.height), size)
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """Captured pixels per desktop unit, for x and y; (2, 2) on a typical HiDPI display."""
+        return self.captured.width / self.region.width, self.captured.height / self.region.height
+
+    def to_capture(self, point: GridPoint) -> CapturePoint:
+        """Grid to captured pixels. Not clamped: a grid's last value lands on the far edge."""
+        return CapturePoint(
+            point.x * self.captured.width / point.grid.width, point.y * self.captured.height / point.grid.height
+        )
+
+    def to_grid(self, point: CapturePoint, grid: Grid) -> GridPoint:
+        """Captured pixels to a model's grid, the inverse of `to_capture`."""
+        return GridPoint(point.x * grid.width / self.captured.width, point.y * grid.height / self.captured.height, grid)
+
+    def capture_to_desktop(self, point: CapturePoint) -> DesktopPoint:
+        """Captured pixels to desktop units, clamped one pixel inside the monitor.
+
+        The outermost pixels stay free because slamming the pointer into a corner is how a person stops pyautogui: an
+        action of ours must never look like that.
+        """
+        scale_x, scale_y = self.scale
+        return DesktopPoint(
+            _clamp(self.region.left + point.x / scale_x, self.region.left, self.region.width),
+            _clamp(self.region.top + point.y / scale_y, self.region.top, self.region.height),
+        )
+
+    def desktop_to_capture(self, point: DesktopPoint) -> CapturePoint:
+        """Desktop units to captured pixels; exact for points that `capture_to_desktop` did not clamp."""
+        scale_x, scale_y = self.scale
+        return CapturePoint((point.x - self.region.left) * scale_x, (point.y - self.region.top) * scale_y)
+
+    def to_desktop(self, point: GridPoint) -> DesktopPoint:
+        """Grid to desktop units, clamped one pixel inside the monitor."""
+        return self.capture_to_desktop(self.to_capture(point))
+
+
+def _clamp(value: float, origin: int, extent: int) -> float:
+    """Keep a value within [origin + 1, origin + extent - 2], or in the middle of a monitor too small for that."""
+    if extent < 4:
+        return origin + extent / 2
+    return min(max(value, origin + 1), origin + extent - 2)

@@ -1,0 +1,147 @@
+"""Key names, named once: what models call keys, turned into one closed set of canonical names.
+
+Input libraries silently ignore names they do not know ("cmd", "page_down", "ArrowUp"), which looks to the model like a
+key that did nothing. Here an unknown name is an error that the model is told about.
+"""
+
+import re
+import unicodedata
+
+_NAMED = frozenset(
+    """
+    ctrl alt altgr shift super enter tab escape space backspace delete insert home end page_up page_down
+    up down left right caps_lock num_lock scroll_lock print_screen pause menu
+    volume_up volume_down volume_mute media_play media_next media_previous media_stop
+    kp_0 kp_1 kp_2 kp_3 kp_4 kp_5 kp_6 kp_7 kp_8 kp_9 kp_add kp_subtract kp_multiply kp_divide kp_decimal kp_enter
+    """.split()  # noqa: SIM905 -- a table of words reads better than 500 characters of quotes
+)
+
+#: Every canonical name; besides these, any single printable character is a key.
+KEY_NAMES = _NAMED | frozenset(f"f{number}" for number in range(1, 25))
+
+MODIFIERS = ("ctrl", "alt", "altgr", "shift", "super")
+
+# Other spellings, compared without case, spaces, "_" and "-": pyautogui's, xdotool's (X keysyms), DOM's, Playwright's,
+# and the words that models use.
+_ALIASES = {
+    "control": "ctrl", "ctl": "ctrl", "controll": "ctrl", "controlleft": "ctrl", "controlright": "ctrl",
+    "ctrlleft": "ctrl", "ctrlright": "ctrl", "controlorme": "ctrl", "strg": "ctrl",
+    "altleft": "alt", "option": "alt", "opt": "alt", "optionleft": "alt", "optionright": "alt", "altl": "alt",
+    "altright": "altgr", "altgraph": "altgr", "isolevel3shift": "altgr", "altr": "altgr",
+    "shiftleft": "shift", "shiftright": "shift", "shiftl": "shift", "shiftr": "shift",
+    "controlr": "ctrl",
+    "cmd": "super", "command": "super", "meta": "super", "win": "super", "windows": "super", "winleft": "super",
+    "winright": "super", "superl": "super", "superr": "super", "metal": "super", "metar": "super", "os": "super",
+    "metaleft": "super", "metaright": "super", "windowskey": "super", "winkey": "super", "commandleft": "super",
+    "return": "enter", "ret": "enter", "newline": "enter", "linefeed": "enter",
+    "numpadenter": "kp_enter", "kpenter": "kp_enter",
+    "esc": "escape", "spacebar": "space", "del": "delete", "forwarddelete": "delete", "ins": "insert",
+    "bksp": "backspace", "back_space": "backspace",
+    "pageup": "page_up", "pgup": "page_up", "prior": "page_up",
+    "pagedown": "page_down", "pgdn": "page_down", "pgdown": "page_down", "next": "page_down",
+    "arrowup": "up", "arrowdown": "down", "arrowleft": "left", "arrowright": "right",
+    "uparrow": "up", "downarrow": "down", "leftarrow": "left", "rightarrow": "right",
+    "upkey": "up", "downkey": "down", "leftkey": "left", "rightkey": "right",
+    "capslock": "caps_lock", "numlock": "num_lock", "scrolllock": "scroll_lock",
+    "printscreen": "print_screen", "prtsc": "print_screen", "prtscr": "print_screen", "print": "print_screen",
+    "prntscrn": "print_screen", "sysrq": "print_screen", "break": "pause",
+    "apps": "menu", "contextmenu": "menu", "application": "menu", "menukey": "menu",
+    "volumeup": "volume_up", "audioraisevolume": "volume_up", "xf86audioraisevolume": "volume_up",
+    "volumedown": "volume_down", "audiolowervolume": "volume_down", "xf86audiolowervolume": "volume_down",
+    "volumemute": "volume_mute", "mute": "volume_mute", "audiovolumemute": "volume_mute",
+    "xf86audiomute": "volume_mute",
+    "playpause": "media_play", "mediaplaypause": "media_play", "nexttrack": "media_next",
+    "mediatracknext": "media_next", "prevtrack": "media_previous", "mediatrackprevious": "media_previous",
+    "mediastop": "media_stop", "stop": "media_stop",
+    "plus": "+", "add": "+", "minus": "-", "hyphen": "-", "dash": "-", "subtract": "-", "equal": "=", "equals": "=",
+    "comma": ",", "period": ".", "dot": ".", "slash": "/", "backslash": "\\", "semicolon": ";", "colon": ":",
+    "apostrophe": "'", "quote": "'", "quotedbl": '"', "doublequote": '"', "grave": "`", "backquote": "`",
+    "backtick": "`", "tilde": "~", "asciitilde": "~", "bracketleft": "[", "leftbracket": "[", "bracketright": "]",
+    "rightbracket": "]", "braceleft": "{", "braceright": "}", "parenleft": "(", "parenright": ")",
+    "asterisk": "*", "multiply": "*", "star": "*", "underscore": "_", "question": "?", "questionmark": "?",
+    "exclam": "!", "exclamation": "!", "at": "@", "numbersign": "#", "hash": "#", "dollar": "$", "percent": "%",
+    "asciicircum": "^", "caret": "^", "ampersand": "&", "bar": "|", "pipe": "|", "less": "<", "greater": ">",
+    "divide": "/", "decimal": ".",
+}  # fmt: skip
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_\-]+", "", name).lower()
+
+
+_CANONICAL = {_plain(name): name for name in sorted(KEY_NAMES)}
+_LOOKUP = {_plain(alias): name for alias, name in _ALIASES.items()} | _CANONICAL
+_WHITE = {" ": "space", "\n": "enter", "\r": "enter", "\t": "tab"}
+_NUMPAD = re.compile(r"(?:numpad|kp|num)([0-9])")
+
+
+class UnknownKeyError(ValueError):
+    """A name that is no key; the message says so in words for the model."""
+
+
+def canonical_key(name: str) -> str:
+    """The canonical name of one key.
+
+    Raises:
+        UnknownKeyError: no keyboard has such a key.
+    """
+    if name in _WHITE:
+        return _WHITE[name]
+    stripped = name.strip()
+    if len(stripped) == 1:
+        if unicodedata.category(stripped)[0] in "LNPS":
+            return stripped.lower() if stripped.isascii() else stripped
+        raise UnknownKeyError(f"{name!r} is not a key")
+    plain = _plain(stripped)
+    if plain in _LOOKUP:
+        return _LOOKUP[plain]
+    if match := _NUMPAD.fullmatch(plain):
+        return f"kp_{match[1]}"
+    if plain.startswith("key") and len(plain) == 4 and plain[3].isalpha():  # DOM: KeyA
+        return plain[3]
+    if plain.startswith("digit") and len(plain) == 6 and plain[5].isdigit():  # DOM: Digit1
+        return plain[5]
+    raise UnknownKeyError(f"{name[:40]!r} is not a key: use names such as ctrl, enter, page_down, f5, or one character")
+
+
+def chord(keys: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of one chord, modifiers first, each once.
+
+    Takes what models write: "ctrl+shift+t", "ctrl-s", "Ctrl C", ["ctrl", "s"], ["ctrl+s"], "ctrl++", and the stray
+    brackets and quotes of a broken list ("keys=['ctrl\"").
+
+    Raises:
+        UnknownKeyError: a name is no key, or there is none at all.
+    """
+    names: list[str] = []
+    for part in [keys] if isinstance(keys, str) else keys:
+        names.extend(_split(part))
+    canonical = [canonical_key(name) for name in names]
+    if not canonical:
+        raise UnknownKeyError("no key was named")
+    if len(canonical) > 5:
+        raise UnknownKeyError(f"{len(canonical)} keys at once are not a chord: use type for text")
+    unique = dict.fromkeys(canonical)
+    modifiers = [key for key in MODIFIERS if key in unique]
+    return (*modifiers, *(key for key in unique if key not in modifiers))
+
+
+def _split(text: str) -> list[str]:
+    if len(text.strip()) <= 1:
+        return [text] if text else []
+    cleaned = re.sub(r"^\s*keys?\s*=\s*", "", text)
+    if len(cleaned.strip()) > 1 and cleaned.strip()[0] in "['\"(":
+        cleaned = re.sub(r"[\[\]'\"()]", "", cleaned)
+    cleaned = cleaned.strip()
+    try:
+        return [canonical_key(cleaned)]  # one key whose name holds a separator: "Page Down", "Control_L"
+    except UnknownKeyError:
+        pass
+    for separator in ("+", ",", " ", "-"):
+        if separator not in cleaned:
+            continue
+        tail = [separator] if separator in "+-" and cleaned.endswith(separator * 2) else []
+        parts = [part.strip() for part in cleaned.split(separator) if part.strip()]
+        if parts:
+            return [name for part in parts for name in _split(part)] + tail
+    return [cleaned]

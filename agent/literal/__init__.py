@@ -1,0 +1,1 @@
+"""The built-in engine: follows literal instructions by reading the screen's text; no GPU, no download."""

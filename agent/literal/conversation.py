@@ -1,0 +1,149 @@
+"""What the engine knows of the run so far: read from the chat itself, because it keeps nothing between requests.
+
+Every answer of the engine names its part and intent in square brackets at the end of its thought. The client sends all
+past answers back, so they are the engine's memory, and one request after a restart is as good as any.
+"""
+
+import base64
+import binascii
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from agent.families.base import Decision
+from agent.families.mai_ui.family import MaiUi
+from agent.geometry import Size
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Intent: TypeAlias = Literal["act", "place", "scroll", "clear", "prepare", "back", "focus", "keys", "end"]
+_MARK = re.compile(r"\[part (\d+) of \d+, (\w+)\]\s*$")
+
+
+class BadRequestError(ValueError):
+    """The request is not a chat this engine can answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One past answer of the engine.
+
+    Args:
+        part: which part of the instruction it was for, counted from 0.
+        intent: what it was meant to do.
+        call: its arguments ("action", "coordinate", ...).
+        before: the screenshot it was decided on, where the request still holds it.
+        notes: what came back.
+    """
+
+    part: int
+    intent: Intent
+    call: Mapping[str, Any]
+    before: "Shot | None" = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be carried out."""
+        return any("could not be done" in note or "did not allow" in note for note in self.notes)
+
+    @property
+    def no_effect(self) -> bool:
+        """Whether nothing changed on the screen."""
+        return any("changed nothing" in note for note in self.notes)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether it was only recorded."""
+        return any("Dry run" in note for note in self.notes)
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The chat as the engine sees it."""
+
+    instruction: str = ""
+    moves: list[Move] = field(default_factory=list)
+    screen: "Shot | None" = None
+
+
+def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+    """The conversation in the messages of a chat request.
+
+    Raises:
+        BadRequestError: there is no instruction or no screenshot, or an image cannot be read.
+    """
+    family = MaiUi()
+    conversation = Conversation()
+    pending: Shot | None = None
+    for message in messages:
+        role = message.get("role")
+        for text, image in _parts(message.get("content")):
+            if role == "assistant" and text is not None:
+                result = family.parse(text, Size(1, 1))
+                if isinstance(result, Decision):
+                    conversation.moves.append(_move(result, pending))
+                pending = None
+            elif role == "user" and image is not None:
+                pending = image
+            elif role == "user" and text and not conversation.instruction:
+                conversation.instruction = text
+            elif role == "user" and text and conversation.moves:
+                last = conversation.moves[-1]
+                conversation.moves[-1] = Move(last.part, last.intent, last.call, last.before, (*last.notes, text))
+    conversation.screen = pending
+    if not conversation.instruction.strip():
+        raise BadRequestError("the chat has no instruction")
+    if conversation.screen is None:
+        raise BadRequestError("the chat has no screenshot at its end")
+    return conversation
+
+
+def _parts(content: Any) -> list[tuple[str | None, "Shot | None"]]:
+    if isinstance(content, str):
+        return [(content, None)]
+    found: list[tuple[str | None, Shot | None]] = []
+    for part in content if isinstance(content, list) else []:
+        if not isinstance(part, dict):
+            continue
+        if part.get("type") == "text":
+            found.append((str(part.get("text", "")), None))
+        elif part.get("type") == "image_url":
+            found.append((None, Shot((part.get("image_url") or {}).get("url"))))
+    return found
+
+
+class Shot:
+    """A screenshot of the chat, decoded only when it is looked at: a request repeats several old ones."""
+
+    def __init__(self, url: Any) -> None:
+        if not isinstance(url, str) or not url.startswith("data:image/"):
+            raise BadRequestError("images must be data: URLs")
+        self._url = url
+
+    @cached_property
+    def image(self) -> "Image":
+        """The RGB image. Raises BadRequestError when it cannot be read."""
+        from PIL import Image, UnidentifiedImageError
+
+        try:
+            data = base64.b64decode(self._url.partition(",")[2], validate=True)
+            return Image.open(io.BytesIO(data)).convert("RGB")
+        except (binascii.Error, UnidentifiedImageError, OSError, ValueError) as error:
+            raise BadRequestError(f"an image cannot be read: {error}") from error
+
+
+def _move(decision: Decision, before: Shot | None) -> Move:
+    mark = _MARK.search(decision.thought)
+    part, intent = (int(mark[1]) - 1, mark[2]) if mark else (0, "act")
+    known: Intent = intent if intent in get_args(Intent) else "act"  # type: ignore[assignment]
+    return Move(max(0, part), known, dict(decision.call.arguments), before)
+
+
+def mark(part: int, parts: int, intent: Intent) -> str:
+    """The mark that `read_conversation` finds again."""
+    return f"[part {part + 1} of {parts}, {intent}]"

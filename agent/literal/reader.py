@@ -1,0 +1,104 @@
+"""Reads one screenshot: two looks at once, a third one for single characters only when asked.
+
+The first look takes the image as it is. The second takes every pixel's difference from its surroundings, so that light
+text on dark, dark on light and text on a selected row all look the same: a page with several windows has no one
+threshold that suits all of them. Together they find nearly every word of the desktops they were tried on.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent.literal.glyphs import lone_glyphs
+from agent.literal.ocr import Box, Ocr, Word
+from agent.literal.text import Label, Match, find, labels_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Wider screenshots (4K, HiDPI) have text large enough to be read without enlarging.
+_LARGE_WIDTH = 2600
+
+
+class Reader:
+    """Two tesseracts, one for each look; loaded when first used."""
+
+    def __init__(self) -> None:
+        self._plain = Ocr()
+        self._relief = Ocr()
+
+    def read(self, image: "Image") -> "Page":
+        """The page of a screenshot; about 0.5 s at 1080p on two cores."""
+        scale = 1.0 if image.width > _LARGE_WIDTH else 2.0
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(self._plain.words, image, scale)
+            second = pool.submit(self._relief.words, relief(image), scale)
+            words = merge(first.result(), second.result())
+        return Page(image, words, self._plain)
+
+
+class Page:
+    """What can be read on one screenshot."""
+
+    def __init__(self, image: "Image", words: list[Word], ocr: Ocr) -> None:
+        self.image = image
+        self.words = words
+        self._ocr = ocr
+
+    @cached_property
+    def labels(self) -> list[Label]:
+        """The labels on the screenshot."""
+        return labels_of(self.words)
+
+    @cached_property
+    def _glyph_labels(self) -> list[Label]:
+        words = lone_glyphs(self.image, self._ocr, [word.box for word in self.words if len(word.text) > 3])
+        return [Label(word.text, word.box, (word,)) for word in words]
+
+    def find(self, wanted: str, *, least: float = 0.72) -> list[Match]:
+        """Where a text stands, best first; short texts get a closer look if the first two did not find them."""
+        matches = find(self.labels, wanted, least=least)
+        if len(wanted.strip()) <= 2 and not any(match.quality >= 0.95 for match in matches):
+            matches = find(self._glyph_labels, wanted, least=0.95) or matches
+        return matches
+
+    def texts(self, limit: int = 25) -> list[str]:
+        """The longest-read labels, for telling a person what is visible instead."""
+        seen = dict.fromkeys(label.text for label in self.labels if sum(map(str.isalpha, label.text)) >= 3)
+        return list(seen)[:limit]
+
+
+def relief(image: "Image") -> "Image":
+    """The image as the difference of each pixel from the median of its surroundings: dark text on white ground."""
+    from PIL import ImageChops, ImageFilter
+    from PIL.Image import Resampling
+
+    grey = image.convert("L")
+    small = grey.resize((max(1, grey.width // 4), max(1, grey.height // 4)), Resampling.BOX)
+    ground = small.filter(ImageFilter.MedianFilter(9)).resize(grey.size, Resampling.BILINEAR)
+    return ImageChops.invert(ImageChops.difference(grey, ground))
+
+
+def merge(first: Iterable[Word], second: Iterable[Word]) -> list[Word]:
+    """The words of both looks, each place once, the surer reading of the two."""
+    kept: list[Word] = []
+    for word in sorted([*first, *second], key=lambda item: -_worth(item)):
+        if not any(_same_place(word.box, other.box) for other in kept):
+            kept.append(word)
+    return kept
+
+
+def _worth(word: Word) -> float:
+    """Sure and long words first: an icon beside a label must not displace the label."""
+    letters = sum(char.isalnum() for char in word.text)
+    return word.confidence + min(letters, 12) * 2
+
+
+def _same_place(one: Box, other: Box) -> bool:
+    width = min(one.right, other.right) - max(one.left, other.left)
+    height = min(one.bottom, other.bottom) - max(one.top, other.top)
+    if width <= 0 or height <= 0:
+        return False
+    smaller = min(one.width * one.height, other.width * other.height)
+    return width * height > 0.4 * max(smaller, 1)

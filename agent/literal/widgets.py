@@ -1,0 +1,120 @@
+"""Switches, check boxes and radio buttons beside a label, and whether they are on.
+
+A label alone does not tell whether "enable" still has something to do, and clicking the label of a separate switch
+does nothing. Switches that are on and boxes that are checked are filled with a colour in the usual themes.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from agent.literal.blobs import blobs
+from agent.literal.ocr import Box
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Widget:
+    """A control beside a label; `on` is None where it cannot be told."""
+
+    kind: Literal["switch", "box"]
+    box: Box
+    on: bool | None
+
+
+def widget_beside(image: "Image", label: Box) -> Widget | None:
+    """The nearest check box or radio button left of a label, or switch right of it; None without one."""
+    return _box_left(image, label) or _switch_right(image, label)
+
+
+def _box_left(image: "Image", label: Box) -> Widget | None:
+    height = max(label.height, 10)
+    middle = label.center[1]
+    reach = 1.3 * height
+    zone = _clip(Box(int(label.left - 2.5 * reach), int(middle - reach), label.left - 1, int(middle + reach)), image)
+    if zone is None:
+        return None
+    found: list[Box] = []
+    for box in _shapes(image, zone, contrast=22):
+        square = 0.75 <= box.width / box.height <= 1.34 and box.height >= 11
+        if square and 0.75 * height <= box.height <= 2.3 * height and abs(box.center[1] - middle) <= 0.6 * height:
+            found.append(box)
+    if not found:
+        return None
+    box = max(found, key=lambda item: item.right)
+    return Widget("box", box, _box_is_on(image, box))
+
+
+def _box_is_on(image: "Image", box: Box) -> bool | None:
+    colour = _colour_share(image, box)
+    if colour > 0.25:
+        return True
+    import numpy as np
+
+    inset = max(2, round(box.width * 0.22))
+    inside = image.crop((box.left + inset, box.top + inset, box.right - inset, box.bottom - inset)).convert("L")
+    values = np.asarray(inside, dtype=np.int16)
+    if values.size == 0:
+        return None
+    marked = float((np.abs(values - np.median(values)) > 60).mean())
+    # A check mark or a radio dot covers at least a tenth of the inside; an empty box has one plain ground.
+    return True if marked > 0.1 else False if marked < 0.03 else None
+
+
+def _switch_right(image: "Image", label: Box) -> Widget | None:
+    height = max(label.height, 10)
+    middle = label.center[1]
+    right = min(image.width, label.right + max(60 * height, 500))
+    zone = _clip(Box(label.right + 2, int(middle - 1.6 * height), int(right), int(middle + 1.6 * height)), image)
+    if zone is None:
+        return None
+    zone = _to_window_edge(image, zone)
+    found: list[Box] = []
+    for box in _shapes(image, zone, contrast=9):
+        track = 1.5 <= box.width / box.height <= 3.2 and box.height >= 14
+        if track and 1.1 * height <= box.height <= 3.2 * height and abs(box.center[1] - middle) <= 0.9 * height:
+            found.append(box)
+    if not found:
+        return None
+    box = min(found, key=lambda item: item.left)
+    return Widget("switch", box, _colour_share(image, box) > 0.2)
+
+
+def _to_window_edge(image: "Image", zone: Box) -> Box:
+    """The zone up to where the ground beside the label ends: what lies beyond belongs to something else."""
+    import numpy as np
+
+    crop = np.asarray(image.crop((zone.left, zone.top, zone.right, zone.bottom)).convert("RGB"), dtype=np.int16)
+    ground = np.median(crop[:, : max(8, zone.height)].reshape(-1, 3), axis=0)
+    like_ground = (np.abs(crop - ground).max(axis=2) <= 9).mean(axis=0)
+    foreign = np.convolve(like_ground < 0.15, np.ones(6), "valid") >= 6
+    ends = np.nonzero(foreign)[0]
+    width = int(ends[0]) if len(ends) else zone.width
+    return Box(zone.left, zone.top, zone.left + max(width, 8), zone.bottom)
+
+
+def _shapes(image: "Image", zone: Box, contrast: int) -> list[Box]:
+    """Patches in the zone that stand out from its ground, boxes in pixels of the screenshot."""
+    import numpy as np
+
+    crop = np.asarray(image.crop((zone.left, zone.top, zone.right, zone.bottom)).convert("RGB"), dtype=np.int16)
+    ground = np.median(crop.reshape(-1, 3), axis=0)
+    mask = np.abs(crop - ground).max(axis=2) > contrast
+    return [
+        Box(box.left + zone.left, box.top + zone.top, box.right + zone.left, box.bottom + zone.top)
+        for box in blobs(mask)
+    ]
+
+
+def _colour_share(image: "Image", box: Box) -> float:
+    """The share of strongly coloured pixels, 0 to 1."""
+    import numpy as np
+
+    crop = np.asarray(image.crop((box.left, box.top, box.right, box.bottom)).convert("HSV"))
+    return float(((crop[:, :, 1] > 90) & (crop[:, :, 2] > 70)).mean()) if crop.size else 0.0
+
+
+def _clip(box: Box, image: "Image") -> Box | None:
+    clipped = Box(max(0, box.left), max(0, box.top), min(image.width, box.right), min(image.height, box.bottom))
+    return clipped if clipped.width >= 8 and clipped.height >= 8 else None

@@ -1,0 +1,88 @@
+"""Prints a run as plain lines: for pipes, logs and terminals without the TUI."""
+
+import json
+import sys
+from typing import TextIO
+
+from agent.actions import describe
+from agent.errors import ExitStatus
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    ApprovalGiven,
+    Decided,
+    Event,
+    Observed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    Warned,
+    to_json,
+)
+
+
+class JsonPrinter:
+    """One event per line on standard output."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+
+    def handle(self, event: Event) -> None:
+        """Print one event."""
+        print(json.dumps(to_json(event)), file=self._out, flush=True)
+
+
+class PlainPrinter:
+    """Lines a person can read."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+
+    def handle(self, event: Event) -> None:
+        """Print what a person should see of one event."""
+        match event:
+            case RunStarted():
+                self._started(event)
+            case Observed(step, image, viewport, tokens):
+                self._line(f"step {step}: saw {viewport.captured}, sent {image.size} ({tokens} tokens)")
+            case Decided(_, _, thought, _, _, target, failure):
+                if thought:
+                    self._line(f"  thought: {' '.join(thought.split())}")
+                if failure is not None:
+                    self._line(f"  the answer cannot be used: {failure.message}")
+                elif target is not None:
+                    self._line(f"  decided: {describe(target)}")
+            case ApprovalAsked(_, _, reason):
+                self._line(f"  asks first: {reason}")
+            case ApprovalGiven(_, allowed, by, _):
+                self._line(f"  {'allowed' if allowed else 'not allowed'} by {by}")
+            case Acted(_, _, executed, _, detail, error, milliseconds):
+                if error is not None:
+                    self._line(f"  failed: {error}")
+                else:
+                    self._line(f"  {'done' if executed else 'dry run'}: {detail} ({milliseconds:.0f} ms)")
+            case StepFinished(_, _, note, reply, _):
+                if reply:
+                    self._line(f"  reply: {reply}")
+                if note:
+                    self._line(f"  note to the model: {note}")
+            case Warned(message):
+                self._line(f"  note: {message}")
+            case RunFinished():
+                self._finished(event)
+            case _:
+                pass
+
+    def _started(self, event: RunStarted) -> None:
+        mode = "dry run: nothing is touched" if event.dry_run else "live"
+        where = "in a sandbox" if event.sandbox else "on your desktop"
+        self._line(f"task: {event.instruction}")
+        self._line(f"engine: {event.engine} · model: {event.model} · {mode}, {where}")
+
+    def _finished(self, event: RunFinished) -> None:
+        word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")
+        plural = "" if event.steps == 1 else "s"
+        self._line(f"{word}: {event.message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
+
+    def _line(self, text: str) -> None:
+        print(text.encode("utf-8", "replace").decode("utf-8"), file=self._out, flush=True)

@@ -1,0 +1,1 @@
+"""Run bundles on disk: written from the first step on, read back, replayed."""

@@ -1,0 +1,216 @@
+"""Writes a run bundle: a folder that holds everything about one run, complete at every moment.
+
+Each step's line is written at once, so a crash, a kill or a full disk loses at most the step under way. `run.json` is
+padded when it is made and later rewritten in place, because on a full disk there is room for nothing new.
+"""
+
+import json
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import agent
+from agent.actions import to_json as action_json
+from agent.errors import EnvironmentLacksError
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    ApprovalGiven,
+    Decided,
+    Event,
+    ModelDelta,
+    Observed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    Warned,
+    to_json,
+)
+
+#: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
+_RESERVED = 8192
+#: The longest message kept in run.json.
+_MESSAGE_CHARS = 2000
+
+
+def default_runs_dir() -> Path:
+    """Where bundles go unless --runs says otherwise: the user's state folder."""
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("mai-agent", appauthor=False)) / "runs"
+
+
+def run_id(instruction: str, now: datetime) -> str:
+    """A folder name that sorts by time and can be recognised: 20261121-153000-open-settings-3f2a."""
+    slug = re.sub(r"[^a-z0-9]+", "-", instruction.lower()).strip("-")[:32].strip("-") or "run"
+    return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"
+
+
+class Recorder:
+    """Writes the events of one run. Feed it every event; it raises when the disk takes no more.
+
+    Raises:
+        EnvironmentLacksError: the folder cannot be made or written.
+    """
+
+    def __init__(self, runs: Path, instruction: str) -> None:
+        self._clock = time.monotonic()
+        now = datetime.now().astimezone()
+        self.path = runs / run_id(instruction, now)
+        self._meta: dict[str, Any] = {
+            "format": 1, "id": self.path.name, "instruction": instruction, "version": agent.__version__,
+            "started": now.isoformat(timespec="milliseconds"), "outcome": "running", "status": None, "message": "",
+            "pid": os.getpid(), "warnings": [],
+        }  # fmt: skip
+        self._step: dict[str, Any] = {}
+        self._run_bytes = _RESERVED
+        try:
+            runs.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path.mkdir(mode=0o700)
+            (self.path / "screens").mkdir(mode=0o700)
+            self._run_file = _open(self.path / "run.json")
+            self._steps_file = _open(self.path / "steps.jsonl", os.O_APPEND)
+            _write_all(self._run_file, b" " * _RESERVED)
+            self._write_meta()
+        except OSError as error:
+            raise _disk_error(self.path, error) from error
+
+    def handle(self, event: Event) -> None:
+        """Record one event.
+
+        Raises:
+            EnvironmentLacksError: the disk is full or gone; what was recorded before is safe.
+        """
+        try:
+            self._handle(event)
+        except OSError as error:
+            raise _disk_error(self.path, error) from error
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                started = to_json(event)
+                self._meta |= {key: value for key, value in started.items() if key not in ("event", "instruction")}
+                self._write_meta()
+            case Observed():
+                self._flush_step()
+                self._observed(event)
+            case Decided():
+                self._decided(event)
+            case ApprovalAsked(_, _, reason):
+                self._step["approval"] = {"reason": reason, "allowed": None, "by": None}
+            case ApprovalGiven(_, allowed, by, note):
+                self._step["approval"] = self._step.get("approval", {}) | {"allowed": allowed, "by": by, "note": note}
+            case Acted():
+                acted = to_json(event)
+                self._step |= {key: acted[key] for key in ("executed", "dry_run", "detail", "error")}
+            case StepFinished():
+                self._step |= {"changed": event.changed, "note": event.note, "reply": event.reply}
+                self._step["milliseconds"] |= {key: round(value, 2) for key, value in event.milliseconds.items()}
+                self._flush_step()
+            case Warned(message):
+                self._meta["warnings"] = [*self._meta["warnings"], message][-20:]
+                self._write_meta()
+            case RunFinished():
+                self._flush_step()
+                self._finish(event)
+            case ModelDelta():
+                pass
+
+    def _observed(self, event: Observed) -> None:
+        name = f"screens/{event.step:04d}.{'jpg' if event.image.format == 'jpeg' else event.image.format}"
+        self._step = {
+            "step": event.step, "at": round(time.monotonic() - self._clock, 3), "screen": event.digest,
+            "image": {"file": name, "width": event.image.size.width, "height": event.image.size.height,
+                      "tokens": event.tokens},
+            "viewport": to_json(event)["viewport"], "answers": [], "thought": "", "call": None, "action": None,
+            "grid": None, "target": None, "approval": None, "executed": False, "dry_run": False, "detail": None,
+            "error": None, "changed": None, "note": None, "reply": None,
+            "tokens": {"prompt": 0, "completion": 0, "cached": 0},
+            "milliseconds": {key: round(value, 2) for key, value in event.milliseconds.items()},
+        }  # fmt: skip
+        path = self.path / name
+        try:
+            handle = _open(path)
+            try:
+                _write_all(handle, event.image.data)
+            finally:
+                os.close(handle)
+        except OSError:
+            with suppress(OSError):  # half an image helps nobody, and its room may hold the step's line
+                path.unlink()
+            self._step["image"] = None
+            raise
+
+    def _decided(self, event: Decided) -> None:
+        step = self._step
+        failure = None if event.failure is None else {"kind": event.failure.kind, "message": event.failure.message}
+        step["answers"].append({"raw": event.raw, "failure": failure})
+        step["thought"] = event.thought
+        step["error"] = None if event.failure is None else event.failure.message
+        if event.call is not None and event.action is not None and event.target is not None:
+            from agent.actions import points_of
+
+            step["call"] = {"name": event.call.name, "arguments": dict(event.call.arguments)}
+            step["action"] = action_json(event.action)
+            step["target"] = action_json(event.target)
+            points = points_of(event.action)
+            step["grid"] = [points[0].grid.width, points[0].grid.height] if points else None
+        for name, count in to_json(event)["usage"].items():
+            step["tokens"][name] = None if count is None else (step["tokens"][name] or 0) + count
+        for name, value in event.milliseconds.items():  # several tries add up
+            step["milliseconds"][name] = round(step["milliseconds"].get(name, 0) + value, 2)
+
+    def _flush_step(self) -> None:
+        if not self._step:
+            return
+        step, self._step = self._step, {}
+        _write_all(self._steps_file, (json.dumps(step, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+
+    def _finish(self, event: RunFinished) -> None:
+        self._meta |= {
+            "outcome": event.outcome, "status": int(event.status), "message": event.message[:_MESSAGE_CHARS],
+            "steps": event.steps, "seconds": round(event.seconds, 3), "tokens": to_json(event)["usage"],
+            "finished": datetime.now().astimezone().isoformat(timespec="milliseconds"),
+        }  # fmt: skip
+        self._write_meta()
+
+    def abandon(self, event: RunFinished) -> None:
+        """Record the end as far as the disk allows; never raises."""
+        for attempt in (self._flush_step, lambda: self._finish(event)):
+            with suppress(OSError):
+                attempt()
+
+    def _write_meta(self) -> None:
+        data = json.dumps(self._meta, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        self._run_bytes = max(self._run_bytes, len(data))
+        os.lseek(self._run_file, 0, os.SEEK_SET)
+        _write_all(self._run_file, data.ljust(self._run_bytes))  # spaces after the object are still JSON
+
+    def close(self) -> None:
+        """Close the files; safe to call twice."""
+        for handle in (self._run_file, self._steps_file):
+            with suppress(OSError):
+                os.close(handle)
+
+
+def _open(path: Path, flags: int = 0) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _disk_error(path: Path, error: OSError) -> EnvironmentLacksError:
+    return EnvironmentLacksError(
+        f"The run cannot be recorded in {path} ({error.strerror or error}).",
+        "Free some space there, or choose another folder with --runs.",
+    )

@@ -1,0 +1,97 @@
+"""Reads run bundles back, also those of runs that were killed: a cut last line is left out, nothing else."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One run on disk.
+
+    Args:
+        path: its folder.
+        meta: what run.json holds.
+        steps: the lines of steps.jsonl.
+    """
+
+    path: Path
+    meta: dict[str, Any]
+    steps: tuple[dict[str, Any], ...]
+
+    @property
+    def outcome(self) -> str:
+        """How it ended: an outcome, `running`, or `interrupted` when its process is gone without an end."""
+        outcome = str(self.meta.get("outcome", "unknown"))
+        if outcome == "running" and not _alive(self.meta.get("pid")):
+            return "interrupted"
+        return outcome
+
+
+def read_bundle(path: Path) -> Bundle:
+    """The bundle in a folder. Raises UsageError when there is none."""
+    try:
+        meta = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is not a run ({error}).", "`mai-agent runs` lists the runs.") from error
+    return Bundle(path, meta if isinstance(meta, dict) else {}, tuple(_read_steps(path / "steps.jsonl")))
+
+
+def list_bundles(runs: Path) -> list[Bundle]:
+    """The bundles below a folder, newest first; folders that are no bundles are left out."""
+    if not runs.is_dir():
+        return []
+    found: list[Bundle] = []
+    for folder in sorted(runs.iterdir(), reverse=True):
+        if (folder / "run.json").is_file():
+            try:
+                found.append(read_bundle(folder))
+            except UsageError:
+                continue
+    return found
+
+
+def find_bundle(runs: Path, name: str) -> Bundle:
+    """The bundle meant by a path, an id, the start of one, or "last". Raises UsageError."""
+    if "/" in name or (Path(name) / "run.json").is_file():
+        return read_bundle(Path(name))
+    folders = sorted(path for path in runs.iterdir() if (path / "run.json").is_file()) if runs.is_dir() else []
+    if name == "last" and folders:
+        return read_bundle(folders[-1])
+    matching = [folder for folder in folders if folder.name.startswith(name)] if name else []
+    exact = [folder for folder in matching if folder.name == name]
+    if len(exact or matching) != 1:
+        problem = "There is no run" if not matching else "There are several runs"
+        raise UsageError(f"{problem} {name!r} in {runs}.", "`mai-agent runs` lists the runs.")
+    return read_bundle((exact or matching)[0])
+
+
+def _read_steps(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        try:
+            step = json.loads(line)
+        except ValueError:
+            continue  # cut off by a crash
+        if isinstance(step, dict):
+            yield step
+
+
+def _alive(pid: Any) -> bool:
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,176 @@
+"""What of the past goes into a request: which screenshots, which steps, within the server's limits.
+
+The rule is a pair (low, high): screenshots accumulate up to `high`, then all but the newest `low` are dropped at once.
+With low == high that is the published clients' sliding window, which shifts everything behind the dropped image and so
+makes the server compute all of its images again at every step. Dropping in blocks leaves the prompt's beginning alone
+for several steps, and the server's prefix cache keeps it: measured over 12 steps of 2,040-token screenshots, 3,096
+tokens are computed per step instead of 5,570 (facts/desktop.md).
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agent.endpoint import Limits
+from agent.families.base import Call, PastStep
+from agent.screen.encode import EncodedImage
+
+HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
+
+#: Low and high of the `block` rule (facts/desktop.md, the measurement above).
+BLOCK_LOW, BLOCK_HIGH = 3, 6
+#: `grow` keeps everything that fits; this only bounds what is held in memory.
+_GROW_MOST = 512
+
+#: UTF-8 bytes per token, on the safe side: English text has about 4, JSON and code about 3, Chinese about 3.
+_BYTES_PER_TOKEN = 2.5
+#: Tokens of a message's frame (role, separators) and of an image's (vision start and end).
+_FRAME_TOKENS = 6
+
+
+def estimate_tokens(text: str) -> int:
+    """An estimate of a text's tokens that is rather too high than too low."""
+    return int(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN) + _FRAME_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One finished step as the history keeps it."""
+
+    thought: str
+    call: Call
+    image: EncodedImage
+    image_tokens: int
+    user_reply: str | None = None
+    tool_result: str | None = None
+    note: str | None = None
+
+    def text_tokens(self) -> int:
+        """An estimate of what the step costs without its image."""
+        written = json.dumps(dict(self.call.arguments), ensure_ascii=False)
+        replies = "".join(text for text in (self.user_reply, self.tool_result, self.note) if text)
+        return estimate_tokens(self.thought) + estimate_tokens(written) + estimate_tokens(replies) + 20
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of the past that a request shows."""
+
+    steps: tuple[PastStep, ...]
+    skipped: int
+
+
+class History:
+    """The steps so far, and the moving window over them.
+
+    Args:
+        rule: `sliding`, `block` or `grow`.
+        limits: the server's images per request and context.
+        answer_tokens: room kept for the answer.
+        images: replaces the rule's own number: of `sliding`, or the high of `block`.
+    """
+
+    def __init__(self, rule: HistoryRule, limits: Limits, answer_tokens: int, images: int | None = None) -> None:
+        self._steps: list[Past] = []
+        self._costs: list[int] = []
+        match rule:
+            case "sliding":
+                low = high = images or BLOCK_LOW
+            case "block":
+                high = images or BLOCK_HIGH
+                low = min(BLOCK_LOW, high)
+            case "grow":
+                high = images or _GROW_MOST
+                low = max(1, high // 2)
+        self._low, self._high = low, high
+        self._halve = rule == "grow"
+        self._context = limits.context
+        self._answer_tokens = answer_tokens
+        self._first_shown = 0
+        self._skipped = 0
+        if limits.images is not None:
+            self.limit_images(limits.images)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, step: Past) -> None:
+        """Append a finished step."""
+        self._steps.append(step)
+        self._costs.append(step.text_tokens())
+
+    def limit_images(self, most: int) -> None:
+        """The server takes at most so many images in a request, the current one included."""
+        self._high = max(1, min(self._high, most))
+        self._low = max(1, min(self._low, self._high // 2 if self._halve else self._high))
+
+    def limit_context(self, tokens: int) -> None:
+        """The server's context turned out to be this long, or the estimate too low: leave more room."""
+        self._context = tokens
+
+    @property
+    def context(self) -> int | None:
+        """The context that requests are kept within; None while unknown."""
+        return self._context
+
+    def shrink(self) -> bool:
+        """Show less than now, after a server refused; False when nothing is left to leave out."""
+        shown = len(self._steps) - self._first_shown
+        if shown > 0:
+            self._first_shown = len(self._steps) - shown // 2
+            self._high = max(1, shown // 2 + 1)
+            self._low = min(self._low, self._high)
+            return True
+        if self._skipped < len(self._steps):
+            self._skipped += max(1, (len(self._steps) - self._skipped) // 2)
+            return True
+        return False
+
+    def window(self, fixed_tokens: int, image_tokens: int) -> Window:
+        """The window for the next request.
+
+        Args:
+            fixed_tokens: what the request costs without the past: system text, instruction, feedback.
+            image_tokens: tokens of the current screenshot.
+        """
+        total = len(self._steps)
+        if total - self._first_shown + 1 > self._high:
+            self._first_shown = total - (self._low - 1)
+        if self._context is not None:
+            room = self._context - self._answer_tokens - fixed_tokens - image_tokens - _FRAME_TOKENS
+            self._fit(room)
+        return Window(
+            tuple(
+                PastStep(
+                    thought=step.thought,
+                    call=step.call,
+                    image=step.image if index >= self._first_shown else None,
+                    shown=index >= self._first_shown,
+                    user_reply=step.user_reply,
+                    tool_result=step.tool_result,
+                    note=step.note,
+                )
+                for index, step in enumerate(self._steps)
+                if index >= self._skipped
+            ),
+            self._skipped,
+        )
+
+    def _fit(self, room: int) -> None:
+        """Drop screenshots, then the oldest steps, until the past fits; in blocks, to spare the prefix cache."""
+        if self._cost() <= room:
+            return
+        total = len(self._steps)
+        self._first_shown = max(self._first_shown, total - (self._low - 1))
+        while self._first_shown < total and self._cost() > room:
+            self._first_shown += 1
+        if self._cost() <= room:
+            return
+        target = int(room * 0.7)
+        while self._skipped < total and self._cost() > target:
+            self._skipped += 1
+        self._first_shown = max(self._first_shown, self._skipped)
+
+    def _cost(self) -> int:
+        images = sum(step.image_tokens + _FRAME_TOKENS for step in self._steps[self._first_shown :])
+        return sum(self._costs[self._skipped :]) + images

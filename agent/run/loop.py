@@ -1,0 +1,332 @@
+"""The loop: see, think, act; an async stream of typed events.
+
+The stop switch is raced against every wait, so a stop never has to sit out a model's answer or a settling screen. The
+loop ends in exactly one way: with a `RunFinished`, after everything held down was released.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.actions import (
+    TOUCHING,
+    Action,
+    Answer,
+    AskUser,
+    CallTool,
+    Finish,
+    Wait,
+    describe,
+    map_points,
+)
+from agent.client import Usage
+from agent.desktop.hand import ActionFailedError, Hand
+from agent.errors import AgentError, ExitStatus, StoppedError
+from agent.families.base import Call, Decision, ParseFailure
+from agent.geometry import DesktopPoint, GridPoint
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    ApprovalGiven,
+    Decided,
+    Event,
+    Observed,
+    Outcome,
+    RunFinished,
+    StepFinished,
+)
+from agent.run.guard import LoopGuard
+from agent.run.history import History, Past
+from agent.run.observe import Eye, Observation
+from agent.run.race import Race
+from agent.run.settings import RunSettings
+from agent.run.think import Mind, Thought
+from agent.run.worker import Worker
+from agent.safety.policy import Approver, Policy
+from agent.safety.stop import StopSwitch
+from agent.screen.settle import Settled, unchanged
+
+NOTHING_CHANGED = "Your last action changed nothing on the screen."
+REPEATED = "You have done this several times on the same screen without effect. Try something different."
+DRY_RUN = "(Dry run: this was not carried out, so the screen does not show it.)"
+DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
+NOBODY = "Nobody can answer now. Go on with your best judgement, or terminate with fail."
+#: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
+_LET_GO_TIMEOUT = 1.0
+
+
+class Person(Protocol):
+    """Whom the model can ask."""
+
+    async def ask(self, question: str) -> str | None:
+        """The reply; None when nobody is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything the loop works with; each behind a protocol or replaceable by a fake."""
+
+    eye: Eye
+    hand: Hand
+    mind: Mind
+    history: History
+    policy: Policy
+    approver: Approver
+    person: Person
+    stop: StopSwitch
+
+
+@dataclass(slots=True)
+class _Tally:
+    began: float = field(default_factory=time.monotonic)
+    steps: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+    def add(self, usage: Usage) -> None:
+        self.prompt += usage.prompt or 0
+        self.completion += usage.completion or 0
+        self.cached += usage.cached or 0
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.prompt, self.completion, self.cached)
+
+
+class _End(Exception):  # noqa: N818 -- not an error: the run is over
+    def __init__(self, outcome: Outcome, status: ExitStatus, message: str) -> None:
+        super().__init__(message)
+        self.outcome: Outcome = outcome
+        self.status = status
+        self.message = message
+
+
+class Loop:
+    """One run. Iterate `events()` once."""
+
+    def __init__(self, settings: RunSettings, parts: Parts) -> None:
+        self._settings = settings
+        self._parts = parts
+        self._guard = LoopGuard(settings.guard)
+        self._eye_worker = Worker("eye")
+        self._hand_worker = Worker("hand")
+        self._tally = _Tally()
+        self._race = Race(parts.stop)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """The events of the run; the last one is `RunFinished`."""
+        end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
+        try:
+            async for event in self._steps():
+                yield event
+        except _End as reached:
+            end = reached
+        except StoppedError as error:
+            end = _End("stopped", ExitStatus.STOPPED, str(error))
+        except AgentError as error:
+            end = _End("failed", error.exit_status, str(error))
+        finally:
+            await self._let_go()
+        seconds = time.monotonic() - self._tally.began
+        yield RunFinished(end.outcome, end.status, end.message, self._tally.steps, seconds, self._tally.usage)
+
+    async def _steps(self) -> AsyncIterator[Event]:
+        settled: Settled | None = None
+        while True:
+            self._check_budgets()
+            self._tally.steps += 1
+            step = self._tally.steps
+            seen = await self._see(settled)
+            yield Observed(
+                step, seen.image, seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds)
+            )
+            decision: Decision | None = None
+            async for item in self._think(step, seen):
+                if isinstance(item, Decision):
+                    decision = item
+                else:
+                    yield item
+            assert decision is not None
+            async for event in self._carry_out(step, seen, decision):
+                if isinstance(event, Settled):
+                    settled = event
+                else:
+                    yield event
+
+    async def _see(self, settled: Settled | None) -> Observation:
+        eye = self._parts.eye
+        if settled is None:
+            return await self._race(self._eye_worker.call(eye.look))
+        return await self._race(self._eye_worker.call(eye.observe, settled))
+
+    async def _think(self, step: int, seen: Observation) -> AsyncIterator[Event | Decision]:
+        items = self._parts.mind.decide(step, seen)
+        try:
+            while (item := await self._race(anext(items, None))) is not None:
+                if not isinstance(item, Thought):
+                    yield item
+                    continue
+                self._tally.add(item.usage)
+                yield self._decided(step, seen, item)
+                if isinstance(item.result, Decision):
+                    yield item.result
+                    return
+                if item.last:
+                    raise _End(
+                        "unparsable",
+                        ExitStatus.NOT_DONE,
+                        f"The model's answers cannot be carried out: {item.result.message}.",
+                    )
+        finally:
+            await _close(items)
+
+    def _decided(self, step: int, seen: Observation, thought: Thought) -> Decided:
+        began = time.perf_counter()
+        result = thought.result
+        if isinstance(result, ParseFailure):
+            return Decided(
+                step, thought.raw, result.thought, None, None, None, result, thought.usage, thought.milliseconds
+            )
+        target = map_points(result.action, seen.viewport.to_desktop)
+        milliseconds = thought.milliseconds | {"map": (time.perf_counter() - began) * 1000}
+        return Decided(
+            step, thought.raw, result.thought, result.call, result.action, target, None, thought.usage, milliseconds
+        )
+
+    async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> AsyncIterator[Event | Settled]:
+        action: Action[GridPoint] = decision.action
+        verdict = self._guard.observe(describe(action), seen.fingerprint, waiting=isinstance(action, Wait))
+        if verdict == "stop" and self._settings.dry_run:
+            raise _End("done", ExitStatus.DONE, DRY_RUN_ENDS)
+        if verdict == "stop":
+            raise _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {describe(action)}.")
+        notes = [REPEATED] if verdict == "nudge" else []
+        reply: str | None = None
+        tool_result: str | None = None
+        changed: bool | None = None
+        milliseconds: dict[str, float] = {}
+        match action:
+            case Finish(success, message):
+                yield StepFinished(step, None, None, None, {})
+                if success:
+                    raise _End("done", ExitStatus.DONE, message or "The task is done.")
+                raise _End("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")
+            case Answer(text):
+                yield StepFinished(step, None, None, None, {})
+                raise _End("done", ExitStatus.DONE, text)
+            case AskUser(question):
+                reply = await self._race(self._parts.person.ask(question)) or NOBODY
+            case CallTool(name):
+                tool_result = f"There is no tool named {name}."
+            case _:
+                target = map_points(action, seen.viewport.to_desktop)
+                refusal: str | None = None
+                if isinstance(action, TOUCHING):
+                    async for event in self._approve(step, target):
+                        yield event
+                        if isinstance(event, ApprovalGiven) and not event.allowed:
+                            refusal = f"The person did not allow this. {event.note}".strip()
+                if refusal is None:
+                    acted = await self._act(step, target)
+                    yield acted
+                    settled, changed = await self._settle(seen, action, acted)
+                    milliseconds = {"act": acted.milliseconds, "settle": settled.seconds * 1000}
+                    yield settled
+                    notes.extend(self._notes(action, acted, changed))
+                else:
+                    notes.append(refusal)
+        note = " ".join(notes) or None
+        self._remember(seen, decision, reply, tool_result, note)
+        yield StepFinished(step, changed, note, reply or tool_result, milliseconds)
+
+    async def _approve(self, step: int, target: Action[DesktopPoint]) -> AsyncIterator[Event]:
+        reason = self._parts.policy.reason_to_ask(target)
+        if reason is None:
+            return
+        yield ApprovalAsked(step, target, reason)
+        if self._settings.dry_run:
+            yield ApprovalGiven(step, allowed=True, by="dry run")
+            return
+        approval = await self._race(self._parts.approver.approve(target, reason))
+        yield ApprovalGiven(step, approval.allowed, approval.by, approval.note)
+
+    async def _act(self, step: int, target: Action[DesktopPoint]) -> Acted:
+        began = time.perf_counter()
+        hand = self._parts.hand
+        error: str | None = None
+        detail = describe(target)
+        if not isinstance(target, Wait):  # waiting is done by watching, below
+            try:
+                detail = await self._race(self._hand_worker.call(hand.perform, target))
+            except ActionFailedError as failure:
+                error = str(failure)
+        return Acted(
+            step,
+            target,
+            executed=hand.touches and error is None,
+            dry_run=not hand.touches,
+            detail=detail,
+            error=error,
+            milliseconds=(time.perf_counter() - began) * 1000,
+        )
+
+    async def _settle(self, seen: Observation, action: Action[GridPoint], acted: Acted) -> tuple[Settled, bool]:
+        rule, stop = self._settings.settle, self._parts.stop
+        if isinstance(action, Wait) and not acted.dry_run:
+            await self._race(asyncio.sleep(action.seconds))
+        settled = await self._race(self._eye_worker.call(self._parts.eye.watch, rule, lambda: stop.stopped))
+        return settled, not unchanged(seen.fingerprint, settled)
+
+    @staticmethod
+    def _notes(action: Action[GridPoint], acted: Acted, changed: bool) -> list[str]:
+        if acted.error is not None:
+            return [f"That could not be done: {acted.error}."]
+        if acted.dry_run:
+            return [DRY_RUN]
+        return [] if changed or isinstance(action, Wait) else [NOTHING_CHANGED]
+
+    def _remember(
+        self, seen: Observation, decision: Decision, reply: str | None, tool_result: str | None, note: str | None
+    ) -> None:
+        call = Call(decision.call.name, dict(decision.call.arguments))
+        self._parts.history.add(Past(decision.thought, call, seen.image, seen.tokens, reply, tool_result, note))
+
+    def _check_budgets(self) -> None:
+        self._parts.stop.check()
+        settings, tally = self._settings, self._tally
+        elapsed = time.monotonic() - tally.began
+        over = None
+        if tally.steps >= settings.max_steps:
+            over = f"the limit of {settings.max_steps} steps (--max-steps)"
+        elif elapsed >= settings.max_seconds:
+            over = f"the limit of {settings.max_seconds:.0f} seconds (--max-seconds)"
+        elif settings.max_tokens is not None and tally.prompt + tally.completion >= settings.max_tokens:
+            over = f"the limit of {settings.max_tokens} tokens (--max-tokens)"
+        if over is not None:
+            raise _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {over} is reached.")
+
+    async def _let_go(self) -> None:
+        """Release everything and close, without waiting for what hangs."""
+        parts = self._parts
+        closings: tuple[tuple[Worker, Callable[[], None]], ...] = (
+            (self._hand_worker, parts.hand.close),
+            (self._eye_worker, parts.eye.close),
+        )
+        calls = [asyncio.ensure_future(worker.call(close)) for worker, close in closings]
+        done, late = await asyncio.wait(calls, timeout=_LET_GO_TIMEOUT)
+        for call in done:
+            call.exception()  # a display that is gone refuses to be closed; there is nothing left to do about it
+        for call in late:
+            call.cancel()
+        for worker, _ in closings:
+            worker.end()
+
+
+async def _close(items: AsyncIterator[object]) -> None:
+    close = getattr(items, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,179 @@
+"""Puts a run together: screen, engine, family, hand and loop, from what the person asked for; and takes it apart.
+
+This is the one place that knows all the rooms. It yields the same events as the loop, with `RunStarted` first.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from agent.client import ChatClient, Patience
+from agent.desktop.hand import Hand, RecordingHand
+from agent.endpoint import Endpoint, Limits
+from agent.engine import Engine
+from agent.errors import UsageError
+from agent.families.base import Family
+from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
+from agent.geometry import DesktopPoint, Viewport
+from agent.run.events import Event, RunStarted, Warned
+from agent.run.history import History
+from agent.run.loop import Loop, Parts, Person
+from agent.run.observe import Eye
+from agent.run.race import Race
+from agent.run.settings import RunSettings
+from agent.run.think import Mind, answer_tokens
+from agent.safety.policy import Approver, Policy
+from agent.safety.stop import StopSwitch
+from agent.screen.capture import MssScreen
+
+#: Installed applications named to the model; more would cost more tokens than they are worth.
+_MOST_APPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run as asked for.
+
+    Args:
+        settings: how it is done.
+        engine: what drives it.
+        policy: what needs approval.
+        family: the family's name; None to find it out.
+        monitor: which monitor; None for the primary one.
+        environ: the environment that applications are started in; None for this process's own.
+        sandbox: whether the desktop is a throw-away one.
+        bundle: where the run is recorded.
+        patience: how long to wait for the model.
+    """
+
+    settings: RunSettings
+    engine: Engine
+    policy: Policy
+    family: str | None = None
+    monitor: int | None = None
+    environ: dict[str, str] | None = None
+    sandbox: bool = False
+    bundle: str = ""
+    patience: Patience = Patience()  # noqa: RUF009 -- frozen
+
+
+async def run(request: Request, approver: Approver, person: Person, stop: StopSwitch) -> AsyncIterator[Event]:
+    """The events of a run, from `RunStarted` to `RunFinished`.
+
+    Raises:
+        AgentError: the run could not even begin.
+    """
+    race = Race(stop)
+    client = ChatClient(request.engine.endpoint, request.patience)
+    try:
+        endpoint = await race(client.discover())
+        family, remarks = _family(request, endpoint)
+        settings = _settled(request, endpoint, family)
+        screen = MssScreen(request.monitor)
+        viewport = screen.grab().viewport
+        region = viewport.region
+        home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
+        hand, apps = _hand(request, stop, home)
+        facts = family.facts
+        eye = Eye(
+            screen, facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format, facts.quality
+        )
+        limits = endpoint.limits
+        history = History(settings.history, limits, answer_tokens(family, limits.context), _images(settings, family))
+        mind = Mind(client, family, history, settings, apps if settings.style == "desktop" else ())
+        parts = Parts(eye, hand, mind, history, request.policy, approver, person, stop)
+        yield _started(request, settings, endpoint, family, viewport)
+        for remark in (request.engine.remark, *remarks):
+            if remark:
+                yield Warned(remark)
+        events = Loop(settings, parts).events()
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]  # an async generator
+    finally:
+        await client.aclose()
+
+
+def _family(request: Request, endpoint: Endpoint) -> tuple[Family, list[str]]:
+    remarks: list[str] = []
+    if not endpoint.is_local:
+        remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
+    name = request.family or ("mai-ui" if endpoint.kind == "literal" else detect_family(endpoint.model or ""))
+    if name is None:
+        remarks.append(
+            f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "
+            "(choose with --family)."
+        )
+        name = DEFAULT_FAMILY
+    return get_family(name), remarks
+
+
+def _settled(request: Request, endpoint: Endpoint, family: Family) -> RunSettings:
+    """The settings, with what the endpoint's limits and kind imply."""
+    settings = request.settings
+    if endpoint.kind == "literal":  # it reads the desktop style's notes, and wants every pixel
+        settings = replace(settings, style="desktop", history="block")
+    budget = min(settings.max_pixels or _default_pixels(endpoint), family.facts.image.max_pixels)
+    if endpoint.limits.max_pixels is not None:
+        budget = min(budget, endpoint.limits.max_pixels)
+    if endpoint.limits.context is not None:
+        budget = min(budget, _pixels_for(endpoint.limits, family))
+    if budget < family.facts.image.min_pixels:
+        raise UsageError(
+            f"A context of {endpoint.limits.context} tokens or {budget} pixels leaves no room for a screenshot.",
+            "Start the server with a longer --max-model-len, or raise --max-pixels.",
+        )
+    return replace(settings, max_pixels=budget)
+
+
+#: About 2 Mpx: the floor under which small targets are lost (facts/vllm.md, section 5); holds a 1080p screen whole.
+DEFAULT_MAX_PIXELS = 2_097_152
+
+
+def _default_pixels(endpoint: Endpoint) -> int:
+    return endpoint.limits.max_pixels or DEFAULT_MAX_PIXELS
+
+
+def _pixels_for(limits: Limits, family: Family) -> int:
+    """The largest screenshot that leaves half of the room to the text."""
+    assert limits.context is not None
+    room = limits.context - answer_tokens(family, limits.context)
+    return max(0, room // 2) * family.facts.image.factor**2
+
+
+def _images(settings: RunSettings, family: Family) -> int | None:
+    if settings.history_images is None and settings.history == "sliding":
+        return family.facts.reference_images
+    return settings.history_images
+
+
+def _hand(request: Request, stop: StopSwitch, home: DesktopPoint) -> tuple[Hand, tuple[str, ...]]:
+    from agent.desktop.apps.launcher import Launcher
+
+    launcher = Launcher(request.environ)
+    apps = tuple(launcher.catalogue.names()[:_MOST_APPS])
+    if request.settings.dry_run:
+        return RecordingHand(), apps
+    from agent.desktop.clipboard import text_entry
+    from agent.desktop.pyautogui_hand import PyAutoGuiHand
+
+    return PyAutoGuiHand(stop, text_entry(), launcher, home), apps
+
+
+def _started(
+    request: Request, settings: RunSettings, endpoint: Endpoint, family: Family, viewport: Viewport
+) -> RunStarted:
+    return RunStarted(
+        instruction=settings.instruction,
+        engine=request.engine.name,
+        model=endpoint.model or "",
+        family=family.facts.name,
+        style=settings.style,
+        endpoint=endpoint.base_url,
+        dry_run=settings.dry_run,
+        approve=request.policy.mode,
+        sandbox=request.sandbox,
+        viewport=viewport,
+        bundle=request.bundle,
+    )

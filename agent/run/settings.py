@@ -1,0 +1,51 @@
+"""The knobs of one run in one frozen object; every default says where it comes from."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.families.base import Style
+from agent.run.guard import GuardRule
+from agent.run.history import HistoryRule
+from agent.screen.encode import ImageFormat
+from agent.screen.settle import SettleRule
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How one run is done.
+
+    Args:
+        instruction: what the person wants.
+        dry_run: the whole pipeline, but nothing is touched.
+        max_steps: actions before the run gives up; the longest tasks of OSWorld's published runs are cut at 50.
+        max_seconds: time before it gives up; half an hour is longer than any of those takes on a local GPU.
+        max_tokens: tokens (prompt and answer, over all requests) before it gives up; None for no limit.
+        style: how the family is asked.
+        thinking: False asks for answers without a thought.
+        history: which screenshots of the past are sent.
+        history_images: how many; None for the rule's own number.
+        max_pixels: pixel budget of a screenshot; None for what suits the endpoint (agent.run.session).
+        image_format: None for the family's own.
+        parse_retries: how often an unusable answer goes back to the model.
+        tools: MCP tool definitions shown to the model.
+        system_prompt: replaces the family's system text.
+        settle: when the screen counts as still.
+        guard: when repetition counts as a loop.
+    """
+
+    instruction: str
+    dry_run: bool = False
+    max_steps: int = 50
+    max_seconds: float = 1800.0
+    max_tokens: int | None = None
+    style: Style = "desktop"
+    thinking: bool = True
+    history: HistoryRule = "block"
+    history_images: int | None = None
+    max_pixels: int | None = None
+    image_format: ImageFormat | None = None
+    parse_retries: int = 2
+    tools: tuple[dict[str, Any], ...] = ()
+    system_prompt: str | None = None
+    settle: SettleRule = field(default_factory=SettleRule)
+    guard: GuardRule = field(default_factory=GuardRule)

@@ -1,0 +1,1 @@
+"""What the model may do without asking, decided outside the model; and the stop switch."""

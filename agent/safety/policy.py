@@ -1,0 +1,132 @@
+"""What the model may do without asking: rules outside the model, in a file a person can read and change.
+
+Text on a screen can talk to a model, so the model's own judgement is no protection.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from agent.actions import TOUCHING, Action, HoldKeys, OpenApp, PressKeys, TypeText, to_json
+from agent.configs import load_config
+from agent.errors import UsageError
+from agent.geometry import DesktopPoint
+
+ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
+APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's decision.
+
+    Args:
+        allowed: whether the action may be carried out.
+        by: who or what decided.
+        note: what to do instead, for the model.
+    """
+
+    allowed: bool
+    by: str
+    note: str = ""
+
+
+class Approver(Protocol):
+    """Asks a person."""
+
+    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+        """The person's decision on one action.
+
+        Raises:
+            EnvironmentLacksError: there is nobody to ask.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: an action of this type that holds these keys or this text needs a person."""
+
+    name: str
+    action: str
+    reason: str
+    keys: tuple[frozenset[str], ...] = ()
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    def matches(self, action: Action[DesktopPoint]) -> bool:
+        """Whether the rule speaks of this action."""
+        if to_json(action)["type"] != self.action:
+            return False
+        match action:
+            case PressKeys(keys) | HoldKeys(keys):
+                return any(chord <= set(keys) for chord in self.keys)
+            case TypeText(text) | OpenApp(text):
+                return any(pattern.search(text) for pattern in self.patterns)
+        return not self.keys and not self.patterns
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Decides whether a person must be asked first."""
+
+    mode: ApproveMode
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def load(cls, mode: str, path: Path | None = None) -> "Policy":
+        """The policy of a file, or the shipped one.
+
+        Raises:
+            UsageError: there is no such mode, or the file is not a policy.
+        """
+        known = next((name for name in APPROVE_MODES if name == mode), None)
+        if known is None:
+            raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
+        if path is None:
+            return cls(known, read_rules(load_config("policies/default.toml"), "the shipped policy"))
+        import tomllib
+
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"The policy {path} cannot be read: {error}.", "See docs/safety.md for its form."
+            ) from error
+        return cls(known, read_rules(data, str(path)))
+
+    def reason_to_ask(self, action: Action[DesktopPoint]) -> str | None:
+        """Why a person must be asked before this action; None when it may go ahead."""
+        if self.mode == "never" or not isinstance(action, TOUCHING):
+            return None
+        if self.mode == "ask":
+            return "every action is to be approved"
+        return next((f"{rule.reason} (rule “{rule.name}”)" for rule in self.rules if rule.matches(action)), None)
+
+
+def read_rules(data: Mapping[str, Any], where: str) -> tuple[Rule, ...]:
+    """The rules of a parsed policy file. Raises UsageError naming the rule that is wrong."""
+    return tuple(_read_rule(entry, f"rule {number} of {where}") for number, entry in enumerate(_rules(data, where), 1))
+
+
+def _rules(data: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
+    rules = data.get("rules", [])
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise UsageError(f"In {where}, [[rules]] must be tables.", "See docs/safety.md for its form.")
+    return rules
+
+
+def _read_rule(entry: Mapping[str, Any], where: str) -> Rule:
+    try:
+        return Rule(
+            name=str(entry["name"]),
+            action=str(entry["action"]),
+            reason=str(entry["reason"]),
+            keys=tuple(frozenset(chord) for chord in entry.get("keys", [])),
+            patterns=tuple(re.compile(pattern, re.IGNORECASE) for pattern in entry.get("patterns", [])),
+        )
+    except (KeyError, TypeError, re.error) as error:
+        raise UsageError(
+            f"In {where}, something is missing or wrong: {error}.", "A rule needs name, action and reason."
+        ) from error

@@ -1,0 +1,1 @@
+"""A throw-away desktop to run in without touching the person's own."""

@@ -1,0 +1,1 @@
+"""What the agent sees: monitors, capture, settling, the fit to a model's pixel budget, and encoding."""

@@ -1,0 +1,81 @@
+"""Waiting for the screen to be still after an action: measured, not slept.
+
+Fixed sleeps are the largest cost of a step in other agents and still too short for slow applications. Here the screen
+is polled until nothing but small restless spots (a caret, a clock, a spinner) has changed for a quiet while, capped.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent.screen.capture import Frame, Screen
+from agent.screen.fingerprint import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRule:
+    """When a screen counts as still. Times in seconds.
+
+    Args:
+        quiet: how long nothing may have changed (0.3 s: applications answer a click within 0.1 to 0.25 s here).
+        cap: give up and go on after this long (2.5 s; a video never becomes still).
+        poll: pause between two looks.
+        spot_cells: up to this many changed cells of 32x32 pixels are a restless spot, not a change of the screen.
+    """
+
+    quiet: float = 0.3
+    cap: float = 2.5
+    poll: float = 0.04
+    spot_cells: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of waiting.
+
+    Args:
+        frame: the last look.
+        fingerprint: its fingerprint.
+        seconds: how long it took.
+        still: False when the cap ended the wait.
+        restless: cells that kept changing on their own.
+    """
+
+    frame: Frame
+    fingerprint: Fingerprint
+    seconds: float
+    still: bool
+    restless: frozenset[tuple[int, int]]
+
+
+def settle(screen: Screen, rule: SettleRule, stopped: Callable[[], bool] = lambda: False) -> Settled:
+    """Watch until the screen is still; returns early when `stopped()` says so.
+
+    Raises:
+        EnvironmentLacksError: the screen cannot be read.
+    """
+    began = time.monotonic()
+    frame = screen.grab()
+    last = Fingerprint.of(frame.image)
+    quiet_since = began
+    spots: list[tuple[int, int]] = []
+    while True:
+        time.sleep(rule.poll)
+        frame = screen.grab()
+        now = Fingerprint.of(frame.image)
+        changed = now.changed_cells(last)
+        last = now
+        if len(changed) > rule.spot_cells:
+            quiet_since = time.monotonic()
+        else:
+            spots.extend(changed)
+        at = time.monotonic()
+        still = at - quiet_since >= rule.quiet
+        if still or at - began >= rule.cap or stopped():
+            restless = frozenset(cell for cell in set(spots) if spots.count(cell) > 1)
+            return Settled(frame, now, at - began, still, restless)
+
+
+def unchanged(before: Fingerprint, after: Settled) -> bool:
+    """Whether nothing at all changed since `before`, but for spots that change on their own."""
+    return not (before.changed_cells(after.fingerprint) - after.restless)
