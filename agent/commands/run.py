@@ -12,7 +12,7 @@ from agent.client import Patience, Usage
 from agent.commands.arguments import Parser, add_engine, add_runs, positive, positive_seconds, runs_dir, size
 from agent.console import Console, StopSignals
 from agent.engine import Engine, choose_engine
-from agent.errors import AgentError, ExitStatus, StoppedError, UsageError
+from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, StoppedError, UsageError
 from agent.geometry import Size
 from agent.run.events import Event, RunFinished
 from agent.run.settings import RunSettings
@@ -198,7 +198,7 @@ async def _follow(request: Any, recorder: Any, printer: Printer, stop: StopSwitc
     try:
         async for event in events:
             recorder.handle(event)
-            printer.handle(event)
+            _print(printer, event)
             if isinstance(event, RunFinished):
                 status = event.status
     except (AgentError, BrokenPipeError) as error:
@@ -209,6 +209,18 @@ async def _follow(request: Any, recorder: Any, printer: Printer, stop: StopSwitc
         recorder.abandon(ending)
         raise
     return status
+
+
+def _print(printer: Printer, event: Event) -> None:
+    try:
+        printer.handle(event)
+    except BrokenPipeError:  # the reader went away, as `head` does: nothing to tell
+        raise
+    except OSError as error:
+        sys.stdout = None  # or the rest is written, and fails, once more at exit
+        raise EnvironmentLacksError(
+            f"The output cannot be written ({error.strerror or error}).", "Is there space where it goes?"
+        ) from error
 
 
 class _Desk:

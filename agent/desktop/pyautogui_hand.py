@@ -73,7 +73,7 @@ class PyAutoGuiHand:
         self._text = text
         self._launcher = launcher
         self._home = home
-        self._gui = _import_pyautogui()
+        self._gui = import_pyautogui()
         self._keys_down: list[str] = []
         self._buttons_down: list[Button] = []
 
@@ -216,7 +216,8 @@ class PyAutoGuiHand:
         self._launcher.close()
 
 
-def _import_pyautogui() -> Any:
+def import_pyautogui() -> Any:
+    """pyautogui, imported and tamed. Raises EnvironmentLacksError when the display takes no input."""
     if sys.platform.startswith("linux"):
         prepare_xlib()
     # mouseinfo ends the whole program where tkinter is missing; pyautogui works without it.

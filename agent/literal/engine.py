@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 GRID = 999
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 14
+#: A window is gone when more than this share of its area changed; a question in front of it changes less.
+_GONE = 0.6
 #: Text that nothing takes when pasted is pressed key by key, if it is at most this long.
 _MOST_KEYS = 24
 
@@ -88,6 +90,7 @@ class Situation:
     image: "Image"
     read: Callable[["Image"], Page]
     last: bool
+    been: tuple[str, ...] = ()
     _page: Page | None = field(default=None)
 
     @property
@@ -101,6 +104,11 @@ class Situation:
     def latest(self) -> Move | None:
         """The last thing tried for this goal."""
         return self.moves[-1] if self.moves else None
+
+    @property
+    def visited(self) -> bool:
+        """Whether a place that may hold something was opened in this run."""
+        return any(move.intent == "place" for move in [*self.earlier, *self.moves])
 
     @property
     def had_effect(self) -> bool:
@@ -158,6 +166,7 @@ class Engine:
                 image=conversation.screen.image,
                 read=self._reader.read,
                 last=part == len(goals) - 1,
+                been=tuple(_names(goal) for goal in goals[:part]),
             )
             verdict = _pursue(situation)
             match verdict:
@@ -171,6 +180,17 @@ class Engine:
                     return Reply(thought, arguments)
         done = "; ".join(describe_goal(goal) for goal in goals)
         return _end(f"{' '.join(said)} All parts are done: {done}.", success=True)
+
+
+def _names(goal: Goal) -> str:
+    """What a goal is about, "" for goals about nothing on the screen."""
+    match goal:
+        case Open(name):
+            return name
+        case Point(target) | Toggle(target):
+            return target
+        case _:
+            return ""
 
 
 def _end(words: str, *, success: bool) -> Reply:
@@ -247,21 +267,36 @@ def _open_by_sight(now: Situation, name: str) -> Verdict:
     return Stuck(f"I could not open “{name}”: no application and nothing on the screen has that name.")
 
 
+def _seeker(now: Situation, goal: Point | Toggle) -> Seeker:
+    return Seeker(
+        now.page,
+        now.region(),
+        now.moves,
+        goal.target,
+        on=goal.on if isinstance(goal, Toggle) else True,
+        inside=goal.inside,
+        whole=goal.whole,
+        near=goal.near if isinstance(goal, Point) else "",
+        been=now.been,
+        visited=now.visited,
+    )
+
+
 def _point(now: Situation, goal: Point) -> Verdict:
     latest = now.latest
     if latest is not None and latest.intent == "act" and now.had_effect:
         return Done(f"I clicked “{goal.target}”, and the screen changed.")
-    was_opened = latest is not None and latest.call.get("action") == "open" and not latest.failed
+    was_opened = latest is not None and not latest.failed and latest.call.get("text") == goal.target
     if was_opened and (now.had_effect or now.page.find(goal.target, least=0.9)):
         return Done(f"{goal.target} is open.")
-    seeker = Seeker(now.page, now.region(), now.moves, goal.target, places=goal.places)
-    match = seeker.best_untried()
-    if match is not None:
-        place = now.grid(match.box)
+    seeker = _seeker(now, goal)
+    spot = seeker.next_spot()
+    if spot is not None:
         action = {1: {"left": "click", "right": "right_click", "middle": "middle_click"}[goal.button]}.get(
             goal.count, "double_click"
         )
-        return Step(f"“{match.label.text}” is visible: {action.replace('_', ' ')} it.", "act", _click(place, action))
+        words = f"“{spot.match.label.text}” is visible: {action.replace('_', ' ')} {spot.words}."
+        return Step(words, "act", _click(now.grid(spot.box), action))
     acted = [move for move in now.moves if move.intent == "act"]
     if acted and not now.last:
         return Done(f"I clicked “{goal.target}”; nothing visible changed.")
@@ -275,23 +310,23 @@ def _point(now: Situation, goal: Point) -> Verdict:
 def _toggle(now: Situation, goal: Toggle) -> Verdict:
     state = "on" if goal.on else "off"
     latest = now.latest
-    seeker = Seeker(now.page, now.region(), now.moves, goal.target, on=goal.on, places=goal.places)
+    seeker = _seeker(now, goal)
     shows = seeker.thing.shows
     if latest is not None and latest.intent == "act":
         if now.had_effect and not shows and not _still_wrong(now, seeker, goal):
             return Done(f"“{goal.target}” is {state} now: the screen changed there.")
         if now.had_effect and shows and (latest.before is None or sight.became(shows, latest.before.image, now.image)):
             return Done(f"“{goal.target}” is {state} now: the screen became {shows}.")
-        if not now.had_effect and shows and sight.is_already(shows, now.image, now.region()):
-            return Done(f"“{goal.target}” was {state} already: the window is {shows}.")
-    match = seeker.best_untried()
-    if match is not None:
-        widget = None if shows else widget_beside(now.image, match.box)
-        if widget is not None and widget.on is goal.on and not any(move.intent == "act" for move in now.moves):
-            return Done(f"“{match.label.text}” is {state} already.")
-        box = widget.box if widget is not None else match.box
-        kind = f"the {widget.kind} of “{match.label.text}”" if widget is not None else f"“{match.label.text}”"
-        return Step(f"Switch {state} “{goal.target}”: click {kind}.", "act", _click(now.grid(box)))
+    region = now.region()
+    untouched = not any(move.intent == "act" for move in now.moves)
+    in_settings = region is not None and _opened(now, seeker.thing.lives_in)
+    if shows and untouched and in_settings and sight.is_already(shows, now.image, region):
+        return Done(f"“{goal.target}” is {state} already: the window is {shows.removesuffix('er')}.")
+    spot = seeker.next_spot(switches=not shows)
+    if spot is not None:
+        if spot.widget is not None and spot.widget.on is goal.on:
+            return Done(f"“{spot.match.label.text}” is {state} already.")
+        return Step(f"Switch {state} “{goal.target}”: click {spot.words}.", "act", _click(now.grid(spot.box)))
     if any(move.intent == "act" for move in now.moves):
         return Stuck(f"I clicked what stands for “{goal.target}”, but it did not become {state}.")
     return _look_further(now, seeker, describe_goal(goal))
@@ -311,10 +346,12 @@ def _enter(now: Situation, goal: Enter) -> Verdict:
         focused = any(move.intent == "focus" for move in now.moves)
         if goal.into and not focused:
             seeker = Seeker(now.page, now.region(), now.moves, goal.into)
-            match = seeker.best_untried()
-            if match is None:
+            spot = seeker.next_spot()
+            if spot is None and goal.into.lower() == "search" and (box := seeker.empty_field()) is not None:
+                return Step("The search box has no label: click the empty field.", "focus", _click(now.grid(box)))
+            if spot is None:
                 return _look_further(now, seeker, describe_goal(goal))
-            return Step(f"Focus “{goal.into}”: click it.", "focus", _click(now.grid(seeker.field_of(match))))
+            return Step(f"Focus “{goal.into}”: click it.", "focus", _click(now.grid(seeker.field_of(spot.match))))
         return Step(f"Type the text ({len(goal.text)} characters).", "act", {"action": "type", "text": goal.text})
     if not pressed and (now.had_effect or not goal.text.strip()):
         return Done("I typed the text, and the screen changed.")
@@ -344,11 +381,27 @@ def _turn(now: Situation, goal: Turn) -> Verdict:
 
 
 def _close(now: Situation) -> Verdict:
-    if now.latest is None:
+    latest = now.latest
+    if latest is None:
         return Step("Close the window in front.", "act", {"action": "key", "keys": "alt+f4"})
-    if now.had_effect:
-        return Done("The window is closed.")
-    return Stuck("I tried to close the window, but it is still there.")
+    if not now.had_effect:
+        return Stuck("I tried to close the window, but it is still there.")
+    window = _region_before(now)
+    if window is not None and latest.before is not None:
+        gone = sight.share_changed(latest.before.image, now.image, window)
+        if gone < _GONE:
+            shown = ", ".join(f"“{text}”" for text in now.page.texts(8))
+            return Stuck(f"The window did not close; it may ask something first. I can read: {shown}.")
+    return Done("The window is closed.")
+
+
+def _region_before(now: Situation) -> Box | None:
+    """The window in front before the last move."""
+    latest = now.latest
+    if latest is None or latest.before is None:
+        return None
+    earlier = Situation(now.goal, now.part, now.moves[:-1], now.earlier, latest.before.image, now.read, now.last)
+    return earlier.region()
 
 
 def _look_further(now: Situation, seeker: Seeker, purpose: str) -> Verdict:
@@ -358,19 +411,21 @@ def _look_further(now: Situation, seeker: Seeker, purpose: str) -> Verdict:
         match, action = place
         words = f"“{seeker.target}” is not visible: look under “{match.label.text}”."
         return Step(words, "place", _click(now.grid(match.box), action))
+    if seeker.lacks_its_window() and not _opened(now, seeker.inside):
+        return Step(f"“{seeker.inside}” is not visible: open it.", "prepare", {"action": "open", "text": seeker.inside})
     if seeker.thing.lives_in and not _opened(now, seeker.thing.lives_in) and not seeker.sees(reach("settings")):
         words = f"“{seeker.target}” lives in {seeker.thing.lives_in}: open it."
         return Step(words, "prepare", {"action": "open", "text": seeker.thing.lives_in})
-    latest = [*now.earlier, *now.moves][-1:]
-    if latest and "coordinate" in latest[0].call and not any(move.intent == "clear" for move in now.moves):
-        words = f"“{seeker.target}” is not visible; something may cover it: move the pointer away."
+    visits = [index for index, move in enumerate(now.moves) if move.intent in ("place", "prepare", "back")]
+    since = now.moves[visits[-1] + 1 :] if visits else now.moves
+    if not any(move.intent in ("clear", "scroll") for move in since):
+        words = f"“{seeker.target}” is not visible; it may be covered or late: move the pointer away."
         return Step(words, "clear", {"action": "move", "coordinate": [GRID - 3, GRID // 2]})
     scrolls = [move for move in now.moves if move.intent == "scroll"]
-    if len(scrolls) < 4 and (not scrolls or now.latest is not scrolls[-1] or now.had_effect):
-        call: dict[str, Any] = {"action": "scroll", "direction": "down", "amount": 5}
-        region = now.region()
-        if region is not None:
-            call["coordinate"] = now.grid(region)
+    area = now.region() or now.page.text_area()
+    # Without a window there is nothing to scroll: on a bare desktop the wheel switches workspaces.
+    if area is not None and len(scrolls) < 4 and (not scrolls or now.latest is not scrolls[-1] or now.had_effect):
+        call = {"action": "scroll", "direction": "down", "amount": 5, "coordinate": now.grid(area)}
         return Step(f"“{seeker.target}” is not visible: scroll down.", "scroll", call)
     back = seeker.way_back()
     if back is not None:
@@ -383,7 +438,7 @@ def _look_further(now: Situation, seeker: Seeker, purpose: str) -> Verdict:
 def _opened(now: Situation, application: str) -> bool:
     """Whether the application was opened in this run, as far as the chat tells."""
     return any(
-        move.call.get("action") == "open" and str(move.call.get("text", "")).lower() == application
+        move.call.get("action") == "open" and str(move.call.get("text", "")).lower() == application.lower()
         for move in [*now.earlier, *now.moves]
     )
 

@@ -4,6 +4,7 @@ Tesseract's page analysis takes lone characters for specks. Here they are found 
 itself.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent.literal.blobs import blobs
@@ -15,40 +16,59 @@ if TYPE_CHECKING:
 #: Grey levels between a character and its ground.
 _CONTRAST = 45
 #: Heights and widths of characters in pixels, from small labels to large calculator keys.
-_SMALLEST, _LARGEST = 5, 48
+_SMALLEST, _LARGEST = 4, 48
 #: Read at most so many: each takes about 6 ms.
 _MOST = 160
-#: Ground around a character: with 10 pixels and enlarged to 34, all 7 of 7 tried (7, 1, C, =, 8, -, .) were read right,
-#: with 4 pixels 3 of them.
-_MARGIN = 10
-#: Characters are enlarged to about this height, where tesseract is surest.
-_READ_HEIGHT = 34
+#: Heights to which a character is enlarged, with the ground left around it, tried one after the other. With (34, 10),
+#: 7 of 7 characters tried (7, 1, C, =, 8, -, .) were read right, with a margin of 4 only 3; slightly blurred signs
+#: such as + and * need the others.
+_WAYS = ((34, 10), (20, 10), (24, 6))
 
 
-def lone_glyphs(image: "Image", ocr: Ocr, known: list[Box]) -> list[Word]:
-    """The characters that stand alone, with their boxes.
+class Glyphs:
+    """The lone characters of one screenshot, found once and read at one size after the other.
 
     Args:
         image: the screenshot.
         ocr: what reads them.
         known: boxes of words already read; nothing inside them is looked at.
     """
-    import numpy as np
 
-    from agent.literal.reader import relief
+    def __init__(self, image: "Image", ocr: Ocr, known: list[Box]) -> None:
+        self._image = image
+        self._ocr = ocr
+        self._known = known
+        self._read: dict[tuple[int, int], list[Word]] = {}
 
-    inverted = np.asarray(relief(image))
-    shapes = [box for box in blobs(inverted < 255 - _CONTRAST) if _character_size(box)]
-    glyphs = [glyph for glyph in _join_parts(shapes) if _alone(glyph, shapes) and not _inside(glyph, known)]
-    words: list[Word] = []
-    for glyph in glyphs[:_MOST]:
-        pad = max(_MARGIN, glyph.height)
-        crop = image.crop((glyph.left - pad, glyph.top - pad, glyph.right + pad, glyph.bottom + pad))
-        scale = max(1.0, min(6.0, _READ_HEIGHT / max(glyph.height, 8)))
-        read = ocr.single_line(_dark_on_light(crop), scale)
+    @cached_property
+    def _boxes(self) -> list[Box]:
+        import numpy as np
+
+        from agent.literal.reader import relief
+
+        inverted = np.asarray(relief(self._image))
+        shapes = [box for box in blobs(inverted < 255 - _CONTRAST) if _character_size(box)]
+        glyphs = [box for box in _join_parts(shapes) if _alone(box, shapes) and not _inside(box, self._known)]
+        return glyphs[:_MOST]
+
+    def find(self, wanted: str) -> list[Word]:
+        """The glyphs that read as the wanted text in some way: a blurred "+" is an "of" in one and a "+" in another."""
+        for way in _WAYS:
+            if way not in self._read:
+                self._read[way] = [word for box in self._boxes if (word := self._read_one(box, *way))]
+            found = [word for word in self._read[way] if word.text.casefold() == wanted.casefold()]
+            if found:
+                return found
+        return []
+
+    def _read_one(self, glyph: Box, height: int, margin: int) -> Word | None:
+        pad = max(margin, glyph.height)
+        crop = self._image.crop((glyph.left - pad, glyph.top - pad, glyph.right + pad, glyph.bottom + pad))
+        scale = max(1.0, min(6.0, height / max(glyph.height, 8)))
+        read = self._ocr.single_line(_dark_on_light(crop), scale)
         if len(read) == 1 and len(read[0].text) <= 2:
-            words.append(Word(read[0].text, glyph, read[0].confidence))
-    return words
+            return Word(read[0].text, glyph, read[0].confidence)
+        return None
 
 
 def _character_size(box: Box) -> bool:
@@ -62,7 +82,7 @@ def _join_parts(shapes: list[Box]) -> list[Box]:
         for index, other in enumerate(joined):
             across = min(shape.right, other.right) - max(shape.left, other.left)
             gap = shape.top - other.bottom
-            size = max(shape.width, other.width, 6)
+            size = max(min(shape.width, other.width), 6)
             if across > 0.6 * min(shape.width, other.width) and 0 <= gap <= 0.8 * size:
                 joined[index] = other.union(shape)
                 break

@@ -35,14 +35,18 @@ class Point:
         target: its text.
         button: which button.
         count: 2 for a double click.
-        places: where to look if it is not visible.
+        inside: the application or window it is said to be in.
+        whole: target and inside as they were written, should that be one name.
+        near: what it is said to belong to.
         or_open: it may also be an application to open.
     """
 
     target: str
     button: Button = "left"
     count: int = 1
-    places: tuple[str, ...] = ()
+    inside: str = ""
+    whole: str = ""
+    near: str = ""
     or_open: bool = False
 
 
@@ -52,7 +56,8 @@ class Toggle:
 
     target: str
     on: bool
-    places: tuple[str, ...] = ()
+    inside: str = ""
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +119,12 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "`": "`", "«": "»"}
+#: Words that only say what kind of thing is meant. Not among them: words that are often part of a label themselves.
 _NOUNS = (
-    "button|tab|menu item|menu entry|menu|icon|link|check ?box|switch|toggle|option|entry|item|field|text field|"
-    "search box|text box|input box|box|label|radio button|window|dialog|page|section|panel|setting|file|folder|"
-    "app|application|program|key"
+    "button|tab|menu item|menu entry|menu|icon|link|check ?box|switch|toggle|option|field|text field|"
+    "text box|input box|label|radio button"
 )
+_KINDS_OF_APPLICATION = "app|application|program|window"
 #: Takes the match of a rule and the quoted texts, and gives goals.
 Builder: TypeAlias = Callable[[re.Match[str], list[str]], list[Goal]]
 
@@ -187,23 +193,24 @@ def _thing(text: str, quoted: list[str]) -> str:
     name = _show_quotes(text, quoted)
     name = re.sub(r"^(?:(?:on|at|onto|the|a|an|my|this|that)\s+)+", "", name, flags=re.I)
     name = re.sub(rf"^(?:{_NOUNS})\s+(?:called|named|labelled|labeled)\s+", "", name, flags=re.I)
+    name = re.sub(r"^(search) (?:box|field|bar|entry)$", r"\1", name, flags=re.I)
     shorter = re.sub(rf"\s+(?:{_NOUNS})$", "", name, flags=re.I)
     return (shorter or name).strip(" ,.")
 
 
-def _with_place(text: str, quoted: list[str]) -> tuple[str, tuple[str, ...]]:
-    """ "X in Y" as (X, places); the whole as one name where it is quoted or has no place."""
+def _with_place(text: str, quoted: list[str]) -> tuple[str, str, str]:
+    """ "X in Y" as (X, Y, the whole): what stands after "in" may be a place or belong to the name."""
     match = re.fullmatch(r"(?P<thing>.+?)\s+(?:in|under|from|inside|within)\s+(?:the\s+)?(?P<place>.+)", text, re.I)
     if match is None:
-        return _thing(text, quoted), ()
-    return _thing(match["thing"], quoted), (_thing(match["place"], quoted),)
+        return _thing(text, quoted), "", ""
+    return _thing(match["thing"], quoted), _thing(match["place"], quoted), _thing(text, quoted)
 
 
 def _open(match: re.Match[str], quoted: list[str]) -> list[Goal]:
     name = match["name"]
     if re.search(r"\b(?:menu|tab)$", name, re.I):
         return [Point(_thing(name, quoted))]
-    return [Open(_thing(name, quoted))]
+    return [Open(re.sub(rf"\s+(?:{_KINDS_OF_APPLICATION})$", "", _thing(name, quoted), flags=re.I))]
 
 
 def _click(match: re.Match[str], quoted: list[str]) -> list[Goal]:
@@ -214,9 +221,9 @@ def _click(match: re.Match[str], quoted: list[str]) -> list[Goal]:
     if not what.strip(" \x00"):
         raise NotUnderstoodError("I do not understand a click without a target.")
     return [
-        Point(name, button, count, places)
+        Point(name, button, count, inside, whole)
         for item in _list(what)
-        for name, places in [_with_place(item, quoted)]
+        for name, inside, whole in [_with_place(item, quoted)]
         for _ in range(times)
     ]
 
@@ -272,8 +279,8 @@ def _enter(match: re.Match[str], quoted: list[str]) -> list[Goal]:
 def _toggle(*, on: bool | None = None) -> Builder:
     def build(match: re.Match[str], quoted: list[str]) -> list[Goal]:
         wanted = on if on is not None else match["state"].lower() == "on"
-        name, places = _with_place(match["what"], quoted)
-        return [Toggle(name, wanted, places)]
+        name, inside, whole = _with_place(match["what"], quoted)
+        return [Toggle(name, wanted, inside, whole)]
 
     return build
 
@@ -286,7 +293,8 @@ def _switch_to(match: re.Match[str], quoted: list[str]) -> list[Goal]:
 
 
 def _set_to(match: re.Match[str], quoted: list[str]) -> list[Goal]:
-    return [Point(_thing(match["value"], quoted), places=(_thing(match["what"], quoted),))]
+    value, inside, whole = _with_place(match["value"], quoted)
+    return [Point(value, inside=inside, whole=whole, near=_thing(match["what"], quoted))]
 
 
 def _scroll(match: re.Match[str], quoted: list[str]) -> list[Goal]:  # noqa: ARG001
@@ -310,7 +318,8 @@ def _wait(match: re.Match[str], quoted: list[str]) -> list[Goal]:  # noqa: ARG00
 def _close(match: re.Match[str], quoted: list[str]) -> list[Goal]:
     what = match["what"] or ""
     thing = _thing(what, quoted)
-    return [Close("" if thing.lower() in ("it", "window", "this", "dialog", "") else thing)]
+    thing = re.sub(rf"\s*\b(?:{_KINDS_OF_APPLICATION}|dialog)$", "", thing, flags=re.I)
+    return [Close("" if thing.lower() in ("it", "this", "that") else thing)]
 
 
 _END = r"(?P<end>bottom|end|top|beginning|start)"

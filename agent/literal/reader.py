@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.literal.glyphs import lone_glyphs
+from agent.literal.glyphs import Glyphs
 from agent.literal.ocr import Box, Ocr, Word
 from agent.literal.text import Label, Match, find, labels_of
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 #: Wider screenshots (4K, HiDPI) have text large enough to be read without enlarging.
 _LARGE_WIDTH = 2600
+
+
+#: A desktop shows a few icons; a window has more text than this.
+_WINDOW_LABELS = 12
 
 
 class Reader:
@@ -52,16 +56,27 @@ class Page:
         return labels_of(self.words)
 
     @cached_property
-    def _glyph_labels(self) -> list[Label]:
-        words = lone_glyphs(self.image, self._ocr, [word.box for word in self.words if len(word.text) > 3])
-        return [Label(word.text, word.box, (word,)) for word in words]
+    def _glyphs(self) -> Glyphs:
+        return Glyphs(self.image, self._ocr, [word.box for word in self.words if len(word.text) > 3])
 
     def find(self, wanted: str, *, least: float = 0.72) -> list[Match]:
         """Where a text stands, best first; short texts get a closer look if the first two did not find them."""
         matches = find(self.labels, wanted, least=least)
-        if len(wanted.strip()) <= 2 and not any(match.quality >= 0.95 for match in matches):
-            matches = find(self._glyph_labels, wanted, least=0.95) or matches
+        short = wanted.strip()
+        if 0 < len(short) <= 2 and not any(match.quality >= 0.95 for match in matches):
+            closer = [Match(word.box, Label(word.text, word.box, (word,)), 1.0) for word in self._glyphs.find(short)]
+            return closer or matches
         return matches
+
+    def text_area(self) -> Box | None:
+        """Where most of the text is, away from panels at the edges; None on a desktop without a window."""
+        height = self.image.height
+        inner = [label.box for label in self.labels if 0.06 * height < label.box.center[1] < 0.94 * height]
+        if len(inner) < _WINDOW_LABELS:
+            return None
+        xs, ys = sorted(box.center[0] for box in inner), sorted(box.center[1] for box in inner)
+        x, y = round(xs[len(xs) // 2]), round(ys[len(ys) // 2])
+        return Box(x - 1, y - 1, x + 1, y + 1)
 
     def texts(self, limit: int = 25) -> list[str]:
         """The longest-read labels, for telling a person what is visible instead."""

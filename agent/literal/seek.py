@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent.literal.conversation import Move
 from agent.literal.knowledge import Thing, reach, thing
 from agent.literal.ocr import Box
 from agent.literal.reader import Page
 from agent.literal.text import Match, plain
+from agent.literal.widgets import Widget, text_fields, widget_beside
 
 #: Two clicks within this many grid units (of 999) are on the same spot.
 _SAME_SPOT = 9
@@ -16,6 +18,14 @@ _TITLE_BAR = 44
 #: A text field beside its label begins within this many text heights.
 _FIELD_REACH = 30
 _GRID = 999
+#: Labels of this quality stand for the thing alone, with no other words beside them.
+_WHOLE_LABEL = 0.94
+#: Places may have an icon read as a letter or two beside them.
+_PLACE_LABEL = 0.86
+#: Places with the same text that are tried, best first.
+_MOST_MATCHES = 3
+#: Standard deviation of grey values above which an area is a picture and not plain ground.
+_BUSY = 12.0
 
 
 def same_spot(move: Move, place: Sequence[int]) -> bool:
@@ -24,6 +34,16 @@ def same_spot(move: Move, place: Sequence[int]) -> bool:
     if not isinstance(point, list) or len(point) != 2:
         return False
     return bool(abs(point[0] - place[0]) <= _SAME_SPOT and abs(point[1] - place[1]) <= _SAME_SPOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where to click for a thing: the place, what it is in words, and the label it belongs to."""
+
+    box: Box
+    words: str
+    match: Match
+    widget: Widget | None = None
 
 
 class Seeker:
@@ -35,7 +55,11 @@ class Seeker:
         moves: what was tried for the goal.
         target: the thing, in the person's words.
         on: whether it is to be switched on or off (for things with two names).
-        places: where the person said it is.
+        inside: the application or window that the person said it is in.
+        whole: target and inside as they were written, should that be one name.
+        near: what the person said it belongs to ("the theme").
+        been: names of what was opened or clicked before.
+        visited: whether a place that may hold something was opened before.
     """
 
     def __init__(
@@ -46,42 +70,102 @@ class Seeker:
         target: str,
         *,
         on: bool = True,
-        places: tuple[str, ...] = (),
+        inside: str = "",
+        whole: str = "",
+        near: str = "",
+        been: Sequence[str] = (),
+        visited: bool = False,
     ) -> None:
         self._page = page
         self._region = region
         self._moves = moves
         self.target = target
-        known = thing(target, on=on)
-        self.thing = Thing(known.labels, (*places, *known.places), known.lives_in, known.shows)
+        known, around = thing(target, on=on), thing(near) if near else Thing(())
+        places = (*((near,) if near else ()), *known.places, *around.places)
+        self.inside = inside
+        self._whole = whole
+        self.thing = Thing(known.labels, places, known.lives_in or around.lives_in, known.shows)
+        before = {plain(name) for name in been} & {plain(place) for place in places}
+        self._arrived = bool(before) or visited
 
     def visible(self) -> list[Match]:
         """Where the thing stands, best first."""
-        found: list[Match] = []
+        found: list[Match] = self._page.find(self._whole, least=_PLACE_LABEL) if self._whole else []
+        if found:
+            return sorted(found, key=self._rank, reverse=True)
         for order, label in enumerate(self.thing.labels):
-            # A name from the table must be the whole label: "Dark" is not meant where "Darkroom" stands.
-            least = 0.72 if order == 0 else 0.94
-            found.extend(match for match in self._page.find(label, least=least) if not self._known(match, found))
+            # A name from the table must be the whole label: "Dark" is not meant where "Darkroom" stands, nor
+            # "Default" where "Default Applications" does, before the place is reached where such names are used.
+            least = 0.72 if order == 0 else _WHOLE_LABEL
+            for match in self._page.find(label, least=least):
+                strange = order > 0 and match.label.part and not self._arrived
+                if not strange and not any(match.box.overlaps(other.box) for other in found):
+                    found.append(match)
             if found and order == 0:
                 break
         return sorted(found, key=self._rank, reverse=True)
 
-    def best_untried(self) -> Match | None:
-        """The best place of the thing that was not clicked for it yet."""
+    def next_spot(self, *, switches: bool = False) -> Spot | None:
+        """The best spot of the thing that was not clicked for it yet; None when there is no other.
+
+        Args:
+            switches: the thing is to be switched: a control beside its label comes before the label.
+        """
         tried = [move for move in self._moves if move.intent in ("act", "focus")]
-        return next((match for match in self.visible() if not self._tried(match, tried)), None)
+        for match in self.visible()[:_MOST_MATCHES]:
+            for spot in self._spots(match, switches=switches):
+                if not any(same_spot(move, self.grid(spot.box)) for move in tried):
+                    return spot
+        return None
+
+    def _spots(self, match: Match, *, switches: bool) -> list[Spot]:
+        """Where to click for a label: its control, the label itself, the picture it is the caption of."""
+        spots = [Spot(match.box, f"“{match.label.text}”", match)]
+        widget = widget_beside(self._page.image, match.box) if switches else None
+        if widget is not None:
+            spots.insert(0, Spot(widget.box, f"the {widget.kind} of “{match.label.text}”", match, widget))
+        picture = self._picture_above(match)
+        if picture is not None:
+            spots.append(Spot(picture, f"the picture above “{match.label.text}”", match))
+        return spots
+
+    def _picture_above(self, match: Match) -> Box | None:
+        """The picture that a whole label is the caption of: something busy that is no text, right above it."""
+        from PIL import ImageStat
+
+        box = match.box
+        height = max(box.height, 10)
+        middle = round(box.center[0])
+        above = Box(middle - 2 * height, box.top - 5 * height, middle + 2 * height, box.top - round(0.8 * height))
+        if match.quality < _WHOLE_LABEL or above.top < 0 or above.left < 0:
+            return None
+        if any(above.overlaps(word.box) and word.confidence > 60 for word in self._page.words):
+            return None
+        crop = self._page.image.crop((above.left, above.top, above.right, above.bottom)).convert("L")
+        return above if ImageStat.Stat(crop).stddev[0] > _BUSY else None
+
+    def lacks_its_window(self) -> bool:
+        """Whether the person said where it is, and that is not visible."""
+        return bool(self.inside) and not self._page.find(self.inside, least=_PLACE_LABEL)
+
+    def empty_field(self) -> Box | None:
+        """The first empty text field in front: where a search box has only a picture for a name."""
+        fields = [] if self._region is None else text_fields(self._page.image, self._region)
+        return fields[0] if fields else None
 
     def sees(self, words: Sequence[str]) -> bool:
         """Whether one of the words stands as a label in the window in front, or anywhere if none is known."""
-        matches = [match for word in words for match in self._page.find(word, least=0.94)]
+        matches = [match for word in words for match in self._page.find(word, least=_WHOLE_LABEL)]
         return any(self._region is None or self._in_front(match) for match in matches)
 
     def next_place(self) -> tuple[Match, str] | None:
         """The next place that may hold the thing, and how to open it: clicked, and double-clicked if that failed."""
         visits = [move for move in self._moves if move.intent == "place"]
-        for place in [*self.thing.places, *self._related()]:
-            for match in sorted(self._page.find(place, least=0.94), key=self._rank, reverse=True):
-                tries = [move for move in visits if same_spot(move, self._grid(match))]
+        for place in self.thing.places:
+            for match in sorted(self._page.find(place, least=_PLACE_LABEL), key=self._rank, reverse=True):
+                if self._is_title(match) or not self._in_front(match):
+                    continue
+                tries = [move for move in visits if same_spot(move, self.grid(match.box))]
                 if not tries:
                     return match, "click"
                 if len(tries) == 1 and tries[0] is self._moves[-1] and tries[0].no_effect:
@@ -94,7 +178,7 @@ class Seeker:
             return None
         gone = [move for move in self._moves if move.intent == "back"]
         for word in reach("back"):
-            for match in self._page.find(word, least=0.94):
+            for match in self._page.find(word, least=_WHOLE_LABEL):
                 if not self._tried(match, gone):
                     return match
         return None
@@ -116,46 +200,29 @@ class Seeker:
                 return Box(left, box.top, left + second - first, box.bottom)
         return box
 
-    def _related(self) -> list[str]:
-        """Short labels in front that share a word with the thing: "Keyboard" for "keyboard shortcuts"."""
-        words = {word for word in plain(self.target).split() if len(word) >= 4}
-        return [
-            label.text
-            for label in self._page.labels
-            if len(label.words) <= 3
-            and words & set(label.plain.split())
-            and (self._region is None or self._region.overlaps(label.box))
-        ]
-
     def _rank(self, match: Match) -> float:
         """Quality, and a preference for what is in front and not a window's title."""
-        rank = match.quality
+        # One line of a longer caption ("Window Manager" of "Window Manager Tweaks") is rarely what is meant.
+        rank = match.quality - (0.08 if match.label.part else 0.0)
         if self._region is None:
             return rank
         if not self._in_front(match):
             return rank - 0.15
-        return rank - (0.1 if match.box.top < self._region.top + _TITLE_BAR else 0.0)
+        return rank - (0.1 if self._is_title(match) else 0.0)
+
+    def _is_title(self, match: Match) -> bool:
+        """Whether it stands where a window's title does."""
+        return self._region is not None and match.box.top < self._region.top + _TITLE_BAR
 
     def _in_front(self, match: Match) -> bool:
         return self._region is None or self._region.contains(*match.box.center)
 
-    def _known(self, match: Match, found: list[Match]) -> bool:
-        return any(match.box.overlaps(other.box) for other in found)
-
     def _tried(self, match: Match, moves: Sequence[Move]) -> bool:
-        place = self._grid(match)
-        if any(same_spot(move, place) for move in moves):
-            return True
-        # A control beside the label was clicked instead of the label: same line, not far away.
-        return any(
-            isinstance(point := move.call.get("coordinate"), list)
-            and len(point) == 2
-            and abs(point[1] - place[1]) <= 6
-            and abs(point[0] - place[0]) <= 400
-            for move in moves
-        )
+        place = self.grid(match.box)
+        return any(same_spot(move, place) for move in moves)
 
-    def _grid(self, match: Match) -> list[int]:
-        x, y = match.box.center
+    def grid(self, box: Box) -> list[int]:
+        """The middle of a box on the model's grid."""
+        x, y = box.center
         image = self._page.image
         return [round(x * _GRID / image.width), round(y * _GRID / image.height)]

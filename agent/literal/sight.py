@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from agent.literal.blobs import blobs
 from agent.literal.ocr import Box
 from agent.screen.fingerprint import CELL, Fingerprint
 
@@ -22,20 +23,47 @@ def changed(before: "Image", after: "Image") -> bool:
 
 
 def changed_region(before: "Image", after: "Image") -> Box | None:
-    """The box around a large change (a window, a page); None when little or everything changed."""
+    """The box around a large change (a window, a page); None when little or everything changed.
+
+    Of several changes apart from each other the largest counts: a new window also changes the task bar and perhaps a
+    clock.
+    """
+    import numpy as np
+
     if before.size != after.size:
         return None
     cells = Fingerprint.of(before).changed_cells(Fingerprint.of(after))
-    total = (after.width // CELL + 1) * (after.height // CELL + 1)
-    if not _LARGE_SHARE * total <= len(cells) <= 0.9 * total:
+    rows, columns = after.height // CELL + 1, after.width // CELL + 1
+    if not cells or len(cells) > 0.9 * rows * columns:
         return None
-    rows, columns = [row for row, _ in cells], [column for _, column in cells]
+    changes = np.zeros((rows + 2, columns + 2), np.bool_)
+    near = np.zeros_like(changes)
+    for row, column in cells:
+        changes[row + 1, column + 1] = True
+        near[row : row + 3, column : column + 3] = True  # changes up to a cell apart belong together
+    patches = [(int(changes[box.top : box.bottom, box.left : box.right].sum()), box) for box in blobs(near)]
+    size, patch = max(patches, key=lambda pair: pair[0], default=(0, Box(0, 0, 0, 0)))
+    if size < _LARGE_SHARE * rows * columns:
+        return None
+    inside = np.argwhere(changes[patch.top : patch.bottom, patch.left : patch.right])
+    top, left = inside.min(axis=0)
+    bottom, right = inside.max(axis=0)
     return Box(
-        min(columns) * CELL,
-        min(rows) * CELL,
-        min((max(columns) + 1) * CELL, after.width),
-        min((max(rows) + 1) * CELL, after.height),
+        int(left + patch.left - 1) * CELL,
+        int(top + patch.top - 1) * CELL,
+        min(int(right + patch.left) * CELL, after.width),
+        min(int(bottom + patch.top) * CELL, after.height),
     )
+
+
+def share_changed(before: "Image", after: "Image", region: Box) -> float:
+    """The share of a region's cells that changed, 0 to 1."""
+    cells = Fingerprint.of(before).changed_cells(Fingerprint.of(after))
+    inside = [
+        (row, column) for row, column in cells if region.contains(column * CELL + CELL / 2, row * CELL + CELL / 2)
+    ]
+    total = max(1, round(region.width / CELL) * round(region.height / CELL))
+    return len(inside) / total
 
 
 def brightness(image: "Image", region: Box | None = None) -> float:

@@ -7,7 +7,7 @@ stand under each other in the middle or flush left are also joined, because icon
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.literal.ocr import Box, Word
 
@@ -22,6 +22,7 @@ class Label:
     text: str
     box: Box
     words: tuple[Word, ...]
+    part: bool = False  # one line of a caption that goes on above or below
 
     @property
     def plain(self) -> str:
@@ -55,8 +56,14 @@ def plain(text: str) -> str:
 
 def labels_of(words: Iterable[Word]) -> list[Label]:
     """The labels that the words form, single lines first, then joined ones."""
-    labels = [_label(run) for run in _runs([word for word in words if _is_text(word)])]
-    return labels + _captions(labels)
+    lines = [_label(run) for run in _runs([word for word in words if _is_text(word)])]
+    captions = _captions(lines)
+    parts = {line.box for caption in captions for line in lines if _within(line.box, caption.box)}
+    return [replace(line, part=line.box in parts) for line in lines] + captions
+
+
+def _within(inner: Box, outer: Box) -> bool:
+    return outer.union(inner) == outer
 
 
 def _is_text(word: Word) -> bool:
@@ -93,10 +100,16 @@ def _continues(word: Word, other: Word) -> bool:
     if high > 2.4 * low:  # letters without ascenders are lower, but an icon is out of all proportion
         return False
     gap = other.box.left - word.box.right
-    if not -2 <= gap <= max(_GAP * high, 7):
+    if not -2 <= gap <= max(_GAP * min(_em(word), _em(other)), 7):
         return False
     same_base = abs(word.box.bottom - other.box.bottom) <= 0.3 * high
     return same_base or abs(word.box.center[1] - other.box.center[1]) <= 0.25 * high
+
+
+def _em(word: Word) -> float:
+    """The text height that a word's box suggests; words of low letters alone ("a", "on") are three quarters of it."""
+    tall = any(not char.isalpha() or char.isupper() or char in "bdfhijklt" for char in word.text)
+    return word.box.height * (1.0 if tall else 1.35)
 
 
 def _label(words: Sequence[Word]) -> Label:
@@ -134,7 +147,8 @@ def find(labels: Iterable[Label], wanted: str, *, least: float = 0.6) -> list[Ma
     if not target:
         return []
     compare = _match_wild if wild else _match
-    matches = [match for label in labels if (match := compare(label, target)) is not None and match.quality >= least]
+    found = [match for label in labels if (match := compare(label, target)) is not None]
+    matches = [match for match in found if match.quality >= least]
     best: list[Match] = []
     for match in sorted(matches, key=lambda item: -item.quality):
         if not any(match.box.overlaps(other.box) for other in best):

@@ -4,6 +4,7 @@ A label alone does not tell whether "enable" still has something to do, and clic
 does nothing. Switches that are on and boxes that are checked are filled with a colour in the usual themes.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -92,6 +93,33 @@ def _to_window_edge(image: "Image", zone: Box) -> Box:
     ends = np.nonzero(foreign)[0]
     width = int(ends[0]) if len(ends) else zone.width
     return Box(zone.left, zone.top, zone.left + max(width, 8), zone.bottom)
+
+
+def text_fields(image: "Image", region: Box) -> list[Box]:
+    """Empty-looking text fields in a region, from top to bottom: framed strips of one plain colour.
+
+    Found as bands of rows that hold the same long run of one colour, as high as a line of text with its padding.
+    """
+    import numpy as np
+
+    grey = np.asarray(image.crop((region.left, region.top, region.right, region.bottom)).convert("L"), dtype=np.int16)
+    open_runs: dict[tuple[int, int, int], tuple[int, int]] = {}  # (left, right, colour) -> (first row, last row)
+    found: list[Box] = []
+    for row in range(grey.shape[0]):
+        edges = np.nonzero(np.abs(np.diff(grey[row])) > 2)[0]
+        bounds = [0, *(edges + 1).tolist(), grey.shape[1]]
+        for left, right in itertools.pairwise(bounds):
+            if right - left < 60 or right - left > 0.95 * grey.shape[1]:
+                continue
+            key = (round(left / 4), round(right / 4), int(grey[row, left]) // 3)
+            first, last = open_runs.get(key, (row, row))
+            open_runs[key] = (first, row) if row - last <= 2 else (row, row)
+    for (left, right, _), (first, last) in open_runs.items():
+        if 14 <= last - first + 1 <= 48:
+            found.append(
+                Box(region.left + left * 4, region.top + first, region.left + right * 4, region.top + last + 1)
+            )
+    return sorted(found, key=lambda box: (box.top, box.left))
 
 
 def _shapes(image: "Image", zone: Box, contrast: int) -> list[Box]:

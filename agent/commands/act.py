@@ -1,0 +1,120 @@
+"""`mai-agent act --image FILE "INSTRUCTION"`: one screenshot, one decision, printed. Nothing is touched."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.actions import describe, map_points
+from agent.actions import to_json as action_json
+from agent.client import ChatClient, Completion, Patience
+from agent.commands.arguments import Parser, add_engine
+from agent.engine import Engine, choose_engine
+from agent.errors import EnvironmentLacksError, ExitStatus, UsageError
+from agent.families.base import Decision, Family, ParseFailure, PromptRequest
+from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
+from agent.geometry import Size, Viewport
+from agent.run.session import DEFAULT_MAX_PIXELS
+from agent.run.think import answer_tokens
+from agent.screen.encode import EncodedImage, encode
+from agent.screen.fit import resize
+from agent.settings import load_settings, read_text
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+def main(argv: Sequence[str]) -> int:
+    """Ask once and print the decision; status 1 when the answer cannot be used."""
+    parser = Parser(prog="mai-agent act", description="One screenshot, one decision, printed. Nothing is touched.")
+    parser.add_argument("instruction", metavar="INSTRUCTION", help="what to do, or with --grounding what to find")
+    parser.add_argument("--image", metavar="FILE", type=Path, help="a screenshot (default: this screen, captured now)")
+    parser.add_argument("--grounding", action="store_true", help="ask for a point only")
+    parser.add_argument("--monitor", metavar="N", type=int, help="which monitor to capture")
+    parser.add_argument("--json", action="store_true", help="print the decision as JSON")
+    add_engine(parser)
+    options = parser.parse_args(argv)
+    settings = load_settings()
+    image = _open(options.image) if options.image else _capture(options.monitor)
+    engine = choose_engine(
+        options.engine or settings.get("engine") or "auto",
+        options.endpoint or settings.get("endpoint"),
+        options.model or settings.get("model"),
+        settings.api_key,
+    )
+    if options.grounding and engine.name == "literal":
+        engine.close()
+        raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
+    try:
+        system = read_text(options.system_prompt) if options.system_prompt else None
+        patience = Patience() if options.patience is None else Patience(first_token=options.patience)
+        return asyncio.run(_act(options, engine, image, system, patience))
+    finally:
+        engine.close()
+
+
+async def _act(options: Any, engine: Engine, image: "Image", system: str | None, patience: Patience) -> int:
+    client = ChatClient(engine.endpoint, patience)
+    try:
+        endpoint = await client.discover()
+        name = options.family or detect_family(endpoint.model or "") or DEFAULT_FAMILY
+        family = get_family(name)
+        budget = options.max_pixels or endpoint.limits.max_pixels or DEFAULT_MAX_PIXELS
+        sent = encode_for(family, image, budget)
+        if options.grounding:
+            messages = family.grounding_messages(options.instruction, sent)
+        else:
+            messages = family.messages(
+                PromptRequest(options.instruction, sent, thinking=not options.no_thinking, system_prompt=system)
+            )
+        limit = answer_tokens(family, endpoint.limits.context)
+        text = ""
+        async for item in client.stream(messages, family.facts.sampling, limit):
+            if isinstance(item, Completion):
+                text = item.text
+    finally:
+        await client.aclose()
+    result = family.parse_grounding(text, sent.size) if options.grounding else family.parse(text, sent.size)
+    _print(result, text, Size(*image.size), as_json=options.json)
+    return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
+
+
+def encode_for(family: Family, image: "Image", max_pixels: int) -> EncodedImage:
+    """The image fitted and encoded as the family's model gets it."""
+    size = family.facts.image.capped(max_pixels).fit(Size(*image.size))
+    return encode(resize(image, size), family.facts.image_format, family.facts.quality)
+
+
+def _print(result: Decision | ParseFailure, text: str, screen: Size, *, as_json: bool) -> None:
+    if isinstance(result, ParseFailure):
+        error = {"kind": result.kind, "message": result.message}
+        print(json.dumps({"ok": False, "raw": text, "error": error}) if as_json else f"no decision: {result.message}")
+        return
+    action = map_points(result.action, Viewport.of_image(screen).to_desktop)
+    if as_json:
+        print(json.dumps({"ok": True, "raw": text, "thought": result.thought, "action": action_json(action)}))
+        return
+    if result.thought:
+        print(f"thought: {' '.join(result.thought.split())}")
+    print(f"decided: {describe(action)}")
+
+
+def _open(path: Path) -> "Image":
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return image.convert("RGB")
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise UsageError(f"{path} is no image that can be read ({error}).", "Name a PNG, JPEG or WebP file.") from error
+
+
+def _capture(monitor: int | None) -> "Image":
+    from agent.screen.capture import MssScreen
+
+    screen = MssScreen(monitor)
+    try:
+        return screen.grab().image
+    finally:
+        screen.close()

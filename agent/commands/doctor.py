@@ -1,0 +1,120 @@
+"""`mai-agent doctor`: says what this machine has and lacks, one line each, and what to do about it."""
+
+import asyncio
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.commands.arguments import Parser
+from agent.errors import AgentError, ExitStatus
+from agent.settings import Settings, config_path, load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `needed` marks what nothing works without."""
+
+    name: str
+    ok: bool
+    detail: str
+    needed: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Look at everything; status 3 when something is missing that every run needs."""
+    parser = Parser(prog="mai-agent doctor", description="Say what this machine has and lacks.")
+    parser.add_argument("--json", action="store_true", help="one object per line")
+    options = parser.parse_args(argv)
+    lacking = False
+    for finding in findings(load_settings()):
+        lacking = lacking or (finding.needed and not finding.ok)
+        if options.json:
+            print(json.dumps({"name": finding.name, "ok": finding.ok, "detail": finding.detail}), flush=True)
+        else:
+            print(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name}: {finding.detail}", flush=True)
+    return ExitStatus.ENVIRONMENT if lacking else ExitStatus.DONE
+
+
+def findings(settings: Settings) -> Iterator[Finding]:
+    """What there is, from the ground up."""
+    yield Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    path = config_path()
+    yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
+    display = _try("screen", _capture)
+    yield display
+    if display.ok:
+        yield _try("input", _input)
+    yield _sandbox()
+    yield Finding("screen or sandbox", ok=display.ok or _sandbox().ok, detail="one of the two is needed", needed=True)
+    if sys.platform.startswith("linux"):
+        found = shutil.which("xclip") is not None
+        yield Finding("clipboard", ok=found, detail="xclip" if found else "install it: apt-get install xclip")
+    yield _try("literal engine", _literal)
+    url = settings.get("endpoint")
+    if url is None:
+        yield Finding("endpoint", ok=True, detail="none configured; runs use the literal engine")
+    else:
+        yield _try("endpoint", lambda: _endpoint(str(url), settings))
+
+
+def _try(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, ok=True, detail=look())
+    except AgentError as error:
+        return Finding(name, ok=False, detail=str(error))
+
+
+def _capture() -> str:
+    from agent.screen.capture import MssScreen
+
+    screen = MssScreen()
+    try:
+        frame = screen.grab()
+        monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in screen.monitors())
+    finally:
+        screen.close()
+    scale_x, scale_y = frame.viewport.scale
+    scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
+    return f"{os.environ.get('DISPLAY', '')} {monitors}{scale}".strip()
+
+
+def _input() -> str:
+    from agent.desktop.pyautogui_hand import import_pyautogui
+
+    gui = import_pyautogui()
+    x, y = gui.position()
+    return f"pyautogui, pointer at {x},{y}"
+
+
+def _sandbox() -> Finding:
+    from agent.sandbox.desktop import missing_packages
+
+    missing = missing_packages()
+    detail = f"install: apt-get install {' '.join(missing)}" if missing else "Xvfb and XFCE are installed"
+    return Finding("sandbox", ok=not missing, detail=detail)
+
+
+def _literal() -> str:
+    from agent.literal.ocr import data_folder
+
+    return f"tesseract data in {data_folder()}"
+
+
+def _endpoint(url: str, settings: Settings) -> str:
+    from agent.client import ChatClient
+    from agent.endpoint import Endpoint, normalize_url
+
+    async def ask() -> Endpoint:
+        client = ChatClient(Endpoint(normalize_url(url), settings.api_key, settings.get("model")))
+        try:
+            return await client.discover()
+        finally:
+            await client.aclose()
+
+    endpoint = asyncio.run(ask())
+    context = f", context {endpoint.limits.context}" if endpoint.limits.context else ""
+    return f"{endpoint.base_url} serves {endpoint.model}{context}"

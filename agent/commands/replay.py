@@ -1,0 +1,101 @@
+"""`mai-agent replay RUN`: the decisions of a recorded run again, without a model; dry unless --live is given."""
+
+import json
+from collections.abc import Sequence
+
+from agent.actions import TOUCHING, Wait, describe
+from agent.actions import to_json as action_json
+from agent.commands.arguments import Parser, add_runs, runs_dir
+from agent.console import StopSignals
+from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
+from agent.errors import ExitStatus
+from agent.families.registry import DEFAULT_FAMILY, get_family
+from agent.geometry import DesktopPoint
+from agent.record.read import find_bundle
+from agent.record.replay import ReplayedStep, replay
+from agent.safety.policy import Policy
+from agent.safety.stop import StopSwitch
+from agent.settings import load_settings
+
+
+def main(argv: Sequence[str]) -> int:
+    """Replay it; status 1 when a decision comes out otherwise than it was recorded."""
+    parser = Parser(
+        prog="mai-agent replay",
+        description="Run the decisions of a recorded run through parser, map and policy again, without a model.",
+    )
+    parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
+    parser.add_argument("--live", action="store_true", help="carry the actions out on this desktop, without looking")
+    parser.add_argument("--json", action="store_true", help="one object per line")
+    add_runs(parser)
+    options = parser.parse_args(argv)
+    bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
+    policy = Policy.load(str(bundle.meta.get("approve") or "risky"))
+    stop = StopSwitch()
+    same = True
+    with StopSignals(stop):
+        hand = _live_hand(stop) if options.live else RecordingHand()
+        try:
+            for step in replay(bundle, family, policy):
+                stop.check()
+                detail = _perform(step, hand, stop)
+                same = same and step.same
+                print(_json(step, detail) if options.json else _line(step, detail), flush=True)
+        finally:
+            hand.close()
+    return ExitStatus.DONE if same else ExitStatus.NOT_DONE
+
+
+def _live_hand(stop: StopSwitch) -> Hand:
+    from agent.desktop.apps.launcher import Launcher
+    from agent.desktop.clipboard import text_entry
+    from agent.desktop.pyautogui_hand import PyAutoGuiHand
+    from agent.screen.capture import MssScreen
+
+    screen = MssScreen()
+    region = screen.region
+    screen.close()
+    home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
+    return PyAutoGuiHand(stop, text_entry(), Launcher(), home)
+
+
+def _perform(step: ReplayedStep, hand: Hand, stop: StopSwitch) -> str:
+    action = step.target
+    if isinstance(action, Wait) and hand.touches:
+        stop.sleep(action.seconds)
+    if not isinstance(action, TOUCHING):
+        return ""
+    try:
+        detail = hand.perform(action)
+    except ActionFailedError as error:
+        return f"failed: {error}"
+    if hand.touches:
+        stop.sleep(0.5)  # nothing is watched in a replay: give the desktop a moment
+    return detail
+
+
+def _line(step: ReplayedStep, detail: str) -> str:
+    what = step.failure if step.target is None else describe(step.target)
+    parts = [f"step {step.step}: {what}"]
+    if detail and (step.target is None or detail != describe(step.target)):
+        parts.append(detail)
+    if step.reason_to_ask:
+        parts.append(f"would ask: {step.reason_to_ask}")
+    if not step.same:
+        parts.append("differs from the recorded action")
+    return " · ".join(parts)
+
+
+def _json(step: ReplayedStep, detail: str) -> str:
+    return json.dumps(
+        {
+            "step": step.step,
+            "thought": step.thought,
+            "target": None if step.target is None else action_json(step.target),
+            "failure": step.failure,
+            "reason_to_ask": step.reason_to_ask,
+            "same": step.same,
+            "detail": detail,
+        }
+    )

@@ -1,0 +1,42 @@
+"""`mai-agent runs`: the recorded runs, newest first."""
+
+import json
+from collections.abc import Sequence
+
+from agent.commands.arguments import Parser, add_runs, positive, runs_dir
+from agent.record.read import Bundle, list_bundles
+from agent.settings import load_settings
+
+
+def main(argv: Sequence[str]) -> int:
+    """List them."""
+    parser = Parser(prog="mai-agent runs", description="List recorded runs, newest first.")
+    parser.add_argument("--limit", metavar="N", type=positive, default=20, help="at most so many (default 20)")
+    parser.add_argument("--json", action="store_true", help="one object per line")
+    add_runs(parser)
+    options = parser.parse_args(argv)
+    folder = runs_dir(options.runs, load_settings())
+    bundles = list_bundles(folder)[: options.limit]
+    for bundle in bundles:
+        print(json.dumps(_summary(bundle)) if options.json else _line(bundle))
+    if not bundles and not options.json:
+        print(f"There are no runs in {folder}.")
+    return 0
+
+
+def _summary(bundle: Bundle) -> dict[str, object]:
+    return {
+        "id": bundle.path.name,
+        "path": str(bundle.path),
+        "instruction": bundle.meta.get("instruction", ""),
+        "started": bundle.meta.get("started"),
+        "outcome": bundle.outcome,
+        "status": bundle.meta.get("status"),
+        "steps": len(bundle.steps),
+        "engine": bundle.meta.get("engine"),
+    }
+
+
+def _line(bundle: Bundle) -> str:
+    steps = f"{len(bundle.steps)} steps"
+    return f"{bundle.path.name:58} {bundle.outcome:13} {steps:>9}  {str(bundle.meta.get('instruction', ''))[:60]}"

@@ -1,0 +1,92 @@
+# Sourced by scripts/mai-agent and scripts/test: sets up what they need, and is quick when it is there already.
+# Says in one sentence what is missing where it may not install it.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv="$root/.venv"
+
+say() { printf 'mai-agent: %s\n' "$*" >&2; }
+
+# need_packages PACKAGE...: Debian packages, installed where we may.
+need_packages() {
+  local missing=() package
+  if ! command -v dpkg-query >/dev/null; then
+    return 0 # not a Debian: the program itself says which of its programs are missing
+  fi
+  for package in "$@"; do
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if sudo -n true 2>/dev/null; then
+      as_root=(sudo -n)
+    else
+      say "these system packages are missing; install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
+      return 0
+    fi
+  fi
+  say "installing system packages (once): ${missing[*]}"
+  local log
+  log=$(mktemp)
+  if ! { "${as_root[@]}" apt-get update -q &&
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}"; } \
+    >"$log" 2>&1 </dev/null; then
+    tail -n 5 "$log" >&2
+    rm -f "$log"
+    say "the system packages could not be installed; the lines above say why"
+    return 1
+  fi
+  rm -f "$log"
+}
+
+# find_python: the first Python that is new enough.
+find_python() {
+  local candidate
+  for candidate in python3 python3.13 python3.12 python3.11; do
+    if command -v "$candidate" >/dev/null &&
+      "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return 0
+    fi
+  done
+  say "Python 3.11 or newer is needed and was not found"
+  return 1
+}
+
+# need_environment LOCK: a virtual environment that holds exactly the locked versions, and this checkout.
+need_environment() {
+  local lock="$root/$1" stamp="$venv/.installed" wanted python
+  wanted=$(cat "$root/pyproject.toml" "$lock" | sha256sum | cut -d' ' -f1)
+  if [ -f "$stamp" ] && grep -qx "$1 $wanted" "$stamp"; then
+    return 0
+  fi
+  python=$(find_python) || return 1
+  if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    need_packages python3-venv
+  fi
+  if [ ! -x "$venv/bin/python" ]; then
+    say "making an environment in .venv (once)"
+    "$python" -m venv "$venv" || { say "the environment could not be made; is the venv module installed?"; return 1; }
+  fi
+  say "installing the locked dependencies of $1 (once)"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes -r "$lock" ||
+    { say "the dependencies could not be installed; the lines above say why"; return 1; }
+  # The checkout itself, as a path file: nothing is built, and edits count at once.
+  "$venv/bin/python" - "$root" <<'PYTHON' || return 1
+import pathlib, sys, sysconfig
+site = pathlib.Path(sysconfig.get_path("purelib"))
+site.joinpath("mai-agent-checkout.pth").write_text(sys.argv[1] + "\n")
+PYTHON
+  # The runtime lock is part of the development lock: having one is having both.
+  { printf '%s %s\n' "$1" "$wanted"
+    if [ "$1" = requirements-dev.lock ]; then
+      printf 'requirements.lock %s\n' "$(cat "$root/pyproject.toml" "$root/requirements.lock" | sha256sum | cut -d' ' -f1)"
+    fi
+  } >"$stamp"
+}
+
+# What a sandbox is made of, and applications to use in it (facts: agent/sandbox/desktop.py).
+sandbox_packages=(xvfb xauth xclip dbus-daemon dbus-x11 xfce4-settings xfwm4 xfce4-panel xfdesktop4 xfconf
+  adwaita-icon-theme gnome-themes-extra fonts-dejavu-core xfce4-terminal mousepad thunar galculator)
+# What the literal engine reads with.
+reading_packages=(tesseract-ocr-eng)
