@@ -22,7 +22,7 @@ _MOST = 160
 #: Heights to which a character is enlarged, with the ground left around it, tried one after the other. With (34, 10),
 #: 7 of 7 characters tried (7, 1, C, =, 8, -, .) were read right, with a margin of 4 only 3; slightly blurred signs
 #: such as + and * need the others.
-_WAYS = ((34, 10), (20, 10), (24, 6))
+_WAYS = ((34, 10), (20, 10), (24, 6), (48, 6))
 
 
 class Glyphs:
@@ -38,7 +38,6 @@ class Glyphs:
         self._image = image
         self._ocr = ocr
         self._known = known
-        self._read: dict[tuple[int, int], list[Word]] = {}
 
     @cached_property
     def _boxes(self) -> list[Box]:
@@ -52,14 +51,28 @@ class Glyphs:
         return glyphs[:_MOST]
 
     def find(self, wanted: str) -> list[Word]:
-        """The glyphs that read as the wanted text in some way: a blurred "+" is an "of" in one and a "+" in another."""
-        for way in _WAYS:
-            if way not in self._read:
-                self._read[way] = [word for box in self._boxes if (word := self._read_one(box, *way))]
-            found = [word for word in self._read[way] if word.text.casefold() == wanted.casefold()]
-            if found:
-                return found
-        return []
+        """The glyphs that read as the wanted text more surely than as anything else.
+
+        Every glyph is read in several ways and the readings are weighed: in one of them a blurred "+" is an "of" and a
+        "-" a "=", and a single reading would press the wrong key.
+        """
+        target = wanted.casefold()
+        return [Word(wanted, box, sure) for box, text, sure in self._readings if text == target]
+
+    @cached_property
+    def _readings(self) -> list[tuple[Box, str, float]]:
+        """Each glyph with its likeliest text (case ignored) and the mean confidence of that reading."""
+        found: list[tuple[Box, str, float]] = []
+        for box in self._boxes:
+            votes: dict[str, list[float]] = {}
+            for way in _WAYS:
+                word = self._read_one(box, *way)
+                if word is not None:
+                    votes.setdefault(word.text.casefold(), []).append(word.confidence)
+            if votes:
+                text, confidences = max(votes.items(), key=lambda vote: sum(vote[1]))
+                found.append((box, text, sum(confidences) / len(confidences)))
+        return found
 
     def _read_one(self, glyph: Box, height: int, margin: int) -> Word | None:
         pad = max(margin, glyph.height)

@@ -60,13 +60,13 @@ class Page:
         return Glyphs(self.image, self._ocr, [word.box for word in self.words if len(word.text) > 3])
 
     def find(self, wanted: str, *, least: float = 0.72) -> list[Match]:
-        """Where a text stands, best first; short texts get a closer look if the first two did not find them."""
+        """Where a text stands, best first; short texts get a closer look besides."""
         matches = find(self.labels, wanted, least=least)
         short = wanted.strip()
-        if 0 < len(short) <= 2 and not any(match.quality >= 0.95 for match in matches):
-            closer = [Match(word.box, Label(word.text, word.box, (word,)), 1.0) for word in self._glyphs.find(short)]
-            return closer or matches
-        return matches
+        if not 0 < len(short) <= 2:
+            return matches
+        closer = [Match(word.box, Label(word.text, word.box, (word,)), 1.0) for word in self._glyphs.find(short)]
+        return closer + [match for match in matches if not any(match.box.overlaps(other.box) for other in closer)]
 
     def text_area(self) -> Box | None:
         """Where most of the text is, away from panels at the edges; None on a desktop without a window."""

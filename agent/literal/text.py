@@ -56,7 +56,7 @@ def plain(text: str) -> str:
 
 def labels_of(words: Iterable[Word]) -> list[Label]:
     """The labels that the words form, single lines first, then joined ones."""
-    lines = [_label(run) for run in _runs([word for word in words if _is_text(word)])]
+    lines = [_label(_without_icons(run)) for run in _runs([word for word in words if _is_text(word)])]
     captions = _captions(lines)
     parts = {line.box for caption in captions for line in lines if _within(line.box, caption.box)}
     return [replace(line, part=line.box in parts) for line in lines] + captions
@@ -199,6 +199,28 @@ def _likeness(have: Sequence[str], wanted: Sequence[str]) -> float:
     return min(scores, default=0.0)
 
 
+#: Words of one or two letters that are words.
+_SHORT_WORDS = frozenset(
+    "a i of on to in at by no ok go up my is it as or an do if we am pm os cd tv id ip pc us".split()  # noqa: SIM905
+)
+
+
+def _is_icon(word: Word) -> bool:
+    """Whether a word is probably an icon that was read as letters: one or two characters that are no word."""
+    text = plain(word.text)
+    if len(text) > 2 or word.text.isdigit() or text in _SHORT_WORDS:
+        return False
+    return len(word.text) <= 3
+
+
+def _without_icons(run: Sequence[Word]) -> Sequence[Word]:
+    """The words without icons before them; all of them when nothing else is left."""
+    start = 0
+    while start < len(run) and _is_icon(run[start]):
+        start += 1
+    return run[start:] or run
+
+
 def _only_noise(words: Sequence[Word]) -> bool:
-    """Whether the words are what tesseract makes of icons: one or two characters, or nothing but signs."""
-    return all(len(plain(word.text)) <= 1 or word.confidence < 50 for word in words)
+    """Whether the words are what tesseract makes of icons."""
+    return all(_is_icon(word) or word.confidence < 50 for word in words)

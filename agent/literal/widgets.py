@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+#: Heights in pixels of text fields of one line, padding included.
+_LINE_HEIGHTS = (14, 48)
+
+
 @dataclass(frozen=True, slots=True)
 class Widget:
     """A control beside a label; `on` is None where it cannot be told."""
@@ -103,22 +107,27 @@ def text_fields(image: "Image", region: Box) -> list[Box]:
     import numpy as np
 
     grey = np.asarray(image.crop((region.left, region.top, region.right, region.bottom)).convert("L"), dtype=np.int16)
-    open_runs: dict[tuple[int, int, int], tuple[int, int]] = {}  # (left, right, colour) -> (first row, last row)
+    bands: dict[tuple[int, int, int], tuple[int, int]] = {}  # (left, right, colour) -> (first row, last row)
     found: list[Box] = []
+
+    def end_band(key: tuple[int, int, int]) -> None:
+        (left, right, _), (first, last) = key, bands.pop(key)
+        if _LINE_HEIGHTS[0] <= last - first + 1 <= _LINE_HEIGHTS[1]:
+            top = region.top + first
+            found.append(Box(region.left + left * 4, top, region.left + right * 4, top + last - first + 1))
+
     for row in range(grey.shape[0]):
         edges = np.nonzero(np.abs(np.diff(grey[row])) > 2)[0]
         bounds = [0, *(edges + 1).tolist(), grey.shape[1]]
         for left, right in itertools.pairwise(bounds):
-            if right - left < 60 or right - left > 0.95 * grey.shape[1]:
+            if not 60 <= right - left <= 0.95 * grey.shape[1]:
                 continue
             key = (round(left / 4), round(right / 4), int(grey[row, left]) // 3)
-            first, last = open_runs.get(key, (row, row))
-            open_runs[key] = (first, row) if row - last <= 2 else (row, row)
-    for (left, right, _), (first, last) in open_runs.items():
-        if 14 <= last - first + 1 <= 48:
-            found.append(
-                Box(region.left + left * 4, region.top + first, region.left + right * 4, region.top + last + 1)
-            )
+            if key in bands and row - bands[key][1] > 2:
+                end_band(key)
+            bands[key] = (bands.get(key, (row, row))[0], row)
+    for key in list(bands):
+        end_band(key)
     return sorted(found, key=lambda box: (box.top, box.left))
 
 

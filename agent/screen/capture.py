@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.errors import EnvironmentLacksError, UsageError
 from agent.geometry import Region, Size, Viewport
+from agent.screen.memory import keep_freed_memory
 
 if TYPE_CHECKING:
     from mss import MSS
@@ -58,6 +59,7 @@ class MssScreen:
     """
 
     def __init__(self, monitor: int | None = None) -> None:
+        keep_freed_memory()
         self._mss = _open_mss()
         regions = self.monitors()
         if monitor is None:

@@ -9,14 +9,16 @@ import base64
 import hashlib
 import io
 import struct
+import threading
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from agent.geometry import Size
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
 
 ImageFormat: TypeAlias = Literal["png", "jpeg", "webp"]
@@ -70,14 +72,30 @@ def _png(image: "Image") -> bytes:
     import numpy as np
     from isal import isal_zlib
 
-    pixels = np.asarray(image.convert("RGB")).reshape(image.height, image.width * 3)
-    rows = np.empty((image.height, image.width * 3 + 1), np.uint8)
+    # Fresh megabytes cost more here than the work done in them (page faults), so copies are few and rows are reused.
+    rgb = image if image.mode == "RGB" else image.convert("RGB")
+    pixels = np.asarray(rgb).reshape(image.height, image.width * 3)
+    rows = _rows(image.height, image.width * 3 + 1)
     rows[:, 0] = _PNG_FILTER_UP
     rows[0, 1:] = pixels[0]
     np.subtract(pixels[1:], pixels[:-1], out=rows[1:, 1:])
     header = struct.pack(">IIBBBBB", image.width, image.height, 8, 2, 0, 0, 0)
-    body = bytes(isal_zlib.compress(rows.tobytes(), _ISAL_LEVEL))
+    body = isal_zlib.compress(rows, _ISAL_LEVEL)
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
+
+
+_buffers = threading.local()
+
+
+def _rows(height: int, width: int) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+    """This thread's buffer for filtered rows."""
+    import numpy as np
+
+    rows: np.ndarray[Any, np.dtype[np.uint8]] | None = getattr(_buffers, "rows", None)
+    if rows is None or rows.shape != (height, width):
+        rows = np.empty((height, width), np.uint8)
+        _buffers.rows = rows
+    return rows
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

@@ -1,0 +1,100 @@
+"""Where the engine stands with one goal: what was tried, what the screen shows, and what may come of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.literal import sight
+from agent.literal.conversation import Intent, Move
+from agent.literal.grammar import Goal
+from agent.literal.ocr import Box
+from agent.literal.reader import Page
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: MAI-UI's navigation grid, in which the answers are written.
+GRID = 999
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next for a goal: the words for it, its intent, and the call's arguments."""
+
+    words: str
+    intent: Intent
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The goal is reached; `words` say what was seen."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """The goal cannot be reached; `words` say why."""
+
+    words: str
+
+
+Verdict = Step | Done | Stuck
+
+
+@dataclass(slots=True)
+class Situation:
+    """A goal, what was tried for it, and the screen now."""
+
+    goal: Goal
+    part: int
+    moves: list[Move]
+    earlier: list[Move]
+    image: "Image"
+    read: Callable[["Image"], Page]
+    last: bool
+    been: tuple[str, ...] = ()
+    _page: Page | None = field(default=None)
+
+    @property
+    def page(self) -> Page:
+        """What can be read on the screen; read once, and only if needed."""
+        if self._page is None:
+            self._page = self.read(self.image)
+        return self._page
+
+    @property
+    def latest(self) -> Move | None:
+        """The last thing tried for this goal."""
+        return self.moves[-1] if self.moves else None
+
+    @property
+    def visited(self) -> bool:
+        """Whether a place that may hold something was opened in this run."""
+        return any(move.intent == "place" for move in [*self.earlier, *self.moves])
+
+    @property
+    def had_effect(self) -> bool:
+        """Whether the last move changed the screen."""
+        latest = self.latest
+        if latest is None or latest.no_effect or latest.failed:
+            return False
+        return latest.before is None or sight.changed(latest.before.image, self.image)
+
+    def region(self) -> Box | None:
+        """Where the last large change was: the window or page in front."""
+        after = self.image
+        for move in reversed([*self.earlier, *self.moves]):
+            if move.before is None:
+                return None
+            region = sight.changed_region(move.before.image, after)
+            if region is not None:
+                return region
+            after = move.before.image
+        return None
+
+    def grid(self, box: Box) -> list[int]:
+        """The middle of a box on the model's grid."""
+        x, y = box.center
+        return [round(x * GRID / self.image.width), round(y * GRID / self.image.height)]

@@ -1,0 +1,108 @@
+"""What a step costs by itself: capture, fit, encode, prompt, parse, map; no model, no waiting.
+
+    python scripts/bench/step.py [--size 1920x1080] [--rounds 40]
+
+Starts a sandbox of its own with a window to look at (or takes the display of DISPLAY with --this-display). Measures our
+path with PNG and with JPEG, and the naive one (open the capture, go through .rgb, full-size PNG level 6, base64), in
+turns, and prints medians and ratios. The request holds six screenshots.
+"""
+
+import argparse
+import base64
+import io
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from agent.actions import map_points
+from agent.families.base import Call, Decision, PastStep, PromptRequest, to_openai
+from agent.families.registry import get_family
+from agent.geometry import Size
+from agent.run.observe import Eye
+from agent.screen.capture import MssScreen
+
+ANSWER = (
+    "<thinking>\nThe settings window is open; the next step is to click Appearance.\n</thinking>\n<tool_call>\n"
+    '{"name":"mobile_use","arguments":{"action":"click","coordinate":[387,355]}}\n</tool_call>'
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=Size.parse, default=Size(1920, 1080))
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--this-display", action="store_true", help="measure on the display of DISPLAY")
+    options = parser.parse_args()
+    if options.this_display:
+        measure(options.rounds)
+        return
+    from agent.sandbox.desktop import SandboxSpec, start_sandbox
+
+    sandbox = start_sandbox(SandboxSpec(options.size))
+    try:
+        sandbox.applied()
+        subprocess.Popen(["xfce4-settings-manager"], env=sandbox.environ, stderr=subprocess.DEVNULL)
+        time.sleep(2)
+        measure(options.rounds)
+    finally:
+        sandbox.close()
+
+
+def measure(rounds: int) -> None:
+    family = get_family("mai-ui")
+    screen = MssScreen()
+    rule = family.facts.image.capped(2_097_152)
+    png, jpeg = (Eye(screen, rule, image_format, 90) for image_format in ("png", "jpeg"))
+    paths = {"ours, PNG": lambda: ours(png, family), "ours, JPEG": lambda: ours(jpeg, family), "naive": naive}
+    times: dict[str, list[float]] = {name: [] for name in paths}
+    sizes: dict[str, int] = {}
+    for path in paths.values():
+        path()  # warm up
+    for _ in range(rounds):
+        for name, path in paths.items():
+            began = time.perf_counter()
+            sizes[name] = path()
+            times[name].append((time.perf_counter() - began) * 1000)
+    baseline = statistics.median(times["naive"])
+    print(f"screen {screen.region.size}, {rounds} rounds, {os.cpu_count()} cores; medians")
+    for name, measured in times.items():
+        middle = statistics.median(measured)
+        print(f"{name:12} {middle:7.1f} ms   {baseline / middle:5.1f} x   image {sizes[name] / 1024:7.0f} KiB")
+    stages = {name: f"{value:.1f}" for name, value in png.look().milliseconds.items()}
+    print(f"stages of the PNG path, ms: {stages}")
+    screen.close()
+
+
+def ours(eye: Eye, family: object) -> int:
+    seen = eye.look()
+    past = [PastStep("Looking.", Call("mobile_use", {"action": "wait"}), seen.image, shown=True) for _ in range(5)]
+    request = PromptRequest("open settings and enable dark mode", seen.image, past)
+    urls = {seen.image.digest: seen.image.data_url}  # as the client keeps them: encoded once
+    messages = to_openai(family.messages(request), lambda image: {"url": urls[image.digest]})
+    decision = family.parse(ANSWER, seen.image.size)
+    assert isinstance(decision, Decision)
+    map_points(decision.action, seen.viewport.to_desktop)
+    assert len(messages) == 13
+    return len(seen.image.data)
+
+
+def naive() -> int:
+    import mss
+    from PIL import Image
+
+    with mss.MSS() as capture:
+        shot = capture.grab(capture.monitors[1])
+        image = Image.frombytes("RGB", shot.size, shot.rgb)
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", compress_level=6)
+    base64.b64encode(buffer.getvalue()).decode()
+    return len(buffer.getvalue())
+
+
+if __name__ == "__main__":
+    main()

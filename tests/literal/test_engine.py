@@ -1,0 +1,137 @@
+"""The engine on made-up pages: what it decides, and that it never clicks something else."""
+
+import pytest
+from PIL import Image, ImageDraw
+
+from agent.literal.conversation import Conversation, Move
+from agent.literal.engine import Engine
+from agent.literal.ocr import Box, Word
+from agent.literal.reader import Page
+
+
+class FakeShot:
+    def __init__(self, image):
+        self.image = image
+
+
+class FakeReader:
+    """Reads what was written on an image by `screen`."""
+
+    def read(self, image):
+        return Page(image, image.info["words"], ocr=None)
+
+
+def screen(*texts, ground="white"):
+    """A screenshot of 960x544 with texts at (x, y), and the words an eye would read."""
+    image = Image.new("RGB", (960, 544), ground)
+    draw = ImageDraw.Draw(image)
+    words = []
+    for text, x, y in texts:
+        left = x
+        for part in text.split():
+            box = Box(left, y, left + 8 * len(part), y + 12)
+            draw.rectangle((box.left, box.top, box.right - 1, box.bottom - 1), outline="black")
+            words.append(Word(part, box, 95))
+            left = box.right + 5
+    image.info["words"] = words
+    return image
+
+
+@pytest.fixture
+def engine():
+    return Engine(FakeReader())
+
+
+def conversation(instruction, now, *moves):
+    return Conversation(instruction, list(moves), FakeShot(now))
+
+
+def move(part, intent, call, before, *notes):
+    return Move(part, intent, call, FakeShot(before), tuple(notes))
+
+
+EMPTY = screen()
+
+
+def test_the_first_step_opens_the_application(engine):
+    reply = engine.reply(conversation("open settings and enable dark mode", EMPTY))
+    assert reply.arguments == {"action": "open", "text": "settings"}
+
+
+def test_a_visible_thing_is_clicked_in_its_middle(engine):
+    reply = engine.reply(conversation("click Appearance", screen(("Appearance", 440, 266))))
+    assert reply.arguments == {"action": "click", "coordinate": [500, 500]}
+
+
+def test_a_thing_that_is_not_visible_is_looked_for_where_it_lives(engine):
+    before, now = EMPTY, screen(("Appearance", 440, 266), ("Keyboard", 440, 366))
+    opened = move(0, "act", {"action": "open", "text": "settings"}, before)
+    reply = engine.reply(conversation("open settings and enable dark mode", now, opened))
+    assert reply.arguments == {"action": "click", "coordinate": [500, 500]}
+    assert "look under “Appearance”" in reply.thought
+
+
+def test_it_never_clicks_something_else(engine):
+    page = screen(("Delete everything", 100, 100), ("Install", 100, 200), ("Keyboard", 100, 300))
+    moves, actions = [], []
+    for _ in range(20):
+        reply = engine.reply(conversation("click Appearance", page, *moves))
+        actions.append(reply.arguments["action"])
+        if reply.arguments["action"] == "terminate":
+            break
+        moves.append(move(0, reply.thought.rsplit(", ", 1)[1].rstrip("]"), reply.arguments, page, "changed nothing"))
+    assert reply.arguments["status"] == "fail"
+    assert "could not find “Appearance”" in reply.arguments["text"]
+    assert not {"click", "double_click", "right_click"} & set(actions)
+
+
+def test_it_says_done_only_when_the_screen_changed(engine):
+    page = screen(("Apply", 440, 266))
+    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, "Your last action changed nothing")
+    reply = engine.reply(conversation("click Apply", page, clicked))
+    assert reply.arguments["status"] == "fail"
+    reply = engine.reply(conversation("click Apply", screen(("Applied", 300, 100)), Move(*_fields(clicked))))
+    assert reply.arguments["status"] == "success"
+
+
+def _fields(done):
+    return done.part, done.intent, done.call, done.before
+
+
+def test_dark_mode_counts_only_when_the_screen_became_darker(engine):
+    light, dark = screen(("Dark", 440, 266)), screen(("Dark", 440, 266), ground="black")
+    clicked = move(0, "act", {"action": "click", "coordinate": [476, 500]}, light)
+    assert engine.reply(conversation("enable dark mode", dark, clicked)).arguments["status"] == "success"
+    brighter = screen(("Dark", 440, 266), ("More", 10, 10), ground="white")
+    reply = engine.reply(conversation("enable dark mode", brighter, clicked))
+    assert reply.arguments.get("status") != "success"
+
+
+def test_text_that_nothing_took_is_pressed_key_by_key(engine):
+    typed = move(0, "act", {"action": "type", "text": "1+2"}, EMPTY, "Your last action changed nothing")
+    reply = engine.reply(conversation("type 1+2", EMPTY, typed))
+    assert reply.arguments == {"action": "key", "keys": "1"}
+
+
+def test_an_unknown_application_is_looked_for_on_the_screen(engine):
+    page = screen(("Home", 464, 266))
+    failed = move(0, "act", {"action": "open", "text": "Home"}, page, "That could not be done: no application")
+    reply = engine.reply(conversation("open Home", page, failed))
+    assert reply.arguments["action"] == "click"
+
+
+def test_a_bare_desktop_is_not_scrolled(engine):
+    moves = [move(0, "clear", {"action": "move", "coordinate": [996, 499]}, EMPTY, "changed nothing")]
+    reply = engine.reply(conversation("click Nothing", EMPTY, *moves))
+    assert reply.arguments["action"] == "terminate"
+
+
+def test_a_dry_run_ends_after_the_first_step(engine):
+    done = move(0, "act", {"action": "open", "text": "settings"}, EMPTY, "(Dry run: this was not carried out)")
+    assert engine.reply(conversation("open settings and click x", EMPTY, done)).arguments["action"] == "answer"
+
+
+def test_an_instruction_it_does_not_understand_is_answered_with_what_it_does(engine):
+    reply = engine.reply(conversation("order a pizza", EMPTY))
+    assert reply.arguments["status"] == "fail"
+    assert "literal engine" in reply.arguments["text"]

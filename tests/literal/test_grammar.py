@@ -1,0 +1,92 @@
+import pytest
+
+from agent.literal.grammar import (
+    Close,
+    Enter,
+    NotUnderstoodError,
+    Open,
+    Pause,
+    Point,
+    Press,
+    Toggle,
+    Turn,
+    describe_goal,
+    read_instruction,
+)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "goals"),
+    [
+        ("open settings and enable dark mode", [Open("settings"), Toggle("dark mode", on=True)]),
+        ("Open settings. Enable dark mode.", [Open("settings"), Toggle("dark mode", on=True)]),
+        ("please launch the text editor app", [Open("text editor")]),
+        ("turn dark mode off", [Toggle("dark mode", on=False)]),
+        ("turn on night light", [Toggle("night light", on=True)]),
+        ("switch to dark mode", [Toggle("dark mode", on=True)]),
+        ("uncheck 'Lock panel'", [Toggle("Lock panel", on=False)]),
+        ("press ctrl+a and delete", [Press(("ctrl", "a")), Press(("delete",))]),
+        ("press Tab 3 times", [Press(("tab",))] * 3),
+        ("press Close", [Point("Close")]),
+        ("press the 7 button", [Point("7")]),
+        ("click 1, 2, + and 3", [Point("1"), Point("2"), Point("+"), Point("3")]),
+        ("right-click Home and choose Properties", [Point("Home", button="right"), Point("Properties")]),
+        ("double click the File System icon", [Point("File System", count=2)]),
+        ("open the File menu", [Point("File")]),
+        ("scroll down 3 times", [Turn("down", 15)]),
+        ("scroll up", [Turn("up", 5)]),
+        ("scroll to the bottom", [Turn("down", 10, to_end=True)]),
+        ("wait 2.5 seconds", [Pause(2.5)]),
+        ("close the window", [Close()]),
+        ("in settings, enable dark mode", [Point("settings", or_open=True), Toggle("dark mode", on=True)]),
+        ("set the theme to Adwaita-dark", [Point("Adwaita-dark", near="theme")]),
+        ("type hello into the search box", [Enter("hello", into="search")]),
+    ],
+)
+def test_sentences_become_goals(instruction, goals):
+    assert read_instruction(instruction) == goals
+
+
+def test_quoted_text_is_never_read_as_an_instruction():
+    text = "open the door, then close it and press enter"
+    assert read_instruction(f"type '{text}' and press enter") == [Enter(text), Press(("enter",))]
+
+
+def test_quotes_keep_their_spaces_and_line_ends():
+    assert read_instruction('type "a  b\\nc"') == [Enter("a  b\nc")]
+
+
+def test_an_apostrophe_does_not_end_a_quotation():
+    assert read_instruction("type 'don't stop' and close it") == [Enter("don't stop"), Close()]
+
+
+def test_names_that_hold_and_stay_whole():
+    assert read_instruction("click Mouse and Touchpad, then click Session and Startup") == [
+        Point("Mouse and Touchpad"),
+        Point("Session and Startup"),
+    ]
+
+
+def test_what_stands_after_in_may_be_a_place_or_a_part_of_the_name():
+    [goal] = read_instruction("enable Show images in menus")
+    assert goal == Toggle("Show images", on=True, inside="menus", whole="Show images in menus")
+
+
+@pytest.mark.parametrize("instruction", ["make me a sandwich", "", "   ", "press ctrl+banana", "click"])
+def test_what_is_not_understood_is_said(instruction):
+    with pytest.raises(NotUnderstoodError):
+        read_instruction(instruction)
+
+
+def test_every_goal_can_be_told_in_words():
+    goals = read_instruction("open x, click y, enable z, type 'a' into b, press f5, scroll up, wait, close it")
+    assert [describe_goal(goal) for goal in goals] == [
+        "open “x”",
+        "click “y”",
+        "enable “z”",
+        "type “a” into “b”",
+        "press f5",
+        "scroll up",
+        "wait 1 s",
+        "close the window",
+    ]
