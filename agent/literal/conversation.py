@@ -20,7 +20,7 @@ from agent.geometry import Size
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Intent: TypeAlias = Literal["act", "place", "scroll", "clear", "prepare", "back", "focus", "keys", "end"]
+Intent: TypeAlias = Literal["act", "late", "place", "scroll", "clear", "prepare", "back", "focus", "keys"]
 _MARK = re.compile(r"\[part (\d+) of \d+, (\w+)\]\s*$")
 
 

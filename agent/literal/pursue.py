@@ -14,6 +14,8 @@ from agent.literal.widgets import Widget, widget_beside
 _MOST_MOVES = 14
 #: A window is gone when more than this share of its area changed; a question in front of it changes less.
 _GONE = 0.6
+#: A window with at least so many labels is painted.
+_DRAWN_LABELS = 5
 #: Text that nothing takes when pasted is pressed key by key, if it is at most this long.
 _MOST_KEYS = 24
 
@@ -103,9 +105,11 @@ def _seeker(now: Situation, goal: Point | Toggle) -> Seeker:
 
 
 def _point(now: Situation, goal: Point) -> Verdict:
-    latest = now.latest
-    if latest is not None and latest.intent == "act" and now.had_effect:
+    latest, attempt = now.latest, now.attempt
+    if attempt is not None and now.changed_since(attempt):
         return Done(f"I clicked “{goal.target}”, and the screen changed.")
+    if attempt is not None and attempt is latest:
+        return _wait_for_it(goal.target)
     was_opened = latest is not None and not latest.failed and latest.call.get("text") == goal.target
     if was_opened and (now.had_effect or now.page.find(goal.target, least=0.9)):
         return Done(f"{goal.target} is open.")
@@ -129,17 +133,21 @@ def _point(now: Situation, goal: Point) -> Verdict:
 
 def _toggle(now: Situation, goal: Toggle) -> Verdict:
     state = "on" if goal.on else "off"
-    latest = now.latest
     seeker = _seeker(now, goal)
     shows = seeker.thing.shows
-    if latest is not None and latest.intent == "act":
-        if now.had_effect and not shows and not _still_wrong(now, seeker, goal):
+    attempt = now.attempt
+    if attempt is not None:
+        if not shows and now.changed_since(attempt) and not _still_wrong(now, seeker, goal):
             return Done(f"“{goal.target}” is {state} now: the screen changed there.")
-        if now.had_effect and shows and (latest.before is None or sight.became(shows, latest.before.image, now.image)):
+        if shows and (attempt.before is None or sight.became(shows, attempt.before.image, now.image)):
             return Done(f"“{goal.target}” is {state} now: the screen became {shows}.")
+        if attempt is now.latest:
+            return _wait_for_it(goal.target)
     region = now.region()
     untouched = not any(move.intent == "act" for move in now.moves)
-    in_settings = region is not None and _opened(now, seeker.thing.lives_in)
+    # A window that is not painted yet is dark, too: only one with text in it shows what it is.
+    drawn = region is not None and sum(region.contains(*label.box.center) for label in now.page.labels) >= _DRAWN_LABELS
+    in_settings = drawn and _opened(now, seeker.thing.lives_in)
     if shows and untouched and in_settings and sight.is_already(shows, now.image, region):
         return Done(f"“{goal.target}” is {state} already: the window is {shows.removesuffix('er')}.")
     spot = seeker.next_spot(switches=not shows)
@@ -150,6 +158,11 @@ def _toggle(now: Situation, goal: Toggle) -> Verdict:
     if any(move.intent == "act" for move in now.moves):
         return Stuck(f"I clicked what stands for “{goal.target}”, but it did not become {state}.")
     return _look_further(now, seeker, describe_goal(goal))
+
+
+def _wait_for_it(target: str) -> Step:
+    """Look again before anything is clicked a second time: a late effect would be undone by it."""
+    return Step(f"“{target}” shows no effect yet: wait and look again.", "late", {"action": "wait", "seconds": 1})
 
 
 def _still_wrong(now: Situation, seeker: Seeker, goal: Toggle) -> bool:

@@ -82,6 +82,18 @@ class Situation:
             return False
         return latest.before is None or sight.changed(latest.before.image, self.image)
 
+    @property
+    def attempt(self) -> Move | None:
+        """The last action for the goal itself, if nothing but waiting came after it."""
+        tried = [move for move in self.moves if move.intent != "late"]
+        return tried[-1] if tried and tried[-1].intent == "act" else None
+
+    def changed_since(self, move: Move) -> bool:
+        """Whether the screen is another one than before a move."""
+        if move.failed:
+            return False
+        return move.before is None or sight.changed(move.before.image, self.image)
+
     def region(self) -> Box | None:
         """Where the last large change was: the window or page in front."""
         after = self.image

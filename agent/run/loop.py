@@ -7,7 +7,8 @@ loop ends in exactly one way: with a `RunFinished`, after everything held down w
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent.actions import (
@@ -17,6 +18,7 @@ from agent.actions import (
     AskUser,
     CallTool,
     Finish,
+    OpenApp,
     Wait,
     describe,
     map_points,
@@ -151,6 +153,7 @@ class Loop:
                 else:
                     yield item
             assert decision is not None
+            settled = None  # a screen seen before a person or a tool answered is no longer true
             async for event in self._carry_out(step, seen, decision):
                 if isinstance(event, Settled):
                     settled = event
@@ -276,6 +279,8 @@ class Loop:
 
     async def _settle(self, seen: Observation, action: Action[GridPoint], acted: Acted) -> tuple[Settled, bool]:
         rule, stop = self._settings.settle, self._parts.stop
+        if isinstance(action, OpenApp):  # windows come up empty and are painted in several goes
+            rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))
         settled = await self._race(self._eye_worker.call(self._parts.eye.watch, rule, lambda: stop.stopped))
@@ -329,4 +334,5 @@ class Loop:
 async def _close(items: AsyncIterator[object]) -> None:
     close = getattr(items, "aclose", None)
     if close is not None:
-        await close()
+        with suppress(RuntimeError):  # it is still ending, because a stop cancelled it and its server is slow to let go
+            await close()

@@ -88,14 +88,17 @@ def test_it_never_clicks_something_else(engine):
 def test_it_says_done_only_when_the_screen_changed(engine):
     page = screen(("Apply", 440, 266))
     clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, "Your last action changed nothing")
-    reply = engine.reply(conversation("click Apply", page, clicked))
-    assert reply.arguments["status"] == "fail"
-    reply = engine.reply(conversation("click Apply", screen(("Applied", 300, 100)), Move(*_fields(clicked))))
-    assert reply.arguments["status"] == "success"
+    waited = move(0, "late", {"action": "wait"}, page, "changed nothing")
+    assert engine.reply(conversation("click Apply", page, clicked, waited)).arguments["status"] == "fail"
+    applied = screen(("Applied", 300, 100))
+    assert engine.reply(conversation("click Apply", applied, clicked)).arguments["status"] == "success"
+    assert engine.reply(conversation("click Apply", applied, clicked, waited)).arguments["status"] == "success"
 
 
-def _fields(done):
-    return done.part, done.intent, done.call, done.before
+def test_it_waits_before_it_clicks_a_second_time(engine):
+    page = screen(("Apply", 440, 266))
+    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page)
+    assert engine.reply(conversation("click Apply", page, clicked)).arguments["action"] == "wait"
 
 
 def test_dark_mode_counts_only_when_the_screen_became_darker(engine):

@@ -1,0 +1,57 @@
+import pytest
+
+from agent.desktop.apps.catalogue import App, Catalogue, plain
+
+APPS = [
+    App("xfce-settings-manager", "Settings Manager", command=("xfce4-settings-manager",)),
+    App("xfce4-settings-editor", "Settings Editor", command=("xfce4-settings-editor",)),
+    App("org.xfce.mousepad", "Mousepad", ("Text Editor",), command=("mousepad",)),
+    App("vim", "Vim", ("Text Editor",), command=("vim",), terminal=True),
+    App("galculator", "Galculator", command=("galculator",)),
+    App("thunar", "Thunar File Manager", ("File Manager",), ("folders", "explorer"), ("thunar",)),
+    App("firefox-esr", "Firefox ESR", ("Web Browser",), command=("/usr/lib/firefox-esr/firefox-esr",)),
+    App("xfce4-terminal", "Xfce Terminal", ("Terminal Emulator",), command=("xfce4-terminal",)),
+    App("org.gnome.gedit", "Éditeur de texte", ("Text Editor",), command=("gedit",)),
+]
+
+
+@pytest.fixture
+def catalogue():
+    return Catalogue(APPS)
+
+
+@pytest.mark.parametrize(
+    ("query", "identifier"),
+    [
+        ("settings", "xfce-settings-manager"),
+        ("Settings Manager", "xfce-settings-manager"),
+        ("the settings app", "xfce-settings-manager"),
+        ("MOUSEPAD", "org.xfce.mousepad"),
+        ("calculator", "galculator"),
+        ("Galculater", "galculator"),
+        ("terminal", "xfce4-terminal"),
+        ("file manager", "thunar"),
+        ("explorer", "thunar"),
+        ("folders", "thunar"),
+        ("firefox", "firefox-esr"),
+        ("browser", "firefox-esr"),
+        ("xfce4-terminal", "xfce4-terminal"),
+        ("editeur de texte", "org.gnome.gedit"),
+    ],
+)
+def test_the_words_people_use_find_the_application(catalogue, query, identifier):
+    assert catalogue.find(query).id == identifier
+
+
+@pytest.mark.parametrize("query", ["", "   ", "photoshop", "set", "rm -rf /", "nothing like it"])
+def test_it_never_guesses_weakly(catalogue, query):
+    assert catalogue.find(query) is None
+
+
+def test_similar_names_are_offered(catalogue):
+    assert "Galculator" in catalogue.similar("calculator pro")
+
+
+def test_accents_case_and_filler_words_do_not_matter():
+    assert plain("The Éditeur App") == "editeur"
+    assert plain("App") == "app"

@@ -1,0 +1,86 @@
+"""The literal engine on real desktops, judged by the desktops' own tools."""
+
+import subprocess
+
+import pytest
+
+from agent.sandbox.desktop import find_sandboxes, stop_sandbox
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+
+
+def in_sandbox(display_line, *program):
+    """What a program prints inside the kept sandbox that a run told of."""
+    [line] = [line for line in display_line.splitlines() if line.startswith("The sandbox stays")]
+    entry = line.split("`")[1]  # ". /tmp/.../environment"
+    return subprocess.run(["sh", "-c", f'{entry}; "$@"', "sh", *program], capture_output=True, text=True, timeout=20)
+
+
+@pytest.fixture
+def kept():
+    """Stops the sandboxes that a test kept."""
+    before = {found.name for found in find_sandboxes()}
+    yield
+    for found in find_sandboxes():
+        if found.name not in before and not found.owned:
+            stop_sandbox(found.name)
+
+
+def test_the_readme_sentence_makes_xfce_dark(command, kept):
+    outcome = command("--sandbox", "--keep", "open settings and enable dark mode")
+    assert outcome.status == 0, outcome.out + outcome.err
+    theme = in_sandbox(outcome.err, "xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName")
+    assert theme.stdout.strip() == "Adwaita-dark"
+    assert "/Net/ThemeName was Adwaita and is Adwaita-dark" in outcome.err
+    assert outcome.meta["engine"] == "literal"
+    assert outcome.meta["outcome"] == "done"
+    assert [step["executed"] for step in outcome.steps[:-1]] == [True] * (len(outcome.steps) - 1)
+    assert all((outcome.bundle / step["image"]["file"]).stat().st_size for step in outcome.steps)
+
+
+def test_the_same_sentence_makes_gnome_dark(command, no_sandbox_left):
+    outcome = command("--sandbox", "--sandbox-session", "gnome", "open settings and enable dark mode")
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert "color-scheme was 'default' and is 'prefer-dark'" in outcome.err
+
+
+def test_a_dry_run_touches_nothing(command, kept):
+    outcome = command("--sandbox", "--keep", "--dry-run", "open settings and enable dark mode")
+    assert outcome.status == 0, outcome.out + outcome.err
+    windows = in_sandbox(outcome.err, "wmctrl", "-l")
+    assert "Settings" not in windows.stdout
+    assert [step["executed"] for step in outcome.steps] == [False] * len(outcome.steps)
+    assert "would open “settings”" in outcome.out
+
+
+def test_text_in_any_script_is_typed_into_a_terminal(command, tmp_path, no_sandbox_left):
+    target = tmp_path / "typed"
+    text = "Grüße, 日本 🙂 <x> $HOME"
+    sentence = (
+        f"open the terminal, type \"cat > {target}\" and press enter, type '{text}' and press enter and press ctrl+d"
+    )
+    outcome = command("--sandbox", sentence)
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert target.read_text() == text + "\n"
+
+
+def test_the_calculator_calculates(command, kept):
+    outcome = command("--sandbox", "--keep", "open the calculator, click 7, click +, click 5 and click =, press ctrl+c")
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert in_sandbox(outcome.err, "xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
+
+
+def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
+    outcome = command(
+        "--sandbox", "--keep", "open settings, click Window Manager Tweaks and enable Raise windows while cycling"
+    )
+    assert outcome.status == 0, outcome.out + outcome.err
+    setting = in_sandbox(outcome.err, "xfconf-query", "-c", "xfwm4", "-p", "/general/cycle_raise")
+    assert setting.stdout.strip() == "true"
+
+
+def test_what_is_not_there_is_said_and_not_replaced(command, no_sandbox_left):
+    outcome = command("--sandbox", "open settings and click Quantum Entanglement")
+    assert outcome.status == 1
+    assert "could not find “Quantum Entanglement”" in outcome.out
+    assert not any((step["target"] or {}).get("type") == "click" for step in outcome.steps)

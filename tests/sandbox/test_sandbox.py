@@ -1,0 +1,117 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent.errors import EnvironmentLacksError
+from agent.geometry import Size
+from agent.sandbox import desktop
+from agent.sandbox.desktop import SandboxSpec, find_sandboxes, reap_sandboxes, start_sandbox, stop_sandbox
+from agent.sandbox.processes import marked
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(autouse=True)
+def own_display(monkeypatch):
+    """`applied` and the wait for the desktop change these; every test gets its own back."""
+    for name in ("DISPLAY", "XAUTHORITY"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+
+
+def inside(sandbox, *program):
+    return subprocess.run(program, env=sandbox.environ, capture_output=True, text=True, timeout=20)
+
+
+def test_it_has_the_wanted_size_and_leaves_nothing_behind():
+    sandbox = start_sandbox(SandboxSpec(Size(1280, 720)))
+    processes = marked(sandbox.name)
+    try:
+        assert "1280x720" in inside(sandbox, "xdpyinfo").stdout.replace("1280x720 pixels", "1280x720")
+        assert len(processes) >= 5
+    finally:
+        sandbox.close()
+    assert not sandbox.folder.exists()
+    assert [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_its_display_needs_its_cookie():
+    sandbox = start_sandbox(SandboxSpec())
+    try:
+        without = sandbox.environ | {"XAUTHORITY": "/dev/null"}
+        assert inside(sandbox, "xdpyinfo").returncode == 0
+        assert subprocess.run(["xdpyinfo"], env=without, capture_output=True, timeout=20).returncode != 0
+    finally:
+        sandbox.close()
+
+
+def test_several_at_once_do_not_meet():
+    first, second = start_sandbox(SandboxSpec()), start_sandbox(SandboxSpec())
+    try:
+        theme = ["xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName"]
+        assert first.environ["DISPLAY"] != second.environ["DISPLAY"]
+        inside(first, *theme, "-s", "HighContrast")
+        assert inside(first, *theme).stdout.strip() == "HighContrast"
+        assert inside(second, *theme).stdout.strip() == "Adwaita"
+    finally:
+        first.close()
+        assert inside(second, "xdpyinfo").returncode == 0
+        second.close()
+
+
+def test_what_a_killed_owner_left_is_removed_at_the_next_start():
+    code = (
+        "from agent.sandbox.desktop import *; import time;"
+        "s = start_sandbox(SandboxSpec()); print(s.name, flush=True); time.sleep(60)"
+    )
+    root = Path(__file__).resolve().parents[2]
+    owner = subprocess.Popen([sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, text=True)
+    name = owner.stdout.readline().strip()
+    owner.kill()
+    owner.wait()
+    assert marked(name)
+    assert name in reap_sandboxes()
+    assert marked(name) == []
+    assert name not in {found.name for found in find_sandboxes()}
+
+
+def test_a_kept_one_stays_until_it_is_stopped():
+    sandbox = start_sandbox(SandboxSpec(keep=True))
+    sandbox.close()
+    reap_sandboxes()
+    assert inside(sandbox, "xdpyinfo").returncode == 0
+    assert str(sandbox.folder) in sandbox.how_to_look()
+    stop_sandbox(sandbox.name)
+    assert marked(sandbox.name) == []
+
+
+def test_one_in_use_is_not_removed():
+    sandbox = start_sandbox(SandboxSpec())
+    try:
+        assert sandbox.name not in reap_sandboxes()
+        assert inside(sandbox, "xdpyinfo").returncode == 0
+    finally:
+        sandbox.close()
+
+
+def test_a_start_that_is_stopped_leaves_nothing_behind():
+    before = {found.name for found in find_sandboxes()}
+    began = time.monotonic()
+
+    def stop_soon():
+        if time.monotonic() - began > 0.3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start_sandbox(SandboxSpec(), check=stop_soon)
+    assert {found.name for found in find_sandboxes()} == before
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch):
+    monkeypatch.setattr(desktop.shutil, "which", lambda program: None if program == "xfwm4" else "/bin/x")
+    with pytest.raises(EnvironmentLacksError, match=r"apt-get install .*xfwm4"):
+        start_sandbox(SandboxSpec())
