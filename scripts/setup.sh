@@ -87,6 +87,7 @@ PYTHON
 
 # What a sandbox is made of, and applications to use in it (facts: agent/sandbox/desktop.py).
 sandbox_packages=(xvfb xauth xclip dbus-daemon dbus-x11 xfce4-settings xfwm4 xfce4-panel xfdesktop4 xfconf
-  adwaita-icon-theme gnome-themes-extra fonts-dejavu-core xfce4-terminal mousepad thunar galculator)
+  adwaita-icon-theme gnome-themes-extra librsvg2-common gsettings-desktop-schemas libglib2.0-bin fonts-dejavu-core
+  xfce4-terminal mousepad thunar galculator)
 # What the literal engine reads with.
 reading_packages=(tesseract-ocr-eng)

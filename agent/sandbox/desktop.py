@@ -31,8 +31,12 @@ PROGRAMS = {
     "xfconf-query": "xfconf", "xfwm4": "xfwm4", "xfce4-panel": "xfce4-panel", "xfdesktop": "xfdesktop4",
     "xclip": "xclip",
 }  # fmt: skip
-#: Packages without a program of their own that the desktop needs to look right.
-LIBRARIES = ("adwaita-icon-theme", "gnome-themes-extra", "fonts-dejavu-core", "dbus-x11")
+#: Packages without a program of their own that the desktop needs. Without the last two, XFCE's Appearance crashes when
+#: the theme becomes dark (seen on a minimal Debian 12).
+LIBRARIES = (
+    *("adwaita-icon-theme", "gnome-themes-extra", "fonts-dejavu-core", "dbus-x11"),
+    *("librsvg2-common", "gsettings-desktop-schemas"),
+)
 _DEFAULT_PANEL = Path("/etc/xdg/xfce4/panel/default.xml")
 _START_TIMEOUT = 30.0
 
