@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mai-agent {agent.__version__}")
         return ExitStatus.DONE
     name = arguments.pop(0) if arguments and arguments[0] in COMMANDS else "run"
-    command = importlib.import_module(f"agent.commands.{COMMANDS[name][0]}")
     try:
+        command = importlib.import_module(f"agent.commands.{COMMANDS[name][0]}")
         return int(command.main(arguments))
     except AgentError as error:
         print(f"mai-agent: {error}", file=sys.stderr)

@@ -6,46 +6,23 @@ sampling beyond OpenAI's, images by id) are left out from the first refusal on.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent.endpoint import Endpoint, ServerKind
-from agent.errors import AgentError, ExitStatus, UsageError
+from agent.errors import UsageError
 from agent.families.base import Message, Sampling, to_openai
+from agent.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
 from agent.screen.encode import EncodedImage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-ErrorKind: TypeAlias = Literal[
-    "unreachable", "overloaded", "broken", "silent", "bad_key", "unknown_model", "too_many_images",
-    "context_too_long", "image_forgotten", "unsupported", "refused",
-]  # fmt: skip
 _TRANSIENT: frozenset[ErrorKind] = frozenset({"unreachable", "overloaded", "broken"})
-
-_IMAGES_LIMIT = re.compile(r"At most (\d+) image", re.IGNORECASE)
-_CONTEXT_LIMIT = re.compile(r"(?:context length|model length|max_model_len)[^0-9]{0,40}(\d{3,})", re.IGNORECASE)
-_CONTEXT_WORDS = re.compile(
-    r"context length|context window|max(?:imum)? model len|prompt is too long|n_ctx", re.IGNORECASE
-)
-_UNSUPPORTED = re.compile(
-    r"unrecognized|unsupported|unknown|not (?:permitted|supported|allowed)|extra (?:inputs|fields)|unexpected",
-    re.IGNORECASE,
-)
-
-
-class ModelError(AgentError):
-    """The model could not be asked; `kind` for programs, two sentences for the person."""
-
-    exit_status = ExitStatus.ENVIRONMENT
-
-    def __init__(self, kind: ErrorKind, what: str, remedy: str, limit: int | None = None) -> None:
-        super().__init__(what, remedy)
-        self.kind: ErrorKind = kind
-        self.limit = limit
+#: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
+_MOST_MISSES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +102,14 @@ class Completion:
 StreamItem: TypeAlias = Delta | Silence | Retrying | Completion
 
 
+@dataclass(slots=True)
+class _Images:
+    """The images of one request: those whose bytes travel in it, and those it only names."""
+
+    sent: list[EncodedImage] = field(default_factory=list)
+    named: list[EncodedImage] = field(default_factory=list)
+
+
 class ChatClient:
     """Asks one endpoint. Made for one event loop; close it with `aclose`."""
 
@@ -138,7 +123,7 @@ class ChatClient:
 
     def _connection(self) -> "AsyncOpenAI":
         if self._openai is None:
-            from openai import AsyncOpenAI, Timeout
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
             silence = max(self._patience.first_token, self._patience.between_tokens) + 5
             self._openai = AsyncOpenAI(
@@ -146,6 +131,8 @@ class ChatClient:
                 api_key=self.endpoint.api_key or "none",
                 max_retries=0,  # this class is the retry layer
                 timeout=Timeout(silence, connect=self._patience.connect),
+                # A proxy of the environment is for the way out: what stays on this machine must not take it.
+                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local),
             )
         return self._openai
 
@@ -165,17 +152,23 @@ class ChatClient:
 
         try:
             listing = await asyncio.wait_for(self._connection().models.list(), 20)
-            models = [entry for entry in listing.data if getattr(entry, "id", None)]
+            models = {entry.id: entry for entry in listing.data if isinstance(getattr(entry, "id", None), str)}
         except TimeoutError as error:
             raise ModelError(
                 "silent", f"{self.endpoint.base_url} does not answer.", "Is the server still starting, or hung?"
             ) from error
         except Exception as error:  # whatever a foreign server makes of this question
             problem = self._explain(error)
-            if problem.kind in ("unreachable", "bad_key", "overloaded") or self.endpoint.model is None:
+            if problem.kind in ("unreachable", "bad_key", "overloaded", "silent"):
                 raise problem from error
+            if self.endpoint.model is None:
+                raise ModelError(
+                    "unknown_model",
+                    f"{self.endpoint.base_url} does not list its models ({reason_of(error)}).",
+                    "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
+                ) from error
             return self.endpoint  # a server without /v1/models can still chat
-        names = [entry.id for entry in models]
+        names = list(models)
         model = self.endpoint.model
         if model is None:
             known = [name for name in names if detect_family(name)]
@@ -188,7 +181,7 @@ class ChatClient:
                     "Choose one with --model.",
                 )
             model = choice[0]
-        entry = next((item for item in models if item.id == model), None)
+        entry = models.get(model)
         if entry is None and names:
             raise ModelError(
                 "unknown_model",
@@ -200,7 +193,7 @@ class ChatClient:
         limits = self.endpoint.limits
         if isinstance(context, int) and context > 0:
             limits = replace(limits, context=min(context, limits.context or context))
-        owner = entry.owned_by if entry is not None else ""
+        owner = str(getattr(entry, "owned_by", ""))  # foreign servers leave fields out
         self.endpoint = replace(self.endpoint, model=model, kind=_kind(owner, self.endpoint.kind), limits=limits)
         return self.endpoint
 
@@ -242,8 +235,8 @@ class ChatClient:
         self, messages: Sequence[Message], sampling: Sampling, max_tokens: int, constraint: str | None
     ) -> AsyncIterator[StreamItem]:
         began = time.monotonic()
-        sent: list[EncodedImage] = []
-        request = self._request(messages, sampling, max_tokens, constraint, sent)
+        images = _Images()
+        request = self._request(messages, sampling, max_tokens, constraint, images)
         pieces: list[str] = []
         usage, finish_reason, first_at = Usage(), None, None
         stream: Any = None
@@ -255,28 +248,31 @@ class ChatClient:
             chunks = aiter(stream)
             while True:
                 coming = asyncio.ensure_future(anext(chunks, None))
-                async for item in self._patiently(coming, time.monotonic(), first=first_at is None):
+                since = began if first_at is None else time.monotonic()
+                async for item in self._patiently(coming, since, first=first_at is None):
                     yield item
                 if (chunk := coming.result()) is None:
                     break
                 usage = _usage(chunk) or usage
-                for choice in chunk.choices or []:
-                    text = (choice.delta.content if choice.delta else None) or ""
-                    finish_reason = choice.finish_reason or finish_reason
-                    if text:
+                for choice in getattr(chunk, "choices", None) or []:
+                    text = getattr(choice.delta, "content", None)
+                    finish_reason = getattr(choice, "finish_reason", None) or finish_reason
+                    if text and isinstance(text, str):
                         first_at = first_at or time.monotonic()
                         pieces.append(text)
                         yield Delta(text)
             if finish_reason is None:
-                raise ModelError("broken", "The server ended the answer in the middle.", _SEE_ITS_LOG)
+                raise ModelError("broken", "The server ended the answer in the middle.", SEE_ITS_LOG)
         except ModelError:
             raise
         except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
+            if images.named and "cache miss for image" in str(error).lower():
+                raise self._forgotten() from error
             raise self._explain(error) from error
         finally:
             if stream is not None:
                 await stream.close()
-        self._remembered.update(image.digest for image in sent if self._by_id)
+        self._remembered.update(image.digest for image in images.sent if self._by_id)
         ended = time.monotonic()
         yield Completion(
             text="".join(pieces),
@@ -284,7 +280,7 @@ class ChatClient:
             finish_reason=finish_reason,
             ttft_ms=None if first_at is None else (first_at - began) * 1000,
             total_ms=(ended - began) * 1000,
-            images_sent=len(sent),
+            images_sent=len(images.sent),
         )
 
     async def _patiently(self, task: "asyncio.Future[Any]", since: float, *, first: bool) -> AsyncIterator[Silence]:
@@ -319,13 +315,16 @@ class ChatClient:
         sampling: Sampling,
         max_tokens: int,
         constraint: str | None,
-        sent: list[EncodedImage],
+        images: "_Images",
     ) -> dict[str, Any]:
+        """The request; `images` receives what becomes of its images."""
+
         def image_part(image: EncodedImage | None) -> dict[str, Any]:
             assert image is not None, "a request needs its images"
             if self._by_id and image.digest in self._remembered:
+                images.named.append(image)
                 return {"type": "image_url", "image_url": None, "uuid": image.digest}
-            sent.append(image)
+            images.sent.append(image)
             part: dict[str, Any] = {"type": "image_url", "image_url": {"url": image.data_url}}
             return part | {"uuid": image.digest} if self._by_id else part
 
@@ -348,81 +347,19 @@ class ChatClient:
             extra["structured_outputs"] = {"regex": constraint}
         return request | {"extra_body": extra} if extra else request
 
+    def _forgotten(self) -> ModelError:
+        """The server dropped an image that the request only named: from now on all are sent anew."""
+        self._remembered.clear()
+        self._misses += 1
+        if self._misses > _MOST_MISSES:
+            self._dropped.add("image_id")
+        return ModelError("image_forgotten", "The server no longer has an image: it is sent again.", "")
+
     def _explain(self, error: Exception) -> ModelError:
-        """Any exception of a request as one of ours."""
-        import openai
-
-        where = self.endpoint.base_url
-        if isinstance(error, ModelError):
-            return error
-        if isinstance(error, openai.APITimeoutError):
-            return ModelError("silent", f"{where} did not answer in time.", "Is the server overloaded or hung?")
-        if isinstance(error, openai.APIConnectionError):
-            return ModelError(
-                "unreachable", f"There is no connection to {where} ({_cause(error)}).", "Is the server running there?"
-            )
-        if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-            return ModelError(
-                "bad_key", f"{where} refuses the key.", "Set the right one in the variable MAI_AGENT_API_KEY."
-            )
-        if isinstance(error, openai.RateLimitError | openai.InternalServerError):
-            return ModelError(
-                "overloaded", f"{where} answers with status {error.status_code}: {_message(error)}.", _SEE_ITS_LOG
-            )
-        if isinstance(error, openai.APIStatusError):
-            return self._explain_status(error)
-        return ModelError("broken", f"{where} sent something that is no answer ({_cause(error)}).", _SEE_ITS_LOG)
-
-    def _explain_status(self, error: Any) -> ModelError:
-        message, where = _message(error), self.endpoint.base_url
-        if "cache miss for image" in message.lower():
-            self._remembered.clear()
-            self._misses += 1
-            if self._misses > 2:
-                self._dropped.add("image_id")
-            return ModelError("image_forgotten", "The server no longer has an image: it is sent again.", "")
-        if match := _IMAGES_LIMIT.search(message):
-            limit = int(match[1])
-            return ModelError(
-                "too_many_images",
-                f"The server takes at most {limit} images in a request.",
-                "Start it with a higher --limit-mm-per-prompt, or lower --history-images.",
-                limit,
-            )
-        if _CONTEXT_WORDS.search(message):
-            found = _CONTEXT_LIMIT.search(message)
-            return ModelError(
-                "context_too_long",
-                f"The request is longer than the model's context: {message}.",
-                "Lower --max-pixels or --history-images, or start the server with a longer context.",
-                int(found[1]) if found else None,
-            )
-        if _UNSUPPORTED.search(message) and (part := self._unsupported_part(message)):
-            self._dropped.add(part)
-            return ModelError("unsupported", f"The server does not know {part}: it is left out.", "")
-        if error.status_code == 404:
-            return ModelError(
-                "unknown_model",
-                f"{where} does not serve {self.endpoint.model!r} ({message}).",
-                "See what it serves under /v1/models, and choose with --model.",
-            )
-        return ModelError("refused", f"{where} refuses the request ({error.status_code}): {message}.", _SEE_ITS_LOG)
-
-    def _unsupported_part(self, message: str) -> str | None:
-        """The optional part of a request that a refusal speaks of and that is still being sent."""
-        for part, words in (
-            ("stream_options", ("stream_options", "include_usage")),
-            ("sampling", ("top_k", "repetition_penalty")),
-            ("seed", ("seed",)),
-            ("constraint", ("structured_outputs",)),
-            ("image_id", ("uuid",)),
-        ):
-            if part not in self._dropped and any(word in message for word in words):
-                return part
-        return None
-
-
-_SEE_ITS_LOG = "The server's own log says more."
+        problem = explain(error, self.endpoint, self._dropped)
+        if problem.part is not None:
+            self._dropped.add(problem.part)
+        return problem
 
 
 def _kind(owner: str, known: ServerKind) -> ServerKind:
@@ -436,18 +373,9 @@ def _usage(chunk: Any) -> Usage | None:
     if usage is None:
         return None
     details = getattr(usage, "prompt_tokens_details", None)
-    return Usage(usage.prompt_tokens, usage.completion_tokens, getattr(details, "cached_tokens", None))
+    return Usage(_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), _count(details, "cached_tokens"))
 
 
-def _message(error: Any) -> str:
-    body = error.body
-    text = body.get("message") if isinstance(body, dict) else None
-    return " ".join(str(text or error.message).split())[:400].rstrip(".")
-
-
-def _cause(error: BaseException) -> str:
-    deepest = error
-    while (deeper := deepest.__cause__ or deepest.__context__) is not None:
-        deepest = deeper
-    text = " ".join(str(deepest).split())[:200]
-    return text or type(deepest).__name__
+def _count(holder: Any, name: str) -> int | None:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else None

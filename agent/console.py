@@ -5,6 +5,7 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 from types import FrameType
 
 from agent.actions import Action, describe
@@ -16,6 +17,8 @@ from agent.safety.stop import StopSwitch
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.3
+#: Seconds that a stopped run may need to let go of keys and buttons; before that, nothing ends it harder.
+_LET_GO = 2.0
 
 
 class Console:
@@ -51,30 +54,61 @@ class Console:
         while True:
             asked = time.monotonic()
             line = await self._worker.call(self._read_line, prompt)
-            # Keys that were in flight when the question appeared are not an answer to it.
-            if time.monotonic() - asked >= _GRACE or self._stop.stopped:
+            # Keys that were in flight when the question appeared are not an answer to it; an end of input is one.
+            if time.monotonic() - asked >= _GRACE or not line:
                 return line
 
     def _read_line(self, prompt: str) -> str:
-        """Read a line, giving up when the stop switch is set: a blocked read would outlive the run."""
+        """Read a line, giving up when the stop switch is set: a blocked read would outlive the run.
+
+        Reads the terminal itself: Python's buffer would keep lines that were typed before the question, and give them
+        out as answers to later ones.
+        """
+        terminal = sys.stdin.fileno()
+        _discard_typed(terminal)
         print(prompt, end="", file=sys.stderr, flush=True)
+        line = b""
         while not self._stop.stopped:
-            ready, _, _ = select.select([sys.stdin], [], [], 0.1)
-            if ready:
-                return sys.stdin.readline()
+            ready, _, _ = select.select([terminal], [], [], 0.1)
+            if not ready:
+                continue
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:  # the terminal was closed
+                return ""
+            line += piece
+            if not piece or line.endswith(b"\n"):
+                return line.decode("utf-8", "replace")
         return ""
 
 
+def _discard_typed(terminal: int) -> None:
+    """Forget what was typed before the question was shown."""
+    import termios
+
+    with suppress(termios.error):
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+#: Signals that stop a run, and what each means.
+_REASONS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "a signal asked for it"}
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    _REASONS[signal.SIGHUP] = "the terminal was closed"
+
+
 class StopSignals:
-    """Ctrl-C and SIGTERM set the stop switch; a third one ends the program at once."""
+    """Ctrl-C, SIGTERM and a closed terminal set the stop switch; one that comes much later ends the program at once.
+
+    Not the second one in a row: people press Ctrl-C several times, and keys that are held down must be released first.
+    """
 
     def __init__(self, stop: StopSwitch) -> None:
         self._stop = stop
-        self._count = 0
+        self._first: float | None = None
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "StopSignals":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _REASONS:
             self._before[number] = signal.signal(number, self._handle)
         return self
 
@@ -83,7 +117,9 @@ class StopSignals:
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self._count += 1
-        if self._count > 2:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        elif now - self._first > _LET_GO:
             os._exit(ExitStatus.STOPPED)
-        self._stop.stop("Ctrl-C" if number == signal.SIGINT else "a signal asked for it")
+        self._stop.stop(_REASONS[number])

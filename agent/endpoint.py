@@ -1,5 +1,6 @@
 """Where a model is served, and what is known of the server's limits."""
 
+import ipaddress
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -50,7 +51,10 @@ class Endpoint:
     @property
     def is_local(self) -> bool:
         """Whether screenshots stay on this machine."""
-        return self.host in ("localhost", "127.0.0.1", "::1") or self.host.startswith("127.")
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:  # a name, also one that only looks like an address: 127.0.0.1.example.org
+            return False
 
 
 def normalize_url(text: str) -> str:
@@ -59,15 +63,15 @@ def normalize_url(text: str) -> str:
     Raises:
         UsageError: it is no address.
     """
-    address = text.strip().rstrip("/")
+    address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
-    parts = urllib.parse.urlsplit(address)
     try:
+        parts = urllib.parse.urlsplit(address)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         valid = False
     if not valid or " " in address:
         raise UsageError(f"{text!r} is not the address of an endpoint.", "It looks like http://127.0.0.1:8000/v1.")
-    path = parts.path.removesuffix("/chat/completions") or "/v1"
+    path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))

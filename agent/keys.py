@@ -25,7 +25,7 @@ MODIFIERS = ("ctrl", "alt", "altgr", "shift", "super")
 # and the words that models use.
 _ALIASES = {
     "control": "ctrl", "ctl": "ctrl", "controll": "ctrl", "controlleft": "ctrl", "controlright": "ctrl",
-    "ctrlleft": "ctrl", "ctrlright": "ctrl", "controlorme": "ctrl", "strg": "ctrl",
+    "ctrlleft": "ctrl", "ctrlright": "ctrl", "controlormeta": "ctrl", "strg": "ctrl",
     "altleft": "alt", "option": "alt", "opt": "alt", "optionleft": "alt", "optionright": "alt", "altl": "alt",
     "altright": "altgr", "altgraph": "altgr", "isolevel3shift": "altgr", "altr": "altgr",
     "shiftleft": "shift", "shiftright": "shift", "shiftl": "shift", "shiftr": "shift",
@@ -34,7 +34,8 @@ _ALIASES = {
     "winright": "super", "superl": "super", "superr": "super", "metal": "super", "metar": "super", "os": "super",
     "metaleft": "super", "metaright": "super", "windowskey": "super", "winkey": "super", "commandleft": "super",
     "return": "enter", "ret": "enter", "newline": "enter", "linefeed": "enter",
-    "numpadenter": "kp_enter", "kpenter": "kp_enter",
+    "numpadenter": "kp_enter", "numpadadd": "kp_add", "numpadsubtract": "kp_subtract", "numpaddecimal": "kp_decimal",
+    "numpadmultiply": "kp_multiply", "numpaddivide": "kp_divide",
     "esc": "escape", "spacebar": "space", "del": "delete", "forwarddelete": "delete", "ins": "insert",
     "bksp": "backspace", "back_space": "backspace",
     "pageup": "page_up", "pgup": "page_up", "prior": "page_up",
@@ -73,6 +74,9 @@ _CANONICAL = {_plain(name): name for name in sorted(KEY_NAMES)}
 _LOOKUP = {_plain(alias): name for alias, name in _ALIASES.items()} | _CANONICAL
 _WHITE = {" ": "space", "\n": "enter", "\r": "enter", "\t": "tab"}
 _NUMPAD = re.compile(r"(?:numpad|kp|num)([0-9])")
+_WORD = re.compile(r"[^\s+,\-]+|[+,\-]")
+# Between two keys: a sign with another key behind it, or space. "ctrl+" alone is half a chord.
+_BETWEEN = re.compile(r"\s*([+,\-])\s*(?=\S)|\s+")
 
 
 class UnknownKeyError(ValueError):
@@ -99,7 +103,7 @@ def canonical_key(name: str) -> str:
         return f"kp_{match[1]}"
     if plain.startswith("key") and len(plain) == 4 and plain[3].isalpha():  # DOM: KeyA
         return plain[3]
-    if plain.startswith("digit") and len(plain) == 6 and plain[5].isdigit():  # DOM: Digit1
+    if plain.startswith("digit") and len(plain) == 6 and plain[5] in "0123456789":  # DOM: Digit1
         return plain[5]
     raise UnknownKeyError(f"{name[:40]!r} is not a key: use names such as ctrl, enter, page_down, f5, or one character")
 
@@ -127,21 +131,45 @@ def chord(keys: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _split(text: str) -> list[str]:
+    """The names in a written chord; raises UnknownKeyError for one that ends in the middle."""
     if len(text.strip()) <= 1:
         return [text] if text else []
-    cleaned = re.sub(r"^\s*keys?\s*=\s*", "", text)
-    if len(cleaned.strip()) > 1 and cleaned.strip()[0] in "['\"(":
-        cleaned = re.sub(r"[\[\]'\"()]", "", cleaned)
-    cleaned = cleaned.strip()
+    cleaned = re.sub(r"^\s*keys?\s*=\s*", "", text).strip()
+    if len(cleaned) > 1 and cleaned[0] in "['\"(":
+        cleaned = re.sub(r"[\[\]'\"()]", "", cleaned).strip()
+    words: list[str] = []
+    joints: list[bool] = []  # whether a name may go on from the word before: "Page Down" may, "page+down" may not
+    at, joint = 0, False
+    while word := _WORD.match(cleaned, at):
+        words.append(word[0])
+        joints.append(joint)
+        at = word.end()
+        if not (between := _BETWEEN.match(cleaned, at)):
+            break
+        joint = between[1] in (None, "-")
+        at = between.end()
+    if at < len(cleaned) or not words:
+        raise UnknownKeyError(f"{text[:40]!r} is not a chord: write it as ctrl+shift+t")
+    names: list[str] = []
+    while words:
+        length = next(
+            (some for some in (3, 2) if len(words) >= some and all(joints[1:some]) and _is_name(words[:some])), 1
+        )
+        names.append("_".join(words[:length]))
+        del words[:length], joints[:length]
+    return names
+
+
+def _is_name(words: list[str]) -> bool:
+    """Whether several words are one key. A modifier before a key is a chord: "alt left" is not the left Alt key."""
+    if not _is_key("_".join(words)):
+        return False
+    return not (_is_key(words[0]) and canonical_key(words[0]) in MODIFIERS and _is_key(words[1]))
+
+
+def _is_key(name: str) -> bool:
     try:
-        return [canonical_key(cleaned)]  # one key whose name holds a separator: "Page Down", "Control_L"
+        canonical_key(name)
     except UnknownKeyError:
-        pass
-    for separator in ("+", ",", " ", "-"):
-        if separator not in cleaned:
-            continue
-        tail = [separator] if separator in "+-" and cleaned.endswith(separator * 2) else []
-        parts = [part.strip() for part in cleaned.split(separator) if part.strip()]
-        if parts:
-            return [name for part in parts for name in _split(part)] + tail
-    return [cleaned]
+        return False
+    return True

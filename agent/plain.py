@@ -82,7 +82,9 @@ class PlainPrinter:
     def _finished(self, event: RunFinished) -> None:
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")
         plural = "" if event.steps == 1 else "s"
-        self._line(f"{word}: {event.message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
+        message = event.message.removeprefix("Stopped: ")  # said by the word
+        self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
 
     def _line(self, text: str) -> None:
-        print(text.encode("utf-8", "replace").decode("utf-8"), file=self._out, flush=True)
+        encoding = getattr(self._out, "encoding", None) or "utf-8"  # what it lacks must not end the run
+        print(text.encode(encoding, "replace").decode(encoding), file=self._out, flush=True)

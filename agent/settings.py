@@ -69,7 +69,9 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 def _system_prompts(families: Any, path: Path) -> dict[str, Path]:
     """[family_settings.mai-ui] system_prompt = "file", relative to the settings' folder."""
     prompts: dict[str, Path] = {}
-    for family, table in families.items() if isinstance(families, dict) else ():
+    if not isinstance(families, dict):
+        raise UsageError(f"In {path}, family_settings must be a table.", "Write [family_settings.mai-ui].")
+    for family, table in families.items():
         prompt = table.get("system_prompt") if isinstance(table, dict) else None
         if not isinstance(prompt, str):
             raise UsageError(f"In {path}, [family_settings.{family}] needs system_prompt = FILE.", "Mend the file.")

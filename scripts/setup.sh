@@ -69,8 +69,16 @@ need_environment() {
     "$python" -m venv "$venv" || { say "the environment could not be made; is the venv module installed?"; return 1; }
   fi
   say "installing the locked dependencies of $1 (once)"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes -r "$lock" ||
-    { say "the dependencies could not be installed; the lines above say why"; return 1; }
+  local log
+  log=$(mktemp)
+  if ! "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes -r "$lock" \
+    >"$log" 2>&1 </dev/null; then
+    tail -n 15 "$log" >&2
+    rm -f "$log"
+    say "the dependencies could not be installed; the lines above say why"
+    return 1
+  fi
+  rm -f "$log"
   # The checkout itself, as a path file: nothing is built, and edits count at once.
   "$venv/bin/python" - "$root" <<'PYTHON' || return 1
 import pathlib, sys, sysconfig

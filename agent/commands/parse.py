@@ -9,6 +9,7 @@ from agent.actions import map_points
 from agent.actions import to_json as action_json
 from agent.commands.arguments import Parser
 from agent.families.base import Family, ParseFailure
+from agent.families.jsonish import clean
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
 
@@ -26,7 +27,8 @@ def main(argv: Sequence[str]) -> int:
     family = get_family(options.family)
     for line in sys.stdin.buffer:
         if line.strip():
-            print(json.dumps(parse_line(line, family, grounding=options.grounding)), flush=sys.stdout.isatty())
+            answer = parse_line(line, family, grounding=options.grounding)
+            print(json.dumps(answer, allow_nan=False), flush=True)  # at once: the other end may wait for it
     return 0
 
 
@@ -37,6 +39,7 @@ def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any
         request = json.loads(line)
         if not isinstance(request, dict):
             raise TypeError("a line must be an object")
+        json.dumps(clean(request.get("id")), allow_nan=False)  # it must be possible to write it back
         identifier = request.get("id")
         text = request["text"]
         if not isinstance(text, str):

@@ -9,6 +9,7 @@ from typing import Any
 from agent.commands.arguments import Parser
 from agent.errors import UsageError
 from agent.families.base import Call, PastStep, PromptRequest, Style, to_openai
+from agent.families.jsonish import clean
 from agent.families.registry import get_family
 from agent.settings import load_settings, read_text
 
@@ -59,15 +60,15 @@ def read_request(
     images = data.get("images", window)
     if isinstance(images, bool) or not isinstance(images, int) or images < 1:
         raise UsageError('"images" must be a whole number of at least 1.', "It is the number of images in the request.")
-    steps = data.get("steps") or []
-    if not isinstance(steps, list) or not isinstance(data.get("tools") or [], list):
+    steps, tools = ([] if data.get(key) is None else data[key] for key in ("steps", "tools"))
+    if not isinstance(steps, list) or not isinstance(tools, list):
         raise UsageError('"steps" and "tools" must be lists.', "See mai-agent prompt --help.")
     first_shown = len(steps) - (images - 1)
     return PromptRequest(
         instruction=data["instruction"],
         current=None,
         steps=tuple(_step(step, number, shown=number >= first_shown) for number, step in enumerate(steps)),
-        tools=tuple(data.get("tools") or ()),
+        tools=tuple(tools),
         style=style,
         thinking=thinking,
         system_prompt=system_prompt,
@@ -85,20 +86,24 @@ def _step(step: Any, number: int, *, shown: bool) -> PastStep:
         name, arguments = str(action.get("name", name)), action["arguments"]
     elif isinstance(step.get("name"), str):
         name = step["name"]
+    texts = {key: step.get(key) or "" for key in ("thought", "user_reply", "tool_result")}
+    for key, text in texts.items():
+        if not isinstance(text, str):
+            raise UsageError(f'"{key}" of step {number + 1} must be a text.', "Give a tool's result as it is shown.")
     return PastStep(
-        thought=str(step.get("thought") or ""),
+        thought=texts["thought"],
         call=Call(name, arguments),
         shown=shown,
-        user_reply=step.get("user_reply") or None,
-        tool_result=step.get("tool_result") or None,
+        user_reply=texts["user_reply"] or None,
+        tool_result=texts["tool_result"] or None,
     )
 
 
 def _read(name: str) -> dict[str, Any]:
     text = sys.stdin.read() if name == "-" else read_text(Path(name))
     try:
-        data = json.loads(text)
-    except ValueError as error:
+        data = clean(json.loads(text))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON: {error}.", "See mai-agent prompt --help.") from error
     if not isinstance(data, dict) or not isinstance(data.get("instruction"), str):
         raise UsageError(f'{name} has no "instruction".', "See mai-agent prompt --help.")

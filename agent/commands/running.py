@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,33 +58,30 @@ def _run(options: argparse.Namespace, settings: Settings, instruction: str, stop
     policy = Policy.load(mode, policy_file)
     printer: Printer = JsonPrinter() if options.json else PlainPrinter()
     desk = _Desk(options, stop)
-    try:
-        desk.open()
+    desk.check()
+    with ExitStack() as opened:
+        # What can be wrong at once is found before a desktop is started for it.
         engine = _engine(options, settings)
-        try:
-            recorder = Recorder(runs_dir(options.runs, settings), instruction)
-            request = Request(
-                settings=run_settings,
-                engine=engine,
-                policy=policy,
-                family=options.family or settings.get("family"),
-                monitor=options.monitor,
-                environ=desk.environ,
-                sandbox=options.sandbox,
-                bundle=str(recorder.path),
-                patience=_patience(options, settings),
-            )
-            try:
-                status = asyncio.run(_follow(request, recorder, printer, stop))
-            finally:
-                recorder.close()
-        finally:
-            engine.close()
+        opened.callback(engine.close)
+        opened.callback(desk.close)
+        desk.open()
+        recorder = Recorder(runs_dir(options.runs, settings), instruction)
+        opened.callback(recorder.close)
+        request = Request(
+            settings=run_settings,
+            engine=engine,
+            policy=policy,
+            family=options.family or settings.get("family"),
+            monitor=options.monitor,
+            environ=desk.environ,
+            sandbox=options.sandbox,
+            bundle=str(recorder.path),
+            patience=_patience(options, settings),
+        )
+        status = asyncio.run(_follow(request, recorder, printer, stop))
         desk.tell_changes()
         _say(f"recorded in {recorder.path}")
         return status
-    finally:
-        desk.close()
 
 
 def _run_settings(options: argparse.Namespace, settings: Settings, instruction: str) -> RunSettings:
@@ -171,14 +170,16 @@ class _Desk:
         """The environment for applications; None for this process's own."""
         return None if self._sandbox is None else dict(self._sandbox.environ)
 
-    def open(self) -> None:
-        """Start the sandbox, if one is wanted; say at once when there is no display."""
+    def check(self) -> None:
+        """Say at once when there is no display and no sandbox is wanted."""
         if not self._options.sandbox:
-            import os
-
             from agent.screen.capture import lacks_display
 
             lacks_display(os.environ)
+
+    def open(self) -> None:
+        """Start the sandbox, if one is wanted."""
+        if not self._options.sandbox:
             return
         from agent.sandbox.desktop import SandboxSpec, start_sandbox
 

@@ -26,7 +26,7 @@ from agent.actions import (
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.clipboard import TextEntry
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import no_display, prepare_xlib
+from agent.desktop.x11 import display_lost, no_display, prepare_xlib
 from agent.errors import EnvironmentLacksError, StoppedError
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
@@ -88,7 +88,7 @@ class PyAutoGuiHand:
         except (ActionFailedError, StoppedError, EnvironmentLacksError):
             raise
         except Exception as error:  # Xlib surfaces a lost display as any of a dozen exceptions
-            raise no_display(error) from error
+            raise display_lost(error) from error
         finally:
             self.release_all()
 

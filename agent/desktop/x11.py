@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ def no_display(error: BaseException) -> EnvironmentLacksError:
     )
 
 
+def display_lost(error: BaseException) -> EnvironmentLacksError:
+    """The sentence for a display that was there and is not any more; Xlib tells it by any of a dozen exceptions."""
+    name = os.environ.get("DISPLAY", "")
+    lost = EnvironmentLacksError(f"The display {name!r} went away.", "Is the X server still running?")
+    lost.__cause__ = error
+    return lost
+
+
 def prepare_xlib() -> None:
     """Make python3-xlib usable where there is no X cookie, as with a plain Xvfb.
 
@@ -51,6 +60,30 @@ def prepare_xlib() -> None:
     from Xlib import xauth
 
     xauth.print = lambda *_: None
+    _mend_lost_connections()
+
+
+@cache
+def _mend_lost_connections() -> None:
+    """Make python3-xlib 0.15 say that a connection is lost, instead of waiting on it for good.
+
+    Its handler of a failed send indexes the exception, which Python 3 does not allow; that leaves the connection marked
+    as being sent on, and every later call waits for that send to end.
+    """
+    from Xlib import error
+    from Xlib.protocol.display import Display
+
+    original = Display.send_and_recv
+
+    def send_and_recv(self: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return original(self, *arguments, **options)
+        except (TypeError, OSError) as problem:
+            if self.socket_error is None:
+                self.socket_error = error.ConnectionClosedError("server: the connection was lost")
+            raise self.socket_error from problem
+
+    Display.send_and_recv = send_and_recv
 
 
 @dataclass(frozen=True, slots=True)

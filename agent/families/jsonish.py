@@ -9,13 +9,19 @@ import ast
 import json
 import math
 import re
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 #: No sane answer is longer; a repetition that runs to the token limit is.
 MAX_CHARS = 200_000
 
-_FULL_WIDTH = str.maketrans("：，｛｝［］（）“”＂", ':,{}[]()"""')
+#: No sane call is nested deeper; JSON far deeper than this can be read but not written again.
+MAX_DEPTH = 40
+
+_WIDE = "：，｛｝［］（）“”＂"
+_FULL_WIDTH = str.maketrans(_WIDE, ':,{}[]()"""')
+_WORDS = re.compile(r"'|\b(?:True|False|None)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ def _number(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    if len(text) > 18:
+    if len(text) > 40:
         raise _NotJsonError("a number has too many digits")
     return int(text)
 
@@ -69,14 +75,12 @@ def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | Jso
             continue
         try:
             value, end = _DECODER.raw_decode(repaired, start)
+            return cast("dict[str, Any]", clean(value)), repaired[end:]  # what starts with a brace is an object
         except (ValueError, RecursionError) as problem:
             error = _reason(problem)
-            continue
-        if isinstance(value, dict):
-            return cast("dict[str, Any]", clean(value)), repaired[end:]
     if (literal := _python_literal(text)) is not None:
         return literal
-    if not closed and _open_brackets(text[text.find("{") :]):
+    if not closed and open_brackets(text[text.find("{") :]):
         return JsonFailure("cut", "the answer ends in the middle of the call")
     return JsonFailure("broken", error)
 
@@ -84,20 +88,47 @@ def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | Jso
 def _repairs(text: str, closed: bool) -> list[str]:
     """The text, then the text with one more known mistake mended each time."""
     candidates = [text]
-    if any(mark in text for mark in "：，｛｝［］（）“”＂"):
-        candidates.append(text.translate(_FULL_WIDTH))
+    if any(mark in text for mark in _WIDE):
+        candidates.append(_narrow(text))
     last = candidates[-1]
-    unescaped = re.sub(r'\\(?!["\\/bfnrtu])(.)', lambda match: "'" if match[1] == "'" else "\\\\" + match[1], last)
+    unescaped = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _mend_escape, last, flags=re.DOTALL)
     if unescaped != last:
         candidates.append(unescaped)
     if closed and "{" in last:
-        missing = _open_brackets(candidates[-1][candidates[-1].find("{") :])
+        missing = open_brackets(candidates[-1][candidates[-1].find("{") :])
         if missing and len(missing) <= 4 and '"' not in missing:
             candidates.append(candidates[-1].rstrip() + missing)
     return candidates
 
 
-def _open_brackets(text: str) -> str:
+def _mend_escape(match: re.Match[str]) -> str:
+    """One escape as JSON has it: what JSON does not know was meant as a backslash, but for Python's quote."""
+    kind = match[1]
+    if kind == "'":
+        return "'"
+    return match[0] if kind in '"\\/bfnrt' or len(kind) > 1 else "\\\\" + kind
+
+
+def _narrow(text: str) -> str:
+    """Full-width punctuation made plain outside strings only: inside, it is what the model wants to write."""
+    start, closing = (brace.start() if (brace := re.search("[{｛]", text)) else 0), ""
+    parts = [text[:start]]
+    for mark in re.compile(r'\\.|["“”＂]', re.DOTALL).finditer(text, start):
+        if len(mark[0]) > 1 or (closing and mark[0] not in closing):
+            continue
+        piece = text[start : mark.start()]
+        if closing == '"' or not closing:
+            parts.append(piece if closing else piece.translate(_FULL_WIDTH))
+        else:  # a string in curly quotes: a plain quote in it is text
+            parts.append(re.sub(r'(\\.)|"', lambda part: part[1] or '\\"', piece, flags=re.DOTALL))
+        parts.append('"')
+        start = mark.end()
+        closing = "" if closing else '"' if mark[0] == '"' else "“”＂"
+    rest = text[start:]
+    return "".join(parts) + (rest if closing else rest.translate(_FULL_WIDTH))
+
+
+def open_brackets(text: str) -> str:
     """What would close the text: brackets still open, innermost first, after a quote if a string is open."""
     stack: list[str] = []
     in_string = False
@@ -122,29 +153,37 @@ def _open_brackets(text: str) -> str:
 def _python_literal(text: str) -> tuple[dict[str, Any], str] | None:
     """A Python dict of plain values, as models that think in code write it; read as data, never run."""
     start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start or "'" not in text or end - start > 20_000:
+    if start < 0 or end < start or end - start > 20_000 or not _WORDS.search(text):
         return None
     try:
-        value = ast.literal_eval(text[start : end + 1])
+        with warnings.catch_warnings():  # about odd escapes: they would be printed over the screen
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(text[start : end + 1])
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
     if not isinstance(value, dict):
         return None
     try:  # through JSON, so that sets, bytes, infinities and giant numbers are refused like everywhere else
-        plain = _DECODER.decode(json.dumps(value, allow_nan=False))
+        plain = clean(_DECODER.decode(json.dumps(value, allow_nan=False)))
     except (ValueError, TypeError, RecursionError):
         return None
-    return cast("dict[str, Any]", clean(plain)), text[end + 1 :]
+    return cast("dict[str, Any]", plain), text[end + 1 :]
 
 
-def clean(value: Any) -> Any:
-    """The value with lone surrogates replaced, so that every text in it can be written and typed."""
+def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """The value with lone surrogates replaced, so that every text in it can be written and typed.
+
+    Raises:
+        ValueError: it is nested deeper than `depth`.
+    """
     if isinstance(value, str):
         return clean_text(value)
+    if isinstance(value, list | dict) and depth == 0:
+        raise _NotJsonError("it is nested too deeply")
     if isinstance(value, list):
-        return [clean(item) for item in value]
+        return [clean(item, depth - 1) for item in value]
     if isinstance(value, dict):
-        return {clean_text(str(key)): clean(item) for key, item in value.items()}
+        return {clean_text(str(key)): clean(item, depth - 1) for key, item in value.items()}
     return value
 
 

@@ -2,23 +2,32 @@
 
 import math
 import re
-import unicodedata
-from typing import Any
+from typing import Any, Literal
 
 from agent.geometry import Grid, GridPoint
 
 #: A point may lie this share outside its grid (rounding, 1000 on a 0..999 grid); further out it is another space.
 TOLERANCE = 0.01
 
-_NUMBER = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{0,17})?(?![0-9eE.])")
+#: No number of a point is larger; what is larger is a broken answer.
+_LARGEST = 1e9
+
+#: No number of a point is larger; what is larger is a broken answer.
+_LARGEST = 1e9
+
+_NUMBER = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{0,17})?")
+# What may stand around the numbers of a point in a string: tags such as <point> or <|box_start|>, brackets, x= and y:.
+_AROUND = re.compile(r"<[^<>]{0,40}>|[\[\](){},;'\"\s]|\b[xy][0-9]?['\"]?\s*[:=]")
+# Digits and punctuation of the full-width forms; other scripts' digits stay what they are and are refused.
+_FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3001: 0x2C}
 
 
 class PointError(ValueError):
-    """The value is no point on the grid; `off_screen` tells the two reasons apart."""
+    """The value is no point on the grid; `reason` tells the kinds apart."""
 
-    def __init__(self, message: str, *, off_screen: bool = False) -> None:
+    def __init__(self, message: str, reason: Literal["no_point", "off_screen", "fraction"] = "no_point") -> None:
         super().__init__(message)
-        self.off_screen = off_screen
+        self.reason = reason
 
 
 def read_point(value: Any, grid: Grid) -> GridPoint:
@@ -27,25 +36,34 @@ def read_point(value: Any, grid: Grid) -> GridPoint:
     Raises:
         PointError: it is no point, lies far outside the grid, or looks like a fraction of the screen.
     """
-    x, y = read_pair(value)
+    x, y = read_pair(value, fractions=False)
     point = GridPoint(x, y, grid)
     if point.overshoot() > TOLERANCE:
         raise PointError(
-            f"the point [{x:g}, {y:g}] lies outside 0 to {grid.width:g} by 0 to {grid.height:g}", off_screen=True
+            f"the point [{x:g}, {y:g}] lies outside 0 to {grid.width:g} by 0 to {grid.height:g}", "off_screen"
         )
-    if 0 < x < 1 and 0 < y < 1:
-        raise PointError(f"the point [{x:g}, {y:g}] looks like fractions; the grid goes to {grid.width:g}")
     return point
 
 
-def read_pair(value: Any) -> tuple[float, float]:
-    """The two finite numbers of a point, or the centre of four; raises PointError."""
+def read_pair(value: Any, *, fractions: bool = True) -> tuple[float, float]:
+    """The two finite numbers of a point, or the centre of four.
+
+    Args:
+        value: what the model wrote.
+        fractions: False refuses numbers such as [0.5, 0.2], which on a grid of hundreds are another coordinate space.
+
+    Raises:
+        PointError: it is no point.
+    """
     numbers = _numbers(value)
+    if len(numbers) not in (2, 4):
+        raise PointError(f"a point needs 2 numbers (or the 4 of a box), not {len(numbers)}")
+    if not fractions and all(0 <= number <= 1 for number in numbers) and not all(map(float.is_integer, numbers)):
+        written = ", ".join(f"{number:g}" for number in numbers)
+        raise PointError(f"the point [{written}] looks like fractions of the screen; use the grid", "fraction")
     if len(numbers) == 2:
         return numbers[0], numbers[1]
-    if len(numbers) == 4:
-        return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2
-    raise PointError(f"a point needs 2 numbers (or the 4 of a box), not {len(numbers)}")
+    return (numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2
 
 
 def _numbers(value: Any) -> list[float]:
@@ -55,8 +73,9 @@ def _numbers(value: Any) -> list[float]:
             raise PointError("a point needs x and y")
         return [_number(value[key]) for key in keys]
     if isinstance(value, str):
-        plain = unicodedata.normalize("NFKC", value[:200])
-        return [float(match) for match in _NUMBER.findall(plain)]
+        if len(value) > 200:
+            raise PointError("a point is two numbers, not a long text")
+        return [_number(word) for word in _AROUND.sub(" ", value.translate(_FULL_WIDTH)).split()]
     if not isinstance(value, list):
         raise PointError("a point is a list of two numbers")
     if len(value) in (1, 2) and all(isinstance(item, list) for item in value):  # [[x, y]] or [[x1, y1], [x2, y2]]
@@ -66,7 +85,7 @@ def _numbers(value: Any) -> list[float]:
 
 def _number(value: Any) -> float:
     if isinstance(value, str):
-        match = _NUMBER.fullmatch(unicodedata.normalize("NFKC", value[:40]).strip())
+        match = _NUMBER.fullmatch(value.translate(_FULL_WIDTH).strip()) if len(value) <= 40 else None
         if not match:
             raise PointError(f"{value[:20]!r} is not a number")
         return float(match[0])
@@ -76,6 +95,6 @@ def _number(value: Any) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if not math.isfinite(number):
-        raise PointError("a point is made of finite numbers")
+    if not abs(number) <= _LARGEST:
+        raise PointError("a point is made of finite numbers of a sane size")
     return number

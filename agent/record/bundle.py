@@ -34,8 +34,9 @@ from agent.run.events import (
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
-#: The longest message kept in run.json.
-_MESSAGE_CHARS = 2000
+#: The longest message and the longest warning kept in run.json.
+_MESSAGE_CHARS = 1000
+_WARNING_CHARS = 300
 
 
 def default_runs_dir() -> Path:
@@ -68,14 +69,14 @@ class Recorder:
             "pid": os.getpid(), "warnings": [],
         }  # fmt: skip
         self._step: dict[str, Any] = {}
-        self._run_bytes = _RESERVED
+        self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
         try:
             runs.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.mkdir(mode=0o700)
             (self.path / "screens").mkdir(mode=0o700)
             self._run_file = _open(self.path / "run.json")
             self._steps_file = _open(self.path / "steps.jsonl", os.O_APPEND)
-            _write_all(self._run_file, b" " * _RESERVED)
+            _write_all(self._run_file, b" " * self._run_bytes)
             self._write_meta()
         except OSError as error:
             raise _disk_error(self.path, error) from error
@@ -114,7 +115,7 @@ class Recorder:
                 self._step["milliseconds"] |= {key: round(value, 2) for key, value in event.milliseconds.items()}
                 self._flush_step()
             case Warned(message):
-                self._meta["warnings"] = [*self._meta["warnings"], message][-20:]
+                self._meta["warnings"] = [*self._meta["warnings"], message[:_WARNING_CHARS]][-20:]
                 self._write_meta()
             case RunFinished():
                 self._flush_step()
@@ -182,13 +183,21 @@ class Recorder:
 
     def abandon(self, event: RunFinished) -> None:
         """Record the end as far as the disk allows; never raises."""
-        for attempt in (self._flush_step, lambda: self._finish(event)):
+        with suppress(OSError):
+            self._flush_step()
+        try:
+            self._finish(event)
+        except OSError:
+            self._meta["warnings"] = []  # the end of the run needs their room more
             with suppress(OSError):
-                attempt()
+                self._finish(event)
 
     def _write_meta(self) -> None:
         data = json.dumps(self._meta, ensure_ascii=False, indent=1).encode("utf-8", "replace")
-        self._run_bytes = max(self._run_bytes, len(data))
+        if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
+            os.lseek(self._run_file, 0, os.SEEK_END)
+            _write_all(self._run_file, b" " * (len(data) - self._run_bytes))
+            self._run_bytes = len(data)
         os.lseek(self._run_file, 0, os.SEEK_SET)
         _write_all(self._run_file, data.ljust(self._run_bytes))  # spaces after the object are still JSON
 

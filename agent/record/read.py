@@ -1,13 +1,16 @@
 """Reads run bundles back, also those of runs that were killed: a cut last line is left out, nothing else."""
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from agent.errors import UsageError
+
+#: Seconds by which the kernel's idea of a process's start may lie after the clock's.
+_CLOCK_SLACK = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Bundle:
     def outcome(self) -> str:
         """How it ended: an outcome, `running`, or `interrupted` when its process is gone without an end."""
         outcome = str(self.meta.get("outcome", "unknown"))
-        if outcome == "running" and not _alive(self.meta.get("pid")):
+        if outcome == "running" and not _alive(self.meta.get("pid"), str(self.meta.get("started", ""))):
             return "interrupted"
         return outcome
 
@@ -73,7 +76,8 @@ def find_bundle(runs: Path, name: str) -> Bundle:
 
 def _read_steps(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        # Not splitlines(): JSON leaves U+2028 and its like as they are, and those would count as line ends.
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return
     for line in lines:
@@ -85,13 +89,15 @@ def _read_steps(path: Path) -> Iterator[dict[str, Any]]:
             yield step
 
 
-def _alive(pid: Any) -> bool:
+def _alive(pid: Any, started: str) -> bool:
+    """Whether the process that wrote a bundle is still there, and not another one that got its number later."""
     if not isinstance(pid, int) or pid <= 0:
         return False
+    import psutil
+
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).create_time() <= datetime.fromisoformat(started).timestamp() + _CLOCK_SLACK
+    except psutil.NoSuchProcess:
         return False
-    except OSError:
+    except (psutil.Error, ValueError):
         return True
-    return True

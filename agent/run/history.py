@@ -22,6 +22,8 @@ BLOCK_LOW, BLOCK_HIGH = 3, 6
 #: `grow` keeps everything that fits; this only bounds what is held in memory.
 _GROW_MOST = 512
 
+#: The share of the context's room that the past still fills after something was dropped.
+_REFILL = 0.7
 #: UTF-8 bytes per token, on the safe side: English text has about 4, JSON and code about 3, Chinese about 3.
 _BYTES_PER_TOKEN = 2.5
 #: Tokens of a message's frame (role, separators) and of an image's (vision start and end).
@@ -157,20 +159,24 @@ class History:
         )
 
     def _fit(self, room: int) -> None:
-        """Drop screenshots, then the oldest steps, until the past fits; in blocks, to spare the prefix cache."""
+        """Drop screenshots, then the oldest steps, until the past fits.
+
+        More goes than has to, so that the next steps fit without another drop: each one moves everything behind it, and
+        the server's prefix cache loses it. Screenshots may take half of the room; without that share they would go one
+        by one, step after step, before the first text does.
+        """
         if self._cost() <= room:
             return
-        total = len(self._steps)
+        total, target = len(self._steps), int(room * _REFILL)
         self._first_shown = max(self._first_shown, total - (self._low - 1))
-        while self._first_shown < total and self._cost() > room:
+        while self._first_shown < total and self._image_cost() > room // 2:
             self._first_shown += 1
-        if self._cost() <= room:
-            return
-        target = int(room * 0.7)
         while self._skipped < total and self._cost() > target:
             self._skipped += 1
-        self._first_shown = max(self._first_shown, self._skipped)
+            self._first_shown = max(self._first_shown, self._skipped)
 
     def _cost(self) -> int:
-        images = sum(step.image_tokens + _FRAME_TOKENS for step in self._steps[self._first_shown :])
-        return sum(self._costs[self._skipped :]) + images
+        return sum(self._costs[self._skipped :]) + self._image_cost()
+
+    def _image_cost(self) -> int:
+        return sum(step.image_tokens + _FRAME_TOKENS for step in self._steps[self._first_shown :])

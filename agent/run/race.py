@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TypeVar
 
 from agent.safety.stop import StopSwitch
@@ -42,7 +43,7 @@ class Race:
             self._stopped = stopped
 
             def wake() -> None:
-                if not loop.is_closed():
+                with suppress(RuntimeError):  # the loop was closed: nobody waits any more
                     loop.call_soon_threadsafe(stopped.set)
 
             self._stop.on_stop(wake)

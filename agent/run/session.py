@@ -23,6 +23,7 @@ from agent.run.settings import RunSettings
 from agent.run.think import Mind, answer_tokens
 from agent.safety.policy import Approver, Policy
 from agent.safety.stop import StopSwitch
+from agent.safety.watch import DisplayWatch
 from agent.screen.capture import MssScreen
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
@@ -85,11 +86,12 @@ async def run(request: Request, approver: Approver, person: Person, stop: StopSw
         for remark in (request.engine.remark, *remarks):
             if remark:
                 yield Warned(remark)
-        events = Loop(settings, parts).events()
+        events, watch = Loop(settings, parts).events(), DisplayWatch(stop)
         try:
             async for event in events:
                 yield event
         finally:
+            watch.close()
             await events.aclose()  # type: ignore[attr-defined]  # an async generator
     finally:
         await client.aclose()

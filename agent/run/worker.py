@@ -8,6 +8,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class Worker:
                 result, error = call(), None
             except BaseException as caught:  # carried to whoever waits
                 result, error = None, caught
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, future, result, error)
 
 

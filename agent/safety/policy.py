@@ -13,9 +13,13 @@ from agent.actions import TOUCHING, Action, HoldKeys, OpenApp, PressKeys, TypeTe
 from agent.configs import load_config
 from agent.errors import UsageError
 from agent.geometry import DesktopPoint
+from agent.keys import chord
 
 ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
 APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
+
+#: The types of actions that touch the desktop, as `actions.to_json` names them: all that a rule can speak of.
+_ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Approver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: an action of this type that holds these keys or this text needs a person."""
+    """One rule: an action of this type needs a person; only with one of these keys or texts, where there are any."""
 
     name: str
     action: str
@@ -57,14 +61,15 @@ class Rule:
 
     def matches(self, action: Action[DesktopPoint]) -> bool:
         """Whether the rule speaks of this action."""
-        if to_json(action)["type"] != self.action:
+        kind = to_json(action)["type"]
+        if kind != self.action and (kind, self.action) != ("hold", "key"):  # a key that is held was pressed first
             return False
         match action:
             case PressKeys(keys) | HoldKeys(keys):
-                return any(chord <= set(keys) for chord in self.keys)
+                return not self.keys or any(chord <= set(keys) for chord in self.keys)
             case TypeText(text) | OpenApp(text):
-                return any(pattern.search(text) for pattern in self.patterns)
-        return not self.keys and not self.patterns
+                return not self.patterns or any(pattern.search(text) for pattern in self.patterns)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +124,40 @@ def _rules(data: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
 
 def _read_rule(entry: Mapping[str, Any], where: str) -> Rule:
     try:
-        return Rule(
+        rule = Rule(
             name=str(entry["name"]),
             action=str(entry["action"]),
             reason=str(entry["reason"]),
-            keys=tuple(frozenset(chord) for chord in entry.get("keys", [])),
-            patterns=tuple(re.compile(pattern, re.IGNORECASE) for pattern in entry.get("patterns", [])),
+            keys=tuple(_read_chord(written) for written in _list(entry, "keys")),
+            patterns=tuple(re.compile(pattern, re.IGNORECASE) for pattern in _list(entry, "patterns")),
         )
-    except (KeyError, TypeError, re.error) as error:
-        raise UsageError(
-            f"In {where}, something is missing or wrong: {error}.", "A rule needs name, action and reason."
-        ) from error
+        _check_rule(rule)
+    except KeyError as error:
+        raise UsageError(f"In {where}, {error} is missing.", "A rule needs name, action and reason.") from error
+    except (TypeError, ValueError, re.error) as error:  # ValueError also from an unknown key
+        raise UsageError(f"In {where}, something is wrong: {error}.", "See docs/safety.md for its form.") from error
+    return rule
+
+
+def _list(entry: Mapping[str, Any], name: str) -> list[Any]:
+    value = entry.get(name, [])
+    if not isinstance(value, list):
+        raise TypeError(f"{name} must be a list")
+    return value
+
+
+def _read_chord(written: Any) -> frozenset[str]:
+    """A chord as a person may write it, a list of names, in canonical names."""
+    if not isinstance(written, list) or not written:
+        raise TypeError('a chord of keys is a list of names, such as ["ctrl", "w"]')
+    return frozenset(chord([str(name) for name in written]))
+
+
+def _check_rule(rule: Rule) -> None:
+    """Raise ValueError for a rule that could never match: it would look like protection and be none."""
+    if rule.action not in _ACTIONS:
+        raise ValueError(f"{rule.action!r} is no action (actions are: {', '.join(sorted(_ACTIONS))})")
+    if rule.keys and rule.action not in ("key", "hold"):
+        raise ValueError(f"keys say nothing about the action {rule.action!r}")
+    if rule.patterns and rule.action not in ("type", "open"):
+        raise ValueError(f"patterns say nothing about the action {rule.action!r}")

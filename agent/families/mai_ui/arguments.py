@@ -135,7 +135,7 @@ def _as_point(value: Any, grid: Grid) -> GridPoint:
     try:
         return read_point(value, grid)
     except PointError as error:
-        raise ArgumentError("off_screen" if error.off_screen else "bad_point", str(error)) from error
+        raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
 
 
 def _optional_point(arguments: Mapping[str, Any], grid: Grid) -> GridPoint | None:
@@ -144,7 +144,9 @@ def _optional_point(arguments: Mapping[str, Any], grid: Grid) -> GridPoint | Non
 
 
 def _drag(arguments: Mapping[str, Any], grid: Grid) -> Drag[GridPoint]:
-    end_names = ("end_coordinate", "end", "coordinate2")
+    end_names: tuple[str, ...] = ("end_coordinate", "end", "coordinate2")
+    if arguments.get("start_coordinate") is not None:  # then a bare "coordinate" is where the drag ends
+        end_names = (*end_names, "coordinate")
     if all(arguments.get(name) is None for name in end_names):  # only "coordinate": drag from the pointer to there
         return Drag(None, _point(arguments, grid))
     return Drag(_point(arguments, grid, "start_coordinate", "start", "coordinate"), _point(arguments, grid, *end_names))

@@ -135,7 +135,7 @@ def _system_text(request: PromptRequest) -> str:
     if request.tools:
         listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in request.tools)
         call = (_THINKING if thinking else "") + _TOOL_CALL
-        sections.append(_TOOLS.replace("{tools}", listed).replace("{call}", call))
+        sections.append(_TOOLS.replace("{call}", call).replace("{tools}", listed))
     sections.append(_notes(thinking=thinking, reference=reference))
     return "\n\n".join(sections)
 
@@ -172,8 +172,6 @@ def _as_reference_replays(call: Call) -> dict[str, Any]:
     fractions. It also puts every call, tools included, under the name mobile_use.
     """
     arguments = copy.deepcopy(dict(call.arguments))
-    if call.name != "mobile_use":
-        return arguments
     for key in ("coordinate", "start_coordinate", "end_coordinate"):
         if key not in arguments:
             continue

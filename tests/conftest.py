@@ -1,0 +1,10 @@
+"""What every test gets: an environment without the developer's own settings, keys and proxies."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for name in ("MAI_AGENT_ENDPOINT", "MAI_AGENT_MODEL", "MAI_AGENT_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path_factory.getbasetemp() / "no-config.toml"))

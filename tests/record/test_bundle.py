@@ -1,0 +1,272 @@
+"""Run bundles: complete at every moment, private, and readable whatever happened."""
+
+import errno
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stubs.events import PICTURE, finished, run_of, started, step
+
+from agent.errors import EnvironmentLacksError, ExitStatus, UsageError
+from agent.record.bundle import Recorder, run_id
+from agent.record.read import find_bundle, list_bundles, read_bundle
+from agent.run.events import Decided, Event, RunFinished, StepFinished, Warned
+
+
+def record(runs: Path, events: list[Event], instruction: str = "open settings") -> Path:
+    recorder = Recorder(runs, instruction)
+    for event in events:
+        recorder.handle(event)
+    recorder.close()
+    return recorder.path
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_bundle_holds_what_the_model_saw_and_nobody_else_may_read_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        path = record(tmp_path / "state" / "runs", run_of(2))
+    finally:
+        os.umask(before)
+    assert sorted(str(item.relative_to(path)) for item in path.rglob("*")) == [
+        "run.json", "screens", "screens/0001.png", "screens/0002.png", "steps.jsonl",
+    ]  # fmt: skip
+    assert mode(path) == mode(path / "screens") == 0o700
+    assert {mode(item) for item in path.rglob("*") if item.is_file()} == {0o600}
+    assert (path / "screens/0002.png").read_bytes() == PICTURE.data
+
+
+def test_a_step_is_recorded_with_answer_action_and_numbers(tmp_path: Path) -> None:
+    bundle = read_bundle(record(tmp_path, run_of(2)))
+    first = bundle.steps[0]
+    assert [entry["step"] for entry in bundle.steps] == [1, 2]
+    assert first["answers"][0]["raw"].startswith("<thinking>")
+    assert first["thought"] == "I click."
+    assert first["action"] == {"type": "click", "point": [101.0, 250.0], "button": "left", "count": 1}
+    assert first["grid"] == [999, 999]
+    assert first["target"]["point"] == pytest.approx([100 + 800 * 101 / 999, 50 + 600 * 250 / 999])
+    assert (first["executed"], first["dry_run"], first["error"], first["changed"]) == (True, False, None, True)
+    assert first["tokens"] == {"prompt": 100, "completion": 20, "cached": 60}
+    assert first["milliseconds"] == {"capture": 2.0, "fit": 3.0, "model": 500.0, "act": 30.0}
+    assert first["image"] == {"file": "screens/0001.png", "width": 800, "height": 608, "tokens": 475}
+
+
+def test_the_run_is_recorded_with_its_end(tmp_path: Path) -> None:
+    bundle = read_bundle(record(tmp_path, run_of(2)))
+    assert bundle.outcome == "done"
+    assert bundle.meta["status"] == 0
+    assert bundle.meta["message"] == "The task is done."
+    assert bundle.meta["warnings"] == ["a remark"]
+    assert bundle.meta["instruction"] == "open settings"
+    assert bundle.meta["tokens"] == {"prompt": 200, "completion": 40, "cached": 120}
+
+
+def test_the_bundle_can_be_read_after_every_single_event(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "open settings")
+    done = 0
+    for event in run_of(4):
+        recorder.handle(event)
+        done += isinstance(event, StepFinished)
+        bundle = read_bundle(recorder.path)
+        assert len(bundle.steps) == done
+        assert bundle.outcome == ("done" if isinstance(event, RunFinished) else "running")
+    recorder.close()
+    recorder.close()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from stubs.events import started, step
+from agent.record.bundle import Recorder
+recorder = Recorder(Path(sys.argv[1]), "open settings")
+for event in [started(), *step(1), *step(2), *step(3)[:3]]:
+    recorder.handle(event)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_that_is_killed_leaves_every_finished_step_and_reads_as_interrupted(tmp_path: Path) -> None:
+    tests = str(Path(__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": tests},
+    )  # fmt: skip
+    with process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        (running,) = list_bundles(tmp_path)
+        assert running.outcome == "running"
+        process.send_signal(signal.SIGKILL)
+        process.wait(20)
+    (bundle,) = list_bundles(tmp_path)
+    assert bundle.outcome == "interrupted"
+    assert [entry["step"] for entry in bundle.steps] == [1, 2]
+
+
+def test_another_process_that_got_the_number_later_does_not_count_as_the_run(tmp_path: Path) -> None:
+    path = record(tmp_path, run_of(1)[:-1])
+    meta = json.loads((path / "run.json").read_text())
+    meta["started"] = "2001-01-01T00:00:00.000+00:00"  # long before this process, whose number it holds
+    (path / "run.json").write_text(json.dumps(meta))
+    assert read_bundle(path).outcome == "interrupted"
+
+
+@pytest.mark.parametrize("cut", [1, 10, 300])
+def test_a_last_line_that_was_cut_is_left_out_and_nothing_else(tmp_path: Path, cut: int) -> None:
+    path = record(tmp_path, run_of(3))
+    lines = path / "steps.jsonl"
+    lines.write_bytes(lines.read_bytes()[: -1 - cut])
+    assert [entry["step"] for entry in read_bundle(path).steps] == [1, 2]
+
+
+def test_a_step_under_way_is_kept_when_the_run_ends_in_the_middle_of_it(tmp_path: Path) -> None:
+    ending = RunFinished("stopped", ExitStatus.STOPPED, "Stopped: Ctrl-C.", 1, 1.0, finished().usage)
+    bundle = read_bundle(record(tmp_path, [started(), *step(1)[:3], ending]))
+    assert bundle.steps[0]["executed"] is False
+    assert bundle.steps[0]["target"]["type"] == "click"
+    assert bundle.outcome == "stopped"
+
+
+@pytest.mark.parametrize(
+    "odd", ["line\u2028separator", "next\x85line", "\x0b\x0c\x1c", "lone \ud800 half", "\x00", "漢字"]
+)
+def test_whatever_a_model_writes_its_step_reads_back(tmp_path: Path, odd: str) -> None:
+    decided = step(1)[2]
+    assert isinstance(decided, Decided)
+    events = step(1)
+    events[2] = Decided(
+        1, odd, odd, decided.call, decided.action, decided.target, None, decided.usage, decided.milliseconds
+    )
+    path = record(tmp_path, [started(odd), Warned(odd), *events, finished(odd, 1)], odd)
+    bundle = read_bundle(path)
+    readable = odd.encode("utf-8", "replace").decode()
+    assert bundle.steps[0]["thought"] == readable
+    assert bundle.meta["message"] == readable
+
+
+def test_a_message_of_any_length_leaves_run_json_readable(tmp_path: Path) -> None:
+    events: list[Event] = [started(), *(Warned("w" * 5000) for _ in range(50)), *step(1), finished("漢" * 50_000, 1)]
+    bundle = read_bundle(record(tmp_path, events, "do " * 9000))
+    assert bundle.outcome == "done"
+    assert bundle.meta["instruction"] == "do " * 9000
+
+
+# A disk that fills up
+
+
+class FullDisk:
+    """os.write on a disk with so many free bytes; writing over what is there costs nothing, as on ext4 and tmpfs."""
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self._write = os.write
+
+    def write(self, handle: int, view: memoryview) -> int:
+        data = bytes(view)
+        size = os.fstat(handle).st_size
+        at = size if _appends(handle) else os.lseek(handle, 0, os.SEEK_CUR)
+        grows = max(0, at + len(data) - size)
+        if grows > self.free:
+            data = data[: len(data) - (grows - self.free)]
+            grows = self.free
+            if not data:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.free -= grows
+        return self._write(handle, data)
+
+
+def _appends(handle: int) -> bool:
+    import fcntl
+
+    return bool(fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_APPEND)
+
+
+LONG: list[Event] = [started("do it " * 500), *(Warned("trouble " * 30) for _ in range(25))]
+
+
+@pytest.mark.parametrize("events", [run_of(4), [*LONG, *run_of(4)[1:]]], ids=["short", "long"])
+def test_a_full_disk_ends_in_a_sentence_and_leaves_a_readable_bundle_with_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[Event]
+) -> None:
+    instruction = "do it " * 500
+    ends: set[Any] = set()
+    for number, free in enumerate(range(0, 26_000, 331)):
+        runs = tmp_path / str(number)
+        recorder = Recorder(runs, instruction)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", FullDisk(free).write)
+            try:
+                for event in events:
+                    recorder.handle(event)
+            except EnvironmentLacksError as error:
+                assert "No space left on device" in str(error)
+                assert "--runs" in str(error)
+                recorder.abandon(RunFinished("failed", error.exit_status, str(error), 0, 0.0, finished().usage))
+        recorder.close()
+        bundle = read_bundle(recorder.path)
+        ends.add(bundle.outcome)
+        assert bundle.outcome in ("done", "failed"), free
+        for entry in bundle.steps:
+            image = entry["image"]
+            assert image is None or (recorder.path / image["file"]).stat().st_size == len(PICTURE.data)
+    assert ends == {"done", "failed"}
+
+
+def test_a_disk_that_is_full_from_the_start_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "write", FullDisk(100).write)
+    with pytest.raises(EnvironmentLacksError, match="cannot be recorded"):
+        Recorder(tmp_path, "x")
+
+
+def test_a_folder_that_cannot_be_made_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentLacksError, match="--runs"):
+        Recorder(tmp_path / "file" / "runs", "x")
+
+
+# Finding bundles
+
+
+def test_bundles_are_listed_newest_first_and_other_folders_left_out(tmp_path: Path) -> None:
+    for name in ("20260101-000000-a-0001", "20260102-000000-b-0002"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text('{"outcome": "done"}')
+    (tmp_path / "other").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    assert [bundle.path.name[-1] for bundle in list_bundles(tmp_path)] == ["2", "1"]
+    assert list_bundles(tmp_path / "none") == []
+
+
+def test_a_bundle_is_found_by_path_id_beginning_or_as_the_last(tmp_path: Path) -> None:
+    names = ["20260101-000000-a-0001", "20260102-000000-b-0002"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text("{}")
+    assert find_bundle(tmp_path, "last").path.name == names[1]
+    assert find_bundle(tmp_path, "20260101").path.name == names[0]
+    assert find_bundle(tmp_path, names[0]).path.name == names[0]
+    assert find_bundle(Path("/nowhere"), str(tmp_path / names[0])).path.name == names[0]
+    for name in ("2026", "x", "", "/nowhere/x"):
+        with pytest.raises(UsageError, match="mai-agent runs"):
+            find_bundle(tmp_path, name)
+
+
+def test_ids_sort_by_time_and_can_be_recognised() -> None:
+    from datetime import datetime
+
+    early, late = (run_id("Öffne die Settings!", datetime(2026, 1, day, 9, 5)) for day in (2, 10))
+    assert early < late
+    assert early.startswith("20260102-090500-ffne-die-settings-")
+    assert run_id("設定", datetime(2026, 1, 1)).startswith("20260101-000000-run-")

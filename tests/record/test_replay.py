@@ -1,0 +1,79 @@
+"""A bundle replays without a model."""
+
+import json
+from pathlib import Path
+
+import pytest
+from stubs.desk import Desk, FakePerson
+from stubs.endpoint import DONE, FakeEndpoint, act, say
+
+from agent.errors import UsageError
+from agent.families.registry import get_family
+from agent.record.bundle import Recorder
+from agent.record.read import read_bundle
+from agent.record.replay import replay
+from agent.safety.policy import Policy
+
+SCRIPT = [
+    act("click", coordinate=[0, 0]),
+    act("double_click", coordinate=[998, 999]),
+    act("type", text="sudo rm -rf /\n"),
+    act("drag", start_coordinate=[1, 2], end_coordinate=[997, 640]),
+    act("scroll", direction="down", amount=3),
+    act("key", keys="alt+f4"),
+    act("ask_user", text="Which?"),
+    '<tool_call>{"name": "weather", "arguments": {}}</tool_call>',
+    "no call at all",
+    act("open", text="Files"),
+    DONE,
+]
+
+
+async def recorded(tmp_path: Path) -> Path:
+    recorder = Recorder(tmp_path, "do the task")
+    with FakeEndpoint([say(answer) for answer in SCRIPT]) as endpoint:
+        await Desk(endpoint, person=FakePerson(["That one"])).run(recorder.handle)
+    recorder.close()
+    return recorder.path
+
+
+async def test_replaying_gives_the_recorded_targets(tmp_path: Path) -> None:
+    bundle = read_bundle(await recorded(tmp_path))
+    steps = list(replay(bundle, get_family("mai-ui"), Policy.load("risky")))
+    assert [step.step for step in steps] == list(range(1, 11))
+    assert all(step.same for step in steps)
+    assert all(step.target is not None and step.failure is None for step in steps)
+    asking = [step.step for step in steps if step.reason_to_ask]
+    assert asking == [3, 6]
+
+
+async def test_a_target_that_differs_from_the_record_is_noticed(tmp_path: Path) -> None:
+    path = await recorded(tmp_path)
+    lines = [json.loads(line) for line in (path / "steps.jsonl").read_text().splitlines()]
+    lines[1]["target"]["point"][0] += 1
+    (path / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    steps = list(replay(read_bundle(path), get_family("mai-ui"), Policy.load("never")))
+    assert [step.step for step in steps if not step.same] == [2]
+
+
+async def test_a_run_that_ended_unparsable_replays_its_failure(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "do the task")
+    with FakeEndpoint([say("junk")] * 3) as endpoint:
+        await Desk(endpoint).run(recorder.handle)
+    recorder.close()
+    bundle = read_bundle(recorder.path)
+    assert bundle.outcome == "unparsable"
+    assert len(bundle.steps[0]["answers"]) == 3
+    (step,) = replay(bundle, get_family("mai-ui"), Policy.load("never"))
+    assert step.target is None
+    assert step.failure
+    assert step.same
+
+
+async def test_a_damaged_step_is_named(tmp_path: Path) -> None:
+    path = await recorded(tmp_path)
+    lines = (path / "steps.jsonl").read_text().splitlines()
+    lines[2] = '{"step": 3}'
+    (path / "steps.jsonl").write_text("\n".join(lines) + "\n")
+    with pytest.raises(UsageError, match="Step 3"):
+        list(replay(read_bundle(path), get_family("mai-ui"), Policy.load("never")))

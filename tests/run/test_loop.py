@@ -1,0 +1,323 @@
+"""The loop with a scripted model: what it does with each kind of answer, and in which order it tells."""
+
+from typing import Any, TypeVar
+
+import pytest
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
+from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
+
+from agent.actions import Click, TypeText
+from agent.desktop.hand import ActionFailedError, RecordingHand
+from agent.errors import EnvironmentLacksError, ExitStatus
+from agent.geometry import DesktopPoint
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    ApprovalGiven,
+    Decided,
+    Event,
+    ModelDelta,
+    Observed,
+    RunFinished,
+    StepFinished,
+    Warned,
+)
+from agent.run.loop import DRY_RUN, NOBODY, NOTHING_CHANGED, REPEATED
+from agent.safety.policy import Approval
+
+CLICK = act("click", coordinate=[500, 500])
+E = TypeVar("E")
+
+
+def every(events: list[Event], kind: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def finish(events: list[Event]) -> RunFinished:
+    """The last event, which is the only one of its kind."""
+    (finished,) = every(events, RunFinished)
+    assert events[-1] is finished
+    return finished
+
+
+def notes(events: list[Event]) -> list[str | None]:
+    return [event.note for event in every(events, StepFinished)]
+
+
+async def run(script: Any, **options: Any) -> tuple[list[Event], Desk]:
+    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
+        desk = Desk(endpoint, **options)
+        return await desk.run(), desk
+
+
+async def test_a_step_tells_what_was_seen_said_decided_and_done_in_that_order() -> None:
+    events, desk = await run([CLICK, DONE])
+    kinds: list[str] = []
+    for event in events:
+        if type(event).__name__ not in kinds[-1:]:
+            kinds.append(type(event).__name__)
+    step = ["Observed", "ModelDelta", "Decided"]
+    assert kinds == [*step, "Acted", "StepFinished", *step, "StepFinished", "RunFinished"]
+    assert finish(events).status is ExitStatus.DONE
+    assert [event.step for event in every(events, Observed)] == [1, 2]
+    (done,) = desk.hand.done
+    assert done == Click(DesktopPoint(500 * 256 / 999, 500 * 256 / 999))
+    assert every(events, Decided)[0].target == done
+    assert "".join(event.text for event in every(events, ModelDelta) if event.step == 1) == CLICK
+
+
+async def test_what_was_held_and_opened_is_let_go_however_a_run_ends() -> None:
+    for script in ([DONE], [act("terminate", status="fail")], [refuse(400, "no")], ["junk", "junk", "junk"]):
+        _, desk = await run(script)
+        assert desk.hand.closed
+        assert desk.screen.closed
+
+
+async def test_usage_adds_up_over_all_requests() -> None:
+    events, _ = await run([say("junk", prompt=10, completion=1), say(DONE, prompt=30, completion=4, cached=8)])
+    usage = finish(events).usage
+    assert (usage.prompt, usage.completion, usage.cached) == (40, 5, 8)
+
+
+# Answers that end a run
+
+
+async def test_terminate_with_fail_is_giving_up() -> None:
+    events, _ = await run([act("terminate", status="fail")])
+    assert (finish(events).outcome, finish(events).status) == ("gave_up", ExitStatus.NOT_DONE)
+
+
+async def test_an_answer_to_the_person_ends_the_task_with_its_text() -> None:
+    events, _ = await run([act("answer", text="It is 21 degrees.")])
+    assert (finish(events).outcome, finish(events).message) == ("done", "It is 21 degrees.")
+
+
+# Answers that cannot be read
+
+
+async def test_an_unreadable_answer_goes_back_to_the_model_with_what_it_said() -> None:
+    events, desk = await run(["I would click somewhere.", CLICK, DONE])
+    assert finish(events).outcome == "done"
+    first = every(events, Decided)[0]
+    assert first.failure is not None
+    assert first.target is None
+    retried = desk.endpoint.requests[1]
+    assert texts(retried, "assistant")[-1] == "I would click somewhere."
+    assert first.failure.message in texts(retried, "user")[-1]
+    # Feedback belongs to its step: the next request is as if the model had answered well at once.
+    assert "I would click somewhere." not in str(texts(desk.endpoint.requests[2]))
+
+
+async def test_after_two_unreadable_retries_the_run_is_unparsable_and_nothing_was_touched() -> None:
+    events, desk = await run(["junk", "", '<tool_call>{"name": "mobile_use"', DONE])
+    assert (finish(events).outcome, finish(events).status) == ("unparsable", ExitStatus.NOT_DONE)
+    assert len(desk.endpoint.requests) == 3
+    assert len(every(events, Decided)) == 3
+    assert desk.hand.done == []
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("vllm", [False, False, True]), ("other", [False, False, False])])
+async def test_only_the_last_try_is_constrained_and_only_where_the_server_can(kind: Any, expected: list[bool]) -> None:
+    _, desk = await run(["junk", "junk", DONE], kind=kind)
+    assert ["structured_outputs" in request for request in desk.endpoint.requests] == expected
+
+
+async def test_an_answer_cut_by_the_token_limit_is_named_so() -> None:
+    events, _ = await run([say("<thinking>and so", finish="length"), DONE])
+    failure = every(events, Decided)[0].failure
+    assert failure is not None
+    assert failure.kind == "truncated"
+    assert "token limit" in failure.message
+
+
+# What the model is told
+
+
+async def test_an_action_without_effect_is_told_to_the_model() -> None:
+    screen = FakeScreen()
+    events, desk = await run([CLICK, DONE], screen=screen, hand=FakeHand(screen, changes=False))
+    assert notes(events)[0] == NOTHING_CHANGED
+    assert every(events, StepFinished)[0].changed is False
+    assert NOTHING_CHANGED in texts(desk.endpoint.requests[1], "user")
+
+
+async def test_an_action_with_effect_needs_no_note() -> None:
+    events, _ = await run([CLICK, DONE])
+    assert notes(events)[0] is None
+    assert every(events, StepFinished)[0].changed is True
+
+
+async def test_an_action_that_fails_goes_back_to_the_model_with_its_reason() -> None:
+    screen = FakeScreen()
+    hand = FakeHand(screen)
+
+    def fail(_: object) -> str:
+        raise ActionFailedError("no installed application is called 'Foo'")
+
+    hand.behave = fail
+    events, desk = await run([act("open", text="Foo"), DONE], screen=screen, hand=hand)
+    (acted,) = every(events, Acted)
+    assert acted.executed is False
+    assert acted.error == "no installed application is called 'Foo'"
+    assert any("'Foo'" in text for text in texts(desk.endpoint.requests[1], "user"))
+    assert finish(events).outcome == "done"
+
+
+async def test_waiting_touches_nothing_and_is_no_failure_to_change_anything() -> None:
+    events, desk = await run([act("wait", seconds=0.01), DONE])
+    assert desk.hand.done == []
+    assert notes(events)[0] is None
+
+
+async def test_a_call_of_an_unknown_tool_gets_a_result() -> None:
+    call = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+    events, desk = await run([call, DONE])
+    assert every(events, StepFinished)[0].reply == "There is no tool named weather."
+    assert "There is no tool named weather." in texts(desk.endpoint.requests[1], "user")
+
+
+# Asking the person
+
+
+async def test_the_persons_reply_goes_back_to_the_model() -> None:
+    events, desk = await run([act("ask_user", text="Which one?"), DONE], person=FakePerson(["The red one"]))
+    assert desk.person.questions == ["Which one?"]
+    assert texts(desk.endpoint.requests[1], "user")[-1] == "The red one"
+    assert every(events, StepFinished)[0].reply == "The red one"
+
+
+async def test_where_nobody_answers_the_model_is_told_so() -> None:
+    _, desk = await run([act("ask_user", text="Which one?"), DONE], person=FakePerson([None]))
+    assert texts(desk.endpoint.requests[1], "user")[-1] == NOBODY
+
+
+async def test_after_the_person_answered_the_screen_is_looked_at_anew() -> None:
+    screen, person = FakeScreen(), FakePerson(["I logged in for you"])
+
+    def log_in() -> None:
+        screen.marks = 255
+
+    person.before_reply = log_in
+    events, _ = await run([CLICK, act("ask_user", text="Log in, please"), DONE], screen=screen, person=person)
+    seen = [event.image.digest for event in every(events, Observed)]
+    assert seen[2] != seen[1]
+
+
+async def test_a_refused_action_is_not_carried_out_and_the_reason_goes_back() -> None:
+    person = FakePerson(approvals=[Approval(allowed=False, by="you", note="Use the other window.")])
+    events, desk = await run([act("key", keys="alt+f4"), DONE], approve="risky", person=person)
+    assert desk.hand.done == []
+    assert every(events, Acted) == []
+    assert every(events, ApprovalGiven)[0].allowed is False
+    assert any("Use the other window." in text for text in texts(desk.endpoint.requests[1], "user"))
+
+
+async def test_an_allowed_action_is_carried_out_after_the_person_agreed() -> None:
+    person = FakePerson(approvals=[Approval(allowed=True, by="you")])
+    events, desk = await run([act("type", text="sudo ls"), DONE], approve="risky", person=person)
+    assert desk.hand.done == [TypeText("sudo ls")]
+    order = [type(event) for event in events if isinstance(event, ApprovalAsked | ApprovalGiven | Acted)]
+    assert order == [ApprovalAsked, ApprovalGiven, Acted]
+
+
+async def test_the_screen_is_looked_at_anew_after_a_refusal() -> None:
+    screen = FakeScreen()
+    person = FakePerson(approvals=[Approval(allowed=True, by="you"), Approval(allowed=False, by="you")])
+    await run([CLICK, act("click", coordinate=[1, 1]), DONE], approve="ask", screen=screen, person=person)
+    grabs = screen.grabs
+    person = FakePerson(approvals=[Approval(allowed=True, by="you")])
+    screen.grabs = 0
+    await run([CLICK, DONE], approve="ask", screen=screen, person=person)
+    assert grabs > screen.grabs
+
+
+# Repetition
+
+
+async def test_a_model_that_repeats_itself_is_told_at_three_and_stopped_at_five() -> None:
+    screen = FakeScreen()
+    events, desk = await run([CLICK] * 9, screen=screen, hand=FakeHand(screen, changes=False))
+    assert [REPEATED in (note or "") for note in notes(events)] == [False, False, True, True]
+    assert (finish(events).outcome, finish(events).status) == ("looping", ExitStatus.NOT_DONE)
+    assert len(desk.hand.done) == 4
+
+
+async def test_the_same_action_on_changing_screens_is_no_loop() -> None:
+    events, desk = await run([CLICK] * 8 + [DONE])
+    assert finish(events).outcome == "done"
+    assert len(desk.hand.done) == 8
+
+
+# Budgets
+
+
+async def test_the_budget_of_steps_ends_the_run() -> None:
+    events, desk = await run([CLICK] * 5, settings={"max_steps": 3})
+    assert (finish(events).outcome, finish(events).status) == ("out_of_budget", ExitStatus.NOT_DONE)
+    assert "--max-steps" in finish(events).message
+    assert (finish(events).steps, len(desk.hand.done)) == (3, 3)
+
+
+async def test_the_budget_of_seconds_ends_the_run() -> None:
+    events, _ = await run([CLICK] * 50, settings={"max_seconds": 0.3})
+    assert finish(events).outcome == "out_of_budget"
+    assert "--max-seconds" in finish(events).message
+
+
+async def test_the_budget_of_tokens_ends_the_run() -> None:
+    events, _ = await run([say(CLICK, prompt=1000, completion=100)] * 9, settings={"max_tokens": 2000})
+    assert finish(events).outcome == "out_of_budget"
+    assert "--max-tokens" in finish(events).message
+    assert finish(events).steps == 2
+
+
+# Dry runs and troubles
+
+
+async def test_a_dry_run_goes_the_whole_way_and_touches_nothing() -> None:
+    events, desk = await run(
+        [CLICK, act("key", keys="alt+f4"), DONE],
+        hand=RecordingHand(), approve="ask", settings={"dry_run": True},
+    )  # fmt: skip
+    acted = every(events, Acted)
+    assert [(event.executed, event.dry_run) for event in acted] == [(False, True), (False, True)]
+    assert all(event.detail.startswith("would ") for event in acted)
+    assert desk.person.asked == []
+    assert desk.screen.marks == 0
+    assert notes(events)[0] == DRY_RUN
+    assert finish(events).outcome == "done"
+
+
+async def test_a_screen_that_goes_away_ends_the_run_in_a_sentence() -> None:
+    screen = FakeScreen()
+    hand = FakeHand(screen)
+
+    def lose(_: object) -> None:
+        screen.trouble = EnvironmentLacksError("The screen can no longer be captured.", "Is it still there?")
+
+    hand.behave = lose  # type: ignore[assignment]
+    events, _ = await run([CLICK, DONE], screen=screen, hand=hand)
+    assert (finish(events).outcome, finish(events).status) == ("failed", ExitStatus.ENVIRONMENT)
+    assert finish(events).message == "The screen can no longer be captured. Is it still there?"
+
+
+async def test_a_retry_voids_what_was_shown_and_is_told() -> None:
+    events, _ = await run([refuse(503, "loading"), DONE])
+    assert any(event.restart for event in every(events, ModelDelta))
+    assert any("503" in event.message for event in every(events, Warned))
+    assert finish(events).outcome == "done"
+
+
+async def test_an_endpoint_that_stays_broken_ends_the_run_in_a_sentence() -> None:
+    events, _ = await run([CLICK, refuse(500, "boom"), refuse(500, "boom")])
+    assert (finish(events).outcome, finish(events).status) == ("failed", ExitStatus.ENVIRONMENT)
+    assert "boom" in finish(events).message
+    assert finish(events).steps == 2
+
+
+async def test_every_request_ends_with_the_screen_as_it_is_now() -> None:
+    _, desk = await run([CLICK, CLICK, DONE])
+    last = [body["messages"][-1]["content"] for body in desk.endpoint.requests]
+    assert all(len(content) == 1 and content[0]["type"] == "image_url" for content in last)
+    urls = [pictures(body)[-1]["image_url"]["url"] for body in desk.endpoint.requests]
+    assert len(set(urls)) == 3

@@ -1,0 +1,217 @@
+"""A stop ends the run at once, whatever it waits for, and nothing hung can hold the end up."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
+from stubs.endpoint import FakeEndpoint, act, say, silent
+
+from agent.errors import ExitStatus, StoppedError
+from agent.run.events import Acted, Event, ModelDelta, Observed, RunFinished
+from agent.run.race import Race
+from agent.run.worker import Worker
+from agent.safety.policy import Approval
+from agent.safety.stop import StopSwitch
+
+CLICK = act("click", coordinate=[500, 500])
+#: Far beyond what a stop takes, so that only one that does not work at all runs into it.
+LONG = 30
+
+
+async def stopped_when(desk: Desk, moment: Callable[[Event], bool], delay: float = 0.0) -> list[Event]:
+    """Run, and stop from another thread after an event of that kind."""
+
+    def watch(event: Event) -> None:
+        if moment(event):
+            threading.Timer(delay, desk.stop.stop, ("the test says so",)).start()
+
+    return await asyncio.wait_for(desk.run(watch), LONG)
+
+
+def ended_as_stopped(events: list[Event]) -> bool:
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert (last.outcome, last.status) == ("stopped", ExitStatus.STOPPED)
+    assert last.message == "Stopped: the test says so."
+    return True
+
+
+@pytest.mark.parametrize("begun", ["", "<thinking>\nI think"], ids=["before the first token", "in mid-answer"])
+async def test_a_stop_while_the_model_is_silent_does_not_wait_for_it(begun: str) -> None:
+    with FakeEndpoint([silent(begun)]) as endpoint:
+        desk = Desk(endpoint)
+        events = await stopped_when(desk, lambda event: isinstance(event, ModelDelta if begun else Observed), 0.2)
+    assert ended_as_stopped(events)
+    assert desk.hand.closed
+    assert desk.screen.closed
+
+
+async def test_a_stop_while_the_hand_is_busy_lets_the_hand_let_go_first() -> None:
+    with FakeEndpoint([say(CLICK)]) as endpoint:
+        screen, stop = FakeScreen(), StopSwitch()
+        hand = FakeHand(screen)
+        released = threading.Event()
+
+        def hold(_: object) -> str:
+            threading.Timer(0.1, stop.stop, ("the test says so",)).start()
+            try:
+                stop.sleep(LONG)
+            finally:
+                released.set()
+            return "never"
+
+        hand.behave = hold
+        events = await asyncio.wait_for(Desk(endpoint, screen=screen, hand=hand, stop=stop).run(), LONG)
+    assert ended_as_stopped(events)
+    assert released.is_set()
+    assert hand.closed
+    assert not any(isinstance(event, Acted) for event in events)
+
+
+async def test_a_hand_that_hangs_cannot_hold_the_end_up() -> None:
+    with FakeEndpoint([say(CLICK)]) as endpoint:
+        screen, stop = FakeScreen(), StopSwitch()
+        hand = FakeHand(screen)
+        hung = threading.Event()
+
+        def hang(_: object) -> str:
+            threading.Timer(0.1, stop.stop, ("the test says so",)).start()
+            hung.wait(LONG)
+            return "too late"
+
+        hand.behave = hang
+        events = await asyncio.wait_for(Desk(endpoint, screen=screen, hand=hand, stop=stop).run(), LONG - 10)
+        hung.set()
+    assert ended_as_stopped(events)
+
+
+async def test_a_screen_that_hangs_cannot_hold_the_end_up() -> None:
+    with FakeEndpoint([say(CLICK)]) as endpoint:
+        desk = Desk(endpoint)
+        desk.screen.holding = threading.Event()
+        threading.Timer(0.2, desk.stop.stop, ("the test says so",)).start()
+        events = await asyncio.wait_for(desk.run(), LONG - 10)
+        desk.screen.holding.set()
+    assert ended_as_stopped(events)
+
+
+async def test_a_stop_while_the_screen_settles_is_heard() -> None:
+    with FakeEndpoint([say(CLICK)]) as endpoint:
+        events = await stopped_when(Desk(endpoint), lambda event: isinstance(event, Acted))
+    assert ended_as_stopped(events)
+
+
+async def test_a_stop_during_a_long_wait_is_heard() -> None:
+    with FakeEndpoint([say(act("wait", seconds=50))]) as endpoint:
+        events = await stopped_when(Desk(endpoint), lambda event: isinstance(event, ModelDelta), 0.3)
+    assert ended_as_stopped(events)
+
+
+class Unreachable(FakePerson):
+    """Never answers."""
+
+    async def ask(self, question: str) -> str | None:
+        await asyncio.sleep(3600)
+        return None
+
+    async def approve(self, action: Any, reason: str) -> Approval:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+
+@pytest.mark.parametrize("answer", [act("ask_user", text="Hm?"), CLICK])
+async def test_a_stop_while_the_person_is_asked_is_heard(answer: str) -> None:
+    with FakeEndpoint([say(answer)]) as endpoint:
+        desk = Desk(endpoint, person=Unreachable(), approve="ask")
+        events = await stopped_when(desk, lambda event: isinstance(event, Observed), 0.5)
+    assert ended_as_stopped(events)
+    assert desk.hand.done == []
+
+
+async def test_a_stop_before_the_first_step_touches_nothing() -> None:
+    with FakeEndpoint([say(CLICK)]) as endpoint:
+        desk = Desk(endpoint)
+        desk.stop.stop("the test says so")
+        assert ended_as_stopped(await desk.run())
+        assert endpoint.requests == []
+        assert desk.hand.done == []
+
+
+async def test_a_watcher_that_leaves_in_mid_run_still_has_everything_released() -> None:
+    with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
+        desk = Desk(endpoint)
+        loop, client = desk.loop()
+        events = loop.events()
+        async for event in events:
+            if isinstance(event, Acted):
+                break
+        await events.aclose()  # type: ignore[attr-defined]  # an async generator
+        await client.aclose()
+    assert desk.hand.closed
+    assert desk.screen.closed
+
+
+# The race and the workers
+
+
+async def test_a_race_gives_the_result_or_the_error_of_what_it_waits_for() -> None:
+    race = Race(StopSwitch())
+
+    async def failing() -> None:
+        raise ValueError("mine")
+
+    assert await race(asyncio.sleep(0, "result")) == "result"
+    with pytest.raises(ValueError, match="mine"):
+        await race(failing())
+
+
+async def test_a_race_that_is_stopped_cancels_what_it_waited_for() -> None:
+    stop = StopSwitch()
+    race, cancelled = Race(stop), asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    threading.Timer(0.05, stop.stop, ("now",)).start()
+    with pytest.raises(StoppedError, match="now"):
+        await race(endless())
+    assert cancelled.is_set()
+
+
+async def test_a_worker_runs_calls_in_order_on_one_thread_and_hands_errors_over() -> None:
+    worker = Worker("test")
+    threads = [await worker.call(threading.get_ident) for _ in range(3)]
+    assert len(set(threads)) == 1
+    assert threads[0] != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        await worker.call(lambda: 1 / 0)
+    with pytest.raises(RuntimeError, match="ran out"):
+        await worker.call(next, iter(()))
+    worker.end()
+
+
+def test_a_worker_whose_loop_is_gone_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    release, finished = threading.Event(), threading.Event()
+
+    def late() -> None:
+        release.wait(LONG)
+
+    async def leave() -> Worker:
+        worker = Worker("late")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(worker.call(late))), 0.05)
+        return worker
+
+    worker = asyncio.run(leave())
+    release.set()
+    worker._calls.put((finished.set, asyncio.Future(loop=(loop := asyncio.new_event_loop())), loop))
+    assert finished.wait(LONG)
+    loop.close()
+    assert capfd.readouterr().err == ""

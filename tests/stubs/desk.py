@@ -1,0 +1,145 @@
+"""A desk without a display: a screen of coloured boxes, a hand that changes it, a person who answers."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from PIL import Image, ImageDraw
+from stubs.endpoint import FakeEndpoint
+
+from agent.actions import Action
+from agent.client import ChatClient, Patience
+from agent.endpoint import Endpoint, Limits, ServerKind, normalize_url
+from agent.families.registry import get_family
+from agent.geometry import DesktopPoint, Size, Viewport
+from agent.run.events import Event
+from agent.run.history import History
+from agent.run.loop import Loop, Parts
+from agent.run.observe import Eye
+from agent.run.settings import RunSettings
+from agent.run.think import Mind, answer_tokens
+from agent.safety.policy import Approval, ApproveMode, Policy
+from agent.safety.stop import StopSwitch
+from agent.screen.capture import Frame
+from agent.screen.fit import ImageRule
+from agent.screen.settle import SettleRule
+
+SIZE = Size(256, 256)
+#: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.
+SETTLE = SettleRule(quiet=0.02, cap=0.1, poll=0.005)
+HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=1, backoff=0.01)
+
+
+class FakeScreen:
+    """Shows `marks` as boxes; every change of the number changes several cells."""
+
+    def __init__(self) -> None:
+        self.marks = 0
+        self.closed = False
+        self.grabs = 0
+        self.trouble: Exception | None = None
+        self.holding: threading.Event | None = None  # a grab waits for it
+
+    def grab(self) -> Frame:
+        self.grabs += 1
+        if self.holding is not None:
+            self.holding.wait(20)
+        if self.trouble is not None:
+            raise self.trouble
+        image = Image.new("RGB", (SIZE.width, SIZE.height), "white")
+        draw = ImageDraw.Draw(image)
+        for bit in range(16):
+            if self.marks >> bit & 1:
+                left, top = bit % 4 * 64, bit // 4 * 64
+                draw.rectangle((left, top, left + 63, top + 63), fill="black")
+        return Frame(image, Viewport.of_image(SIZE), 0.0)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeHand:
+    """Remembers what it did, and changes the screen by it."""
+
+    touches = True
+
+    def __init__(self, screen: FakeScreen, changes: bool = True) -> None:
+        self.done: list[Action[DesktopPoint]] = []
+        self.closed = False
+        self.behave: Callable[[Action[DesktopPoint]], str | None] = lambda _: None
+        self._screen = screen
+        self._changes = changes
+
+    def perform(self, action: Action[DesktopPoint]) -> str:
+        detail = self.behave(action)
+        self.done.append(action)
+        if self._changes:
+            self._screen.marks += 1
+        return detail or "done"
+
+    def release_all(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakePerson:
+    """Answers questions and approvals from two lists."""
+
+    def __init__(self, replies: Sequence[str | None] = (), approvals: Sequence[Approval] = ()) -> None:
+        self.questions: list[str] = []
+        self.asked: list[tuple[Action[DesktopPoint], str]] = []
+        self.before_reply: Callable[[], None] = lambda: None
+        self._replies = list(replies)
+        self._approvals = list(approvals)
+
+    async def ask(self, question: str) -> str | None:
+        self.questions.append(question)
+        self.before_reply()
+        return self._replies.pop(0)
+
+    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+        self.asked.append((action, reason))
+        return self._approvals.pop(0)
+
+
+@dataclass
+class Desk:
+    """One run's parts, and the run."""
+
+    endpoint: FakeEndpoint
+    screen: FakeScreen = field(default_factory=FakeScreen)
+    hand: Any = None
+    person: FakePerson = field(default_factory=FakePerson)
+    stop: StopSwitch = field(default_factory=StopSwitch)
+    kind: ServerKind = "other"
+    approve: ApproveMode = "never"
+    limits: Limits = field(default_factory=Limits)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def loop(self) -> tuple[Loop, ChatClient]:
+        self.hand = self.hand or FakeHand(self.screen)
+        family = get_family("mai-ui")
+        settings = RunSettings("do the task", settle=SETTLE, **self.settings)
+        client = ChatClient(
+            Endpoint(normalize_url(self.endpoint.url), "", "MAI-UI-8B", self.kind, self.limits), HURRIED
+        )
+        eye = Eye(self.screen, ImageRule(32, 65_536, 1_000_000), "png", 85)
+        history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
+        mind = Mind(client, family, history, settings, ())
+        policy = Policy.load(self.approve)
+        return Loop(settings, Parts(eye, self.hand, mind, history, policy, self.person, self.person, self.stop)), client
+
+    async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
+        """All events of the run; `watch` sees each as it comes."""
+        loop, client = self.loop()
+        found: list[Event] = []
+        try:
+            async for event in loop.events():
+                found.append(event)
+                watch(event)
+        finally:
+            await client.aclose()
+        return found

@@ -1,0 +1,60 @@
+"""The events of a plausible run, made by hand."""
+
+from typing import Any
+
+from stubs.endpoint import act
+
+from agent.actions import Click, Finish
+from agent.client import Usage
+from agent.errors import ExitStatus
+from agent.families.base import Decision
+from agent.families.registry import get_family
+from agent.geometry import Region, Size, Viewport
+from agent.run.events import Acted, Decided, Event, ModelDelta, Observed, RunFinished, RunStarted, StepFinished, Warned
+from agent.screen.encode import EncodedImage
+
+VIEW = Viewport(Region(100, 50, 800, 600), Size(1600, 1200))
+PICTURE = EncodedImage(b"\x89PNG" + bytes(3000), "png", Size(800, 608))
+
+
+def started(instruction: str = "open settings", **options: Any) -> RunStarted:
+    facts: dict[str, Any] = {
+        "engine": "endpoint", "model": "MAI-UI-8B", "family": "mai-ui", "style": "desktop",
+        "endpoint": "http://127.0.0.1:1/v1", "dry_run": False, "approve": "risky", "sandbox": False,
+        "viewport": VIEW, "bundle": "",
+    }  # fmt: skip
+    return RunStarted(instruction, **facts | options)
+
+
+def step(number: int, answer: str = "", thought: str = "I click.") -> list[Event]:
+    """The events of one step that ends with an action."""
+    answer = answer or act("click", thought, coordinate=[100 + number, 250])
+    decision = get_family("mai-ui").parse(answer, PICTURE.size)
+    assert isinstance(decision, Decision)
+    from agent.actions import map_points
+
+    target = map_points(decision.action, VIEW.to_desktop)
+    usage = Usage(100, 20, 60)
+    events: list[Event] = [
+        Observed(number, PICTURE, VIEW, 475, "abcd", {"capture": 2.0, "fit": 3.0}),
+        ModelDelta(number, answer),
+        Decided(
+            number, answer, decision.thought, decision.call, decision.action, target, None, usage, {"model": 500.0}
+        ),
+    ]
+    if isinstance(decision.action, Click):
+        events.append(Acted(number, target, executed=True, dry_run=False, detail="click", error=None, milliseconds=30))
+    changed = None if isinstance(decision.action, Finish) else True
+    return [*events, StepFinished(number, changed, None, None, {"act": 30.0})]
+
+
+def finished(message: str = "The task is done.", steps: int = 2) -> RunFinished:
+    return RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(200, 40, 120))
+
+
+def run_of(steps: int) -> list[Event]:
+    """A whole run."""
+    events: list[Event] = [started(), Warned("a remark")]
+    for number in range(1, steps + 1):
+        events.extend(step(number))
+    return [*events, finished(steps=steps)]

@@ -1,0 +1,329 @@
+"""The client against a scripted endpoint: what it sends, what it retries, and what it says."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from stubs.endpoint import (
+    MODEL,
+    Behaviour,
+    Checks,
+    FakeEndpoint,
+    after,
+    events,
+    half,
+    pictures,
+    raw,
+    refuse,
+    say,
+    silent,
+)
+
+from agent.client import ChatClient, Completion, Delta, Patience, Retrying, Silence, StreamItem
+from agent.endpoint import Endpoint, ServerKind, normalize_url
+from agent.errors import ExitStatus
+from agent.families.base import Message, Sampling
+from agent.families.registry import get_family
+from agent.geometry import Size
+from agent.refusals import ModelError
+from agent.screen.encode import EncodedImage
+
+HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=2, backoff=0.01)
+HELLO = [Message.text("user", "hello")]
+
+
+def png(number: int) -> EncodedImage:
+    header = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + (64).to_bytes(4, "big") + (64).to_bytes(4, "big")
+    return EncodedImage(header + bytes([number]), "png", Size(64, 64))
+
+
+def client_of(endpoint: FakeEndpoint, kind: ServerKind = "other", patience: Patience = HURRIED) -> ChatClient:
+    return ChatClient(Endpoint(normalize_url(endpoint.url), "", MODEL, kind), patience)
+
+
+async def ask(
+    client: ChatClient, messages: Sequence[Message] = HELLO, constraint: str | None = None, sampling: Any = None
+) -> list[StreamItem]:
+    wanted: Sampling = sampling or get_family("mai-ui").facts.sampling
+    return [item async for item in client.stream(messages, wanted, 64, constraint)]
+
+
+async def whole(client: ChatClient, messages: Sequence[Message] = HELLO, constraint: str | None = None) -> Completion:
+    last = (await ask(client, messages, constraint))[-1]
+    assert isinstance(last, Completion)
+    return last
+
+
+async def test_the_answer_streams_in_pieces_that_add_up_to_the_completion() -> None:
+    with FakeEndpoint([say("one two three four")]) as endpoint:
+        items = await ask(client_of(endpoint))
+    deltas = [item.text for item in items if isinstance(item, Delta)]
+    assert len(deltas) > 1
+    assert isinstance(items[-1], Completion)
+    assert items[-1].text == "".join(deltas) == "one two three four"
+    assert items[-1].finish_reason == "stop"
+    assert items[-1].ttft_ms is not None
+    assert items[-1].ttft_ms <= items[-1].total_ms
+
+
+async def test_usage_comes_with_cached_tokens_where_the_server_tells_them() -> None:
+    script = [say("a", prompt=500, completion=7, cached=480), say("b", prompt=5, completion=1)]
+    with FakeEndpoint(script) as endpoint:
+        client = client_of(endpoint)
+        first, second = await whole(client), await whole(client)
+    assert (first.usage.prompt, first.usage.completion, first.usage.cached) == (500, 7, 480)
+    assert (second.usage.prompt, second.usage.cached) == (5, None)
+
+
+async def test_the_request_carries_the_familys_sampling_and_only_vllm_gets_what_openai_lacks() -> None:
+    with FakeEndpoint(lambda _: say("ok")) as endpoint:
+        await whole(client_of(endpoint), constraint="a+")
+        await whole(client_of(endpoint, "vllm"), constraint="a+")
+    other, vllm = endpoint.requests
+    assert other["temperature"] == vllm["temperature"] == 0.0
+    assert other["seed"] == 42
+    assert {"top_k", "repetition_penalty", "structured_outputs"}.isdisjoint(other)
+    assert (vllm["top_k"], vllm["repetition_penalty"]) == (-1, 1.0)
+    assert vllm["structured_outputs"] == {"regex": "a+"}
+
+
+# What is retried
+
+
+TRANSIENT: dict[str, Behaviour] = {
+    "429": refuse(429, "slow down"),
+    "500": refuse(500, "EngineCore encountered an issue"),
+    "503": refuse(503, "loading"),
+    "a lost connection": half("the ans"),
+    "a stream without an end": events({"id": "c", "choices": [{"index": 0, "delta": {"content": "x"}}]}),
+    "an error in the stream": events({"error": {"message": "engine died", "code": 500}}),
+    "no JSON in the stream": events("{not json"),
+    "a web page": raw(200, b"<html>It works!</html>"),
+}
+
+
+@pytest.mark.parametrize("behaviour", TRANSIENT.values(), ids=TRANSIENT.keys())
+async def test_what_is_transient_is_retried_and_what_streamed_in_before_is_void(behaviour: Behaviour) -> None:
+    with FakeEndpoint([behaviour, say("the answer")]) as endpoint:
+        items = await ask(client_of(endpoint))
+    retrying = next(index for index, item in enumerate(items) if isinstance(item, Retrying))
+    assert "".join(item.text for item in items[retrying:] if isinstance(item, Delta)) == "the answer"
+    assert isinstance(items[-1], Completion)
+    assert items[-1].text == "the answer"
+
+
+@pytest.mark.parametrize("behaviour", TRANSIENT.values(), ids=TRANSIENT.keys())
+async def test_after_two_retries_the_person_is_told_in_sentences(behaviour: Behaviour) -> None:
+    with FakeEndpoint(lambda _: behaviour) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await ask(client_of(endpoint))
+        assert len(endpoint.requests) == 3
+    error = raised.value
+    assert error.exit_status is ExitStatus.ENVIRONMENT
+    assert error.what.endswith(".")
+    assert error.remedy
+    assert "Error(" not in str(error)
+    assert "\n" not in str(error)
+
+
+async def test_a_refused_connection_is_retried_and_then_explained_with_the_address() -> None:
+    endpoint = FakeEndpoint()
+    endpoint.close()
+    attempts: list[Retrying] = []
+    with pytest.raises(ModelError) as raised:
+        async for item in client_of(endpoint).stream(HELLO, get_family("mai-ui").facts.sampling, 8):
+            assert isinstance(item, Retrying)
+            attempts.append(item)
+    assert [item.attempt for item in attempts] == [1, 2]
+    assert raised.value.kind == "unreachable"
+    assert endpoint.url in raised.value.what
+
+
+LASTING: dict[str, tuple[Behaviour, str]] = {
+    "bad key": (refuse(401, "Unauthorized"), "bad_key"),
+    "forbidden": (refuse(403, "Forbidden"), "bad_key"),
+    "unknown model": (refuse(404, "The model `x` does not exist."), "unknown_model"),
+    "bad request": (refuse(400, "messages: field required"), "refused"),
+    "unprocessable": (refuse(422, "nonsense"), "refused"),
+    "images": (refuse(400, "At most 4 image(s) may be provided in one prompt."), "too_many_images"),
+    "context": (refuse(400, "This model's maximum context length is 8192 tokens. However..."), "context_too_long"),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "kind"), LASTING.values(), ids=LASTING.keys())
+async def test_what_retrying_cannot_help_is_asked_once(behaviour: Behaviour, kind: str) -> None:
+    with FakeEndpoint([behaviour, say("never")]) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await ask(client_of(endpoint))
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == kind
+    assert raised.value.remedy
+
+
+async def test_a_refusal_that_names_a_limit_gives_the_number() -> None:
+    script = [refuse(400, "At most 4 image(s) may be provided in one prompt."), LASTING["context"][0]]
+    with FakeEndpoint(script) as endpoint:
+        client = client_of(endpoint)
+        limits = []
+        for _ in script:
+            with pytest.raises(ModelError) as raised:
+                await ask(client)
+            limits.append(raised.value.limit)
+    assert limits == [4, 8192]
+
+
+# What servers do not know
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "field"),
+    [
+        ("Unrecognized request argument supplied: stream_options", "other", "stream_options"),
+        ("unknown field: seed", "other", "seed"),
+        ("Extra inputs are not permitted: top_k", "vllm", "top_k"),
+        ("structured_outputs is not supported", "vllm", "structured_outputs"),
+    ],
+)
+async def test_a_part_that_a_server_refuses_is_left_out_from_then_on(
+    message: str, kind: ServerKind, field: str
+) -> None:
+    with FakeEndpoint([refuse(400, message), say("a"), say("b")]) as endpoint:
+        client = client_of(endpoint, kind)
+        await whole(client, constraint="x")
+        await whole(client, constraint="x")
+    assert [field in request for request in endpoint.requests] == [True, False, False]
+
+
+async def test_a_server_that_refuses_the_same_part_again_is_believed() -> None:
+    with FakeEndpoint(lambda _: refuse(400, "unknown field: seed")) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await ask(client_of(endpoint))
+        assert len(endpoint.requests) == 2
+    assert raised.value.kind == "refused"
+
+
+async def test_chunks_that_leave_fields_out_are_read_as_far_as_they_go() -> None:
+    script = events(
+        {"object": "ping"},
+        {"choices": [{"delta": {"content": "half "}}], "usage": {"completion_tokens": 3}},
+        {"choices": [{"delta": {"role": "assistant"}}]},
+        {"choices": [{"delta": {"content": "whole"}, "finish_reason": "stop"}]},
+    )
+    with FakeEndpoint([script]) as endpoint:
+        completion = await whole(client_of(endpoint))
+    assert completion.text == "half whole"
+    assert (completion.usage.prompt, completion.usage.completion) == (None, 3)
+
+
+# Images by id
+
+
+def looking(*numbers: int) -> list[Message]:
+    return [Message.screenshot(png(number)) for number in numbers]
+
+
+async def test_vllm_gets_the_bytes_of_an_image_once_and_its_id_afterwards() -> None:
+    with FakeEndpoint(lambda _: say("ok"), checks=Checks()) as endpoint:
+        client = client_of(endpoint, "vllm")
+        first, second = await whole(client, looking(1)), await whole(client, looking(1, 2))
+    (sent,) = pictures(endpoint.requests[0])
+    known, new = pictures(endpoint.requests[1])
+    assert sent == {"type": "image_url", "image_url": {"url": png(1).data_url}, "uuid": png(1).digest}
+    assert known == {"type": "image_url", "image_url": None, "uuid": png(1).digest}
+    assert new["image_url"] == {"url": png(2).data_url}
+    assert (first.images_sent, second.images_sent) == (1, 1)
+    assert endpoint.checks.refusals == []
+
+
+async def test_other_servers_never_see_an_image_id() -> None:
+    with FakeEndpoint(lambda _: say("ok")) as endpoint:
+        client = client_of(endpoint)
+        await whole(client, looking(1))
+        await whole(client, looking(1))
+    assert all("uuid" not in part and part["image_url"]["url"] for body in endpoint.requests for part in pictures(body))
+
+
+async def test_an_image_that_the_server_forgot_is_sent_again_at_once() -> None:
+    with FakeEndpoint(lambda _: say("ok"), checks=Checks()) as endpoint:
+        client = client_of(endpoint, "vllm")
+        await whole(client, looking(1, 2))
+        endpoint.checks.held.clear()
+        again = await whole(client, looking(1, 2))
+    assert endpoint.checks.refusals == ["Cache miss for image at index 0 but data is not provided."]
+    assert len(endpoint.requests) == 3
+    assert again.images_sent == 2
+
+
+async def test_a_server_that_keeps_forgetting_is_sent_bytes_always() -> None:
+    with FakeEndpoint(lambda _: say("ok"), checks=Checks()) as endpoint:
+        client = client_of(endpoint, "vllm")
+        for _ in range(12):
+            endpoint.checks.held.clear()
+            await whole(client, looking(1))
+    assert len(endpoint.checks.refusals) == 3
+    assert all(part["image_url"] for body in endpoint.requests[-5:] for part in pictures(body))
+
+
+async def test_a_cache_miss_for_bytes_that_were_sent_ends_the_request_instead_of_repeating_it() -> None:
+    miss = refuse(400, "Cache miss for image at index 0 but data is not provided.")
+    with FakeEndpoint(lambda _: miss) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await asyncio.wait_for(ask(client_of(endpoint, "vllm"), looking(1)), 20)
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "refused"
+
+
+async def test_image_ids_are_dropped_where_a_server_does_not_know_them() -> None:
+    with FakeEndpoint([refuse(400, "Extra inputs are not permitted: uuid"), say("a"), say("b")]) as endpoint:
+        client = client_of(endpoint, "vllm")
+        await whole(client, looking(1))
+        await whole(client, looking(1))
+    assert [["uuid" in part for part in pictures(body)] for body in endpoint.requests] == [[True], [False], [False]]
+
+
+# Patience
+
+
+async def test_silence_before_the_first_token_is_told_and_then_ends_the_wait() -> None:
+    patience = Patience(first_token=0.5, between_tokens=5, notice=0.1, retries=2, backoff=0.01)
+    with FakeEndpoint([silent()]) as endpoint:
+        heard: list[StreamItem] = []
+        with pytest.raises(ModelError) as raised:
+            async for item in client_of(endpoint, patience=patience).stream(
+                HELLO, get_family("mai-ui").facts.sampling, 8
+            ):
+                heard.append(item)
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "silent"
+    assert "--patience" in raised.value.remedy
+    assert heard
+    assert all(isinstance(item, Silence) for item in heard)
+    seconds = [item.seconds for item in heard if isinstance(item, Silence)]
+    assert seconds == sorted(seconds)
+
+
+async def test_silence_in_the_middle_of_an_answer_ends_the_wait() -> None:
+    patience = Patience(first_token=30, between_tokens=0.3, notice=0.1)
+    with FakeEndpoint([silent("I think")]) as endpoint, pytest.raises(ModelError) as raised:
+        await ask(client_of(endpoint, patience=patience))
+    assert raised.value.kind == "silent"
+
+
+async def test_a_slow_first_token_within_patience_is_waited_for() -> None:
+    patience = Patience(first_token=20, between_tokens=0.2, notice=0.1)
+    with FakeEndpoint([after(0.6, say("late"))]) as endpoint:
+        items = await ask(client_of(endpoint, patience=patience))
+    assert any(isinstance(item, Silence) for item in items)
+    assert isinstance(items[-1], Completion)
+    assert items[-1].text == "late"
+
+
+async def test_an_abandoned_request_hangs_up_on_the_server() -> None:
+    with FakeEndpoint([silent("I think"), say("next")]) as endpoint:
+        client = client_of(endpoint)
+        stream = client.stream(HELLO, get_family("mai-ui").facts.sampling, 8)
+        assert isinstance(await anext(stream), Delta)
+        await stream.aclose()  # type: ignore[attr-defined]  # an async generator
+        assert (await whole(client)).text == "next"
+        await client.aclose()

@@ -1,0 +1,217 @@
+"""The person at the terminal (a real pseudo-terminal), signals, and the printers."""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stubs.events import run_of, started, step
+
+from agent.actions import Click
+from agent.console import Console, StopSignals
+from agent.errors import EnvironmentLacksError
+from agent.geometry import DesktopPoint
+from agent.plain import JsonPrinter, PlainPrinter
+from agent.run.events import Warned, to_json
+from agent.safety.policy import Approval
+from agent.safety.stop import StopSwitch
+
+CLICK = Click(DesktopPoint(10, 20))
+
+
+class Terminal:
+    """A pseudo-terminal in place of standard input and error."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.master, self.slave = pty.openpty()
+        self.shown = b""
+        self._monkeypatch = monkeypatch
+
+    def console(self, stop: StopSwitch) -> Console:
+        """A console on this terminal (put in place only now, because pytest puts its own in place before a test)."""
+        self._monkeypatch.setattr(sys, "stdin", os.fdopen(os.dup(self.slave), "r", encoding="utf-8"))
+        self._monkeypatch.setattr(sys, "stderr", os.fdopen(os.dup(self.slave), "w", encoding="utf-8"))
+        return Console(stop)
+
+    def wait_for(self, text: str) -> None:
+        """Until the program has shown this."""
+        while text.encode() not in self.shown:
+            self.shown += os.read(self.master, 4096)
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def answer(self, prompt: str, text: str) -> None:
+        """As a person does: read, think, type."""
+
+        def person() -> None:
+            self.wait_for(prompt)
+            time.sleep(0.4)
+            self.type(text)
+
+        threading.Thread(target=person, daemon=True).start()
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    found = Terminal(monkeypatch)
+    yield found
+    for handle in (found.master, found.slave):
+        os.close(handle)
+
+
+@pytest.mark.parametrize(
+    ("typed", "approval"),
+    [
+        ("y\n", Approval(allowed=True, by="you")),
+        (" YES \n", Approval(allowed=True, by="you")),
+        ("\n", Approval(allowed=False, by="you")),
+        ("n\n", Approval(allowed=False, by="you")),
+        ("use the menu\n", Approval(allowed=False, by="you", note="use the menu")),
+    ],
+)
+async def test_only_a_yes_allows_an_action(terminal: Terminal, typed: str, approval: Approval) -> None:
+    terminal.answer("allow: click at 10,20?", typed)
+    assert await terminal.console(StopSwitch()).approve(CLICK, "risky") == approval
+
+
+async def test_the_reply_to_the_models_question_is_what_was_typed(terminal: Terminal) -> None:
+    terminal.answer("Which one?", "the réd one\n")
+    assert await terminal.console(StopSwitch()).ask("Which one?") == "the réd one"
+
+
+async def test_what_was_typed_before_the_question_is_no_answer_to_it(terminal: Terminal) -> None:
+    console = terminal.console(StopSwitch())
+    terminal.type("y\ny\ny\n")
+    terminal.answer("allow:", "n\n")
+    assert (await console.approve(CLICK, "risky")).allowed is False
+
+
+async def test_lines_in_flight_do_not_answer_the_next_question(terminal: Terminal) -> None:
+    console = terminal.console(StopSwitch())
+    terminal.answer("allow:", "n\ny\ny\n")
+    assert (await console.approve(CLICK, "risky")).allowed is False
+    terminal.shown = b""
+    terminal.answer("allow:", "n\n")
+    assert (await console.approve(CLICK, "risky")).allowed is False
+
+
+async def test_an_end_of_input_is_a_no_at_once(terminal: Terminal) -> None:
+    def close() -> None:
+        terminal.wait_for("allow:")
+        terminal.type("\x04")
+
+    threading.Thread(target=close, daemon=True).start()
+    approval = await asyncio.wait_for(terminal.console(StopSwitch()).approve(CLICK, "risky"), 20)
+    assert approval.allowed is False
+    assert terminal.shown.count(b"allow:") == 1
+
+
+async def test_a_stop_ends_the_reading(terminal: Terminal) -> None:
+    stop = StopSwitch()
+    threading.Timer(0.2, stop.stop, ("now",)).start()
+    assert await asyncio.wait_for(terminal.console(stop).ask("Hm?"), 20) is None
+
+
+async def test_without_a_terminal_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    console = Console(StopSwitch())
+    assert await console.ask("Hm?") is None
+    with pytest.raises(EnvironmentLacksError, match="--approve never") as raised:
+        await console.approve(CLICK, "it is risky")
+    assert "it is risky" in str(raised.value)
+
+
+# Signals
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGINT, "Ctrl-C"),
+        (signal.SIGTERM, "a signal asked for it"),
+        (signal.SIGHUP, "the terminal was closed"),
+    ],
+)
+def test_a_signal_sets_the_stop_switch_and_handlers_are_put_back(number: signal.Signals, reason: str) -> None:
+    stop = StopSwitch()
+    before = signal.getsignal(number)
+    with StopSignals(stop):
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        signal.raise_signal(number)  # impatience is no reason to leave keys pressed
+    assert stop.reason == reason
+    assert signal.getsignal(number) == before
+
+
+STUBBORN = """
+import signal, sys, time
+from agent.console import StopSignals
+from agent.safety.stop import StopSwitch
+with StopSignals(StopSwitch()):
+    signal.raise_signal(signal.SIGINT)
+    print("stopping", flush=True)
+    while True:
+        time.sleep(0.1)
+"""
+
+
+def test_a_run_that_does_not_end_after_a_stop_is_ended_by_asking_again() -> None:
+    with subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"stopping\n"
+        process.send_signal(signal.SIGINT)
+        time.sleep(2.5)
+        assert process.poll() is None  # too soon to be meant
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+
+
+# Printers
+
+
+def test_every_event_is_one_line_of_json() -> None:
+    out = io.StringIO()
+    printer = JsonPrinter(out)
+    events = run_of(2)
+    for event in events:
+        printer.handle(event)
+    lines = out.getvalue().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == [type(event).__name__ for event in events]
+    assert out.getvalue().isascii()
+    assert all(json.loads(line) == to_json(event) for line, event in zip(lines, events, strict=True))
+
+
+def test_plain_lines_tell_the_task_each_decision_and_the_end() -> None:
+    out = io.StringIO()
+    for event in run_of(2):
+        PlainPrinter(out).handle(event)
+    text = out.getvalue()
+    for expected in (
+        "task: open settings",
+        "step 2: saw 1600x1200",
+        "decided: click at",
+        "done: The task is done. (2 steps",
+    ):
+        assert expected in text
+    assert "note: a remark" in text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_terminal_that_lacks_a_character_does_not_end_the_run(tmp_path: Path, encoding: str) -> None:
+    with (tmp_path / "out").open("w", encoding=encoding) as out:
+        printer = PlainPrinter(out)
+        printer.handle(started("öffne 設定 \ud800"))
+        printer.handle(Warned("“quoted”"))
+        for event in step(1, thought="漢字"):
+            printer.handle(event)
+    assert b"task: " in (tmp_path / "out").read_bytes()

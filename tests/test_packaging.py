@@ -1,0 +1,75 @@
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    [built] = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_both_packages_and_the_configuration(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"agent/cli.py", "serverctl/__init__.py", "agent/py.typed"} <= names
+    shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.toml")}
+    assert {f"agent/{name}" for name in shipped} <= names
+
+
+def test_the_installed_wheel_works_from_any_folder(wheel, tmp_path):
+    target = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(target)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from agent.cli import main; sys.exit(main())", "fit", "--family", "mai-ui",
+         "1920x1080"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(target)},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == {"width": 1920, "height": 1088, "tokens": 2040}
+    where = subprocess.run(
+        [sys.executable, "-c", "import agent; print(agent.__file__)"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(target)},
+        capture_output=True,
+        text=True,
+    )
+    assert where.stdout.startswith(str(target))
+
+
+def test_help_loads_nothing_heavy_and_touches_no_display():
+    code = (
+        "import sys, agent, agent.cli\n"
+        "try: agent.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'openai', 'PIL', 'numpy', 'mss', 'pyautogui', 'tesserocr', 'asyncio', 'Xlib'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    environ = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert done.stderr.strip() == "[]"
+    assert "mai-agent" in done.stdout
+
+
+def test_the_locks_name_no_index():
+    for lock in ("requirements.lock", "requirements-dev.lock"):
+        text = (ROOT / lock).read_text()
+        assert "--hash=sha256:" in text
+        assert "://" not in text
