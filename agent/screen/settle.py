@@ -38,7 +38,7 @@ class Settled:
         fingerprint: its fingerprint.
         seconds: how long it took.
         still: False when the cap ended the wait.
-        restless: cells that kept changing on their own.
+        restless: cells that still kept changing on their own when everything else was quiet.
     """
 
     frame: Frame
@@ -57,22 +57,27 @@ def settle(screen: Screen, rule: SettleRule, stopped: Callable[[], bool] = lambd
     began = time.monotonic()
     frame = screen.grab()
     last = Fingerprint.of(frame.image)
-    quiet_since = began
-    spots: list[tuple[int, int]] = []
+    quiet_since = spot_since = began
+    spots: dict[tuple[int, int], list[float]] = {}  # when each small spot changed
     while True:
         time.sleep(rule.poll)
         frame = screen.grab()
         now = Fingerprint.of(frame.image)
         changed = now.changed_cells(last)
-        last = now
+        last, at = now, time.monotonic()
         if len(changed) > rule.spot_cells:
-            quiet_since = time.monotonic()
-        else:
-            spots.extend(changed)
-        at = time.monotonic()
-        still = at - quiet_since >= rule.quiet
+            quiet_since = at
+        elif changed:
+            spot_since = at
+            for cell in changed:
+                spots.setdefault(cell, []).append(at)
+        calm = at - spot_since >= rule.quiet / 2
+        # A spot may be a check box being drawn: it gets as long again to come to rest. A caret never does.
+        still = at - quiet_since >= rule.quiet * (1 if calm else 2)
         if still or at - began >= rule.cap or stopped():
-            restless = frozenset(cell for cell in set(spots) if spots.count(cell) > 1)
+            restless = frozenset(
+                cell for cell, times in spots.items() if len(times) > 1 and at - times[-1] < rule.quiet / 2
+            )
             return Settled(frame, now, at - began, still, restless)
 
 

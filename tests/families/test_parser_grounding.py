@@ -1,0 +1,117 @@
+"""Grounding answers: one point on the grid of 1000."""
+
+import pytest
+from answers import FAMILY, SCREEN, ground, ground_failure, grounded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.actions import Click, map_points
+from agent.families.base import Call, Decision
+from agent.geometry import DesktopPoint, Viewport
+
+PROPERTY = settings(deadline=None, max_examples=200)
+SAMPLE = (
+    "<grounding_think>The gear in the top right corner opens the settings.</grounding_think>\n"
+    '<answer>\n{"coordinate":[968,176]}\n</answer>'
+)
+
+
+def test_the_published_sample_is_read_whole() -> None:
+    result = FAMILY.parse_grounding(SAMPLE, SCREEN)
+    assert isinstance(result, Decision)
+    assert result.thought == "The gear in the top right corner opens the settings."
+    assert result.call == Call("grounding", {"coordinate": [968, 176]})
+    mapped = map_points(result.action, Viewport.of_image(SCREEN).to_desktop)
+    assert mapped == Click(DesktopPoint(pytest.approx(968 * 1.92), pytest.approx(176 * 1.08)))  # type: ignore[arg-type]
+
+
+@PROPERTY
+@given(st.integers(0, 1000), st.integers(0, 1000))
+def test_a_point_keeps_its_coordinate(x: int, y: int) -> None:
+    assert ground(grounded(x, y)) == (x, y)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"coordinate":[968,176]}',
+        '{"coordinate":[968,176]}}',
+        "[968, 176]",
+        "(968, 176)",
+        "<answer>[968,176]</answer>",
+        "<answer>(968，176)</answer>",
+        '<answer>{"coordinate":[968,176]</answer>',  # a brace too few
+        '<answer>{"coordinate":[968,176</answer>',  # and a bracket
+        '<answer>{"coordinate":[968,176]}}</answer>',
+        '<answer>{"coordinate":[968,176]}',
+        '<answer>\n```json\n{"coordinate":[968,176]}\n```\n</answer>',
+        '<answer>{"coordinate":{"x":968,"y":176}}</answer>',
+        '<answer>{"x":968,"y":176}</answer>',
+        '<answer>{"coordinate":"968,176"}</answer>',
+        '<answer>{"coordinate":"(968, 176)"}</answer>',
+        '<answer>{"point":[968,176]}</answer>',
+        '<answer>{"bbox_2d":[960,170,976,182]}</answer>',
+        "<answer>[960,170,976,182]</answer>",
+        '<answer>{"coordinate":[[960,170],[976,182]]}</answer>',
+        "<answer>{'coordinate': (968, 176)}</answer>",
+        '<answer>{"coordinate"：［968，176］}</answer>',
+        '<grounding_think>[1,2]</grounding_think>{"coordinate":[968,176]}',  # no <answer>
+        'A thought.</grounding_think>\n<answer>{"coordinate":[968,176]}</answer>',
+        '<think>x</think><answer>{"coordinate":[968,176]}</answer>',
+        '<tool_call>{"name":"grounding","arguments":{"action":"click","coordinate":[968,176]}}</tool_call>',
+        '<answer>{"coordinate":[968,176]}</answer><answer>{"coordinate":[968,176]}</answer>',
+        '<answer>{"coordinate":[968,176]}</answer><answer>{"coordinate":[1,2]}</answer>',  # the first one counts
+        "<answer>[968,176] [968,176]</answer>",
+    ],
+)
+def test_a_damaged_answer_is_read_as_it_was_meant(text: str) -> None:
+    assert ground(text) == (968, 176)
+
+
+def test_zero_is_a_coordinate() -> None:
+    assert ground(grounded(0, 0)) == (0, 0)
+    assert ground(grounded(0, 1000)) == (0, 1000)
+
+
+def test_a_point_named_in_the_thinking_is_no_answer() -> None:
+    assert ground(grounded(968, 176, thought='Not [1,2] and not <answer>{"coordinate":[3,4]}</answer>.')) == (968, 176)
+    assert ground_failure("<grounding_think>Perhaps [100,200]").kind == "truncated"
+    assert ground_failure("<grounding_think>Perhaps <answer>[100,200]</answer>").kind == "truncated"
+    assert ground_failure("<grounding_think>Perhaps [100,200].</grounding_think>").kind == "truncated"
+    assert ground_failure('<grounding_think>[1,2]</grounding_think><answer>{"coordinate":[968,').kind == "truncated"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", "empty"),
+        ("  \n", "empty"),
+        ("I cannot find it.", "no_action"),
+        ("<answer></answer>", "no_action"),
+        ("<answer>", "truncated"),
+        ('<answer>{"coordinate":[968', "truncated"),
+        ('<answer>{"coordinate":[968,17', "truncated"),
+        ('{"coordinate":[968,176', "truncated"),
+        ('<answer>{"coordinate":[968]}</answer>', "no_action"),
+        ('<answer>{"coordinate":[1,2,3]}</answer>', "no_action"),
+        ('<answer>{"coordinate":null}</answer>', "no_action"),
+        ('<answer>{"coordinate":[true,false]}</answer>', "no_action"),
+        ("<answer>968, 176</answer>", "no_action"),
+        ("<answer>[1234567, 5]</answer>", "no_action"),
+        ("[1,2] or [3,4]", "ambiguous"),
+        ('<answer>{"coordinate":[0.52,0.31]}</answer>', "bad_point"),
+        ('<answer>{"coordinate":[0,0.31]}</answer>', "bad_point"),
+        ("<answer>[0.52,1]</answer>", "bad_point"),
+    ],
+)
+def test_what_names_no_point_says_why(text: str, kind: str) -> None:
+    failed = ground_failure(text)
+    assert failed.kind == kind
+    assert failed.message
+
+
+def test_a_point_off_the_grid_is_kept_for_scoring_and_clamped_on_the_screen() -> None:
+    result = FAMILY.parse_grounding(grounded(1500, -20), SCREEN)
+    assert isinstance(result, Decision)
+    mapped = map_points(result.action, Viewport.of_image(SCREEN).to_desktop)
+    assert mapped == Click(DesktopPoint(1918, 1))

@@ -1,0 +1,208 @@
+"""The `reference` style sends what the published client sends, message for message.
+
+The expectations are spelled out here by a small restatement of that client's rules, apart from the code under test.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.commands.prompt import read_request
+from agent.families.base import Message, TextPart, to_openai
+from agent.families.registry import get_family
+
+FAMILY = get_family("mai-ui")
+PROPERTY = settings(deadline=None, max_examples=200)
+TOOLS = [
+    {"name": "maps", "description": "Find 路 {call} {tools}", "parameters": {"q": "string"}},
+    {"name": "mail", "description": "Send"},
+]
+
+
+def request(steps: list[dict[str, Any]], images: int = 3, **more: Any) -> list[dict[str, Any]]:
+    data = {"instruction": "Open the settings", "steps": steps, "images": images, **more}
+    messages = FAMILY.messages(read_request(data, "reference", FAMILY.facts.reference_images))
+    return to_openai(messages, lambda _: "IMAGE")
+
+
+def text(role: str, content: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": content}]}
+
+
+PICTURE = {"role": "user", "content": ["IMAGE"]}
+
+
+def replayed(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What the published client keeps and writes back for these arguments."""
+    kept = dict(arguments)
+    for key in ("coordinate", "start_coordinate", "end_coordinate"):
+        if key in kept:
+            point = kept[key]
+            if len(point) == 4:
+                point = [(point[0] + point[2]) / 2, (point[1] + point[3]) / 2]
+            kept[key] = [point[0] / 999, point[1] / 999]
+    if "coordinate" in kept:
+        kept["coordinate"] = [int(kept["coordinate"][0] * 999), int(kept["coordinate"][1] * 999)]
+    return kept
+
+
+def expected(system: dict[str, Any], steps: list[dict[str, Any]], images: int) -> list[dict[str, Any]]:
+    messages = [system, text("user", "Open the settings")]
+    for number, step in enumerate(steps):
+        if number >= len(steps) - (images - 1):
+            messages.append(PICTURE)
+        call = {"name": "mobile_use", "arguments": replayed(step["action"])}
+        written = json.dumps(call, separators=(",", ":"))
+        thought = f"<thinking>\n{step['thought']}\n</thinking>\n"
+        messages.append(text("assistant", f"{thought}<tool_call>\n{written}\n</tool_call>"))
+        messages += [text("user", step[key]) for key in ("user_reply", "tool_result") if step.get(key)]
+    return [*messages, PICTURE]
+
+
+numbers = st.integers(0, 999)
+points = st.lists(numbers, min_size=2, max_size=2) | st.lists(numbers, min_size=4, max_size=4)
+actions = st.one_of(
+    st.fixed_dictionaries({"action": st.just("click"), "coordinate": points}),
+    st.fixed_dictionaries({"action": st.just("drag"), "start_coordinate": points, "end_coordinate": points}),
+    st.fixed_dictionaries({"action": st.just("type"), "text": st.text(max_size=20)}),
+    st.just({"action": "wait"}),
+)
+steps_of = st.lists(
+    st.fixed_dictionaries(
+        {"thought": st.text(max_size=20), "action": actions},
+        optional={"user_reply": st.text(max_size=9), "tool_result": st.text(max_size=9)},
+    ),
+    max_size=6,
+)
+
+
+@PROPERTY
+@given(steps_of, st.integers(1, 6))
+def test_any_history_is_sent_as_the_published_client_sends_it(steps: list[dict[str, Any]], images: int) -> None:
+    messages = request(steps, images)
+    assert messages == expected(messages[0], steps, images)
+    assert messages[0]["role"] == "system"
+
+
+CLICK = {"thought": "I click.", "action": {"action": "click", "coordinate": [63, 500]}}
+
+
+@pytest.mark.parametrize("images", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5])
+def test_the_window_holds_the_last_images_and_all_answers(count: int, images: int) -> None:
+    messages = request([CLICK] * count, images)
+    assert sum(message == PICTURE for message in messages) == min(images, count + 1)
+    assert sum(message["role"] == "assistant" for message in messages) == count
+    assert messages[-1] == PICTURE
+    hidden = max(0, count - (images - 1))
+    assert [message["role"] for message in messages[2 : 2 + hidden]] == ["assistant"] * hidden
+    assert [message["role"] for message in messages[2 + hidden :]] == ["user", "assistant"] * (count - hidden) + [
+        "user"
+    ]
+
+
+def test_without_a_number_the_window_is_that_of_the_published_client() -> None:
+    data = {"instruction": "x", "steps": [CLICK] * 5}
+    messages = FAMILY.messages(read_request(data, "reference", FAMILY.facts.reference_images))
+    assert sum(not isinstance(part, TextPart) for message in messages for part in message.parts) == 3
+
+
+def test_the_order_around_replies_is_the_published_one() -> None:
+    ask = {"thought": "Which?", "action": {"action": "ask_user", "text": "Which?"}, "user_reply": "The first."}
+    tool = {"thought": "Look.", "action": {"q": "路"}, "tool_result": '{"found": 2}'}
+    assert request([ask, tool], images=2)[1:] == [
+        text("user", "Open the settings"),
+        text(
+            "assistant",
+            "<thinking>\nWhich?\n</thinking>\n<tool_call>\n"
+            '{"name":"mobile_use","arguments":{"action":"ask_user","text":"Which?"}}\n</tool_call>',
+        ),
+        text("user", "The first."),
+        PICTURE,
+        text(
+            "assistant",
+            "<thinking>\nLook.\n</thinking>\n<tool_call>\n"
+            '{"name":"mobile_use","arguments":{"q":"\\u8def"}}\n</tool_call>',
+        ),
+        text("user", '{"found": 2}'),
+        PICTURE,
+    ]
+
+
+def test_a_click_comes_back_cut_to_whole_numbers_as_published() -> None:
+    lower = [value for value in range(1000) if replay_of({"action": "click", "coordinate": [value, 0]}) != [value, 0]]
+    assert lower == [63, 126, 252, 504, 509]
+    assert replay_of({"action": "click", "coordinate": [63, 0]}) == [62, 0]
+    assert replay_of({"action": "click", "coordinate": [100, 200, 301, 400]}) == [200, 300]
+
+
+def replay_of(arguments: dict[str, Any], key: str = "coordinate") -> Any:
+    body = request([{"thought": "", "action": arguments}])[3]["content"][0]["text"]
+    return json.loads(body.split("<tool_call>\n")[1].split("\n</tool_call>")[0])["arguments"][key]
+
+
+def test_the_ends_of_a_drag_stay_fractions_as_published() -> None:
+    drag = {"action": "drag", "start_coordinate": [0, 999], "end_coordinate": [100, 500]}
+    assert replay_of(drag, "start_coordinate") == [0.0, 1.0]
+    assert replay_of(drag, "end_coordinate") == [100 / 999, 500 / 999]
+
+
+def test_a_tool_call_comes_back_under_the_name_of_the_phone_as_published() -> None:
+    step = {"thought": "Look.", "action": {"name": "maps", "arguments": {"q": "Rome"}}, "tool_result": "2 places"}
+    body = request([step], tools=TOOLS)[3]["content"][0]["text"]
+    assert '{"name":"mobile_use","arguments":{"q":"Rome"}}' in body
+
+
+def test_replaying_leaves_the_kept_call_as_it_was() -> None:
+    action = {"action": "click", "coordinate": [63, 63]}
+    request([{"thought": "", "action": action}])
+    assert action == {"action": "click", "coordinate": [63, 63]}
+
+
+def test_each_tool_is_one_line_of_json_in_the_system_text() -> None:
+    system = request([], tools=TOOLS)[0]["content"]
+    assert len(system) == 1
+    lines = system[0]["text"].splitlines()
+    for tool in TOOLS:
+        assert json.dumps(tool, ensure_ascii=False) in lines
+    assert lines.index(json.dumps(TOOLS[1])) == lines.index(json.dumps(TOOLS[0], ensure_ascii=False)) + 1
+
+
+def test_the_system_text_teaches_the_published_actions_and_tags() -> None:
+    plain = request([])[0]["content"][0]["text"]
+    for name in (
+        "click",
+        "long_press",
+        "type",
+        "swipe",
+        "open",
+        "drag",
+        "system_button",
+        "wait",
+        "terminate",
+        "answer",
+    ):
+        assert f'"action": "{name}"' in plain
+    for tag in ("<thinking>", "</thinking>", "<tool_call>", "</tool_call>", '"mobile_use"'):
+        assert tag in plain
+    assert "ask_user" not in plain and "double_click" not in plain and "MCP" not in plain
+    with_tools = request([], tools=TOOLS)[0]["content"][0]["text"]
+    assert "ask_user" in with_tools and "double_click" in with_tools
+
+
+def test_another_system_text_replaces_ours_to_the_letter() -> None:
+    data = {"instruction": "x", "tools": TOOLS}
+    messages = FAMILY.messages(read_request(data, "reference", 3, system_prompt="Be {brief}.\n"))
+    assert messages[0] == Message.text("system", "Be {brief}.\n")
+
+
+def test_a_grounding_request_is_one_user_message_of_text_and_image() -> None:
+    messages = to_openai(FAMILY.grounding_messages("the gear", None), lambda _: "IMAGE")
+    assert [message["role"] for message in messages] == ["system", "user"]
+    assert messages[1]["content"] == [{"type": "text", "text": "the gear\n"}, "IMAGE"]
+    (system,) = messages[0]["content"]
+    for part in ("<grounding_think>", "</grounding_think>", "<answer>", "</answer>", '{"coordinate": [x,y]}'):
+        assert part in system["text"]

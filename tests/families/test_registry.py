@@ -1,0 +1,48 @@
+"""Families are found by name, and by the name of a served model."""
+
+import pytest
+
+from agent.errors import UsageError
+from agent.families.base import Sampling
+from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family, get_image_rule
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_every_named_family_can_be_had_and_knows_its_name(name: str) -> None:
+    assert get_family(name).facts.name == name
+    assert get_family(name) is get_family(name)
+    assert get_family(name).facts.image == get_image_rule(name)
+
+
+def test_the_default_is_one_of_them() -> None:
+    assert DEFAULT_FAMILY in family_names()
+
+
+def test_mai_ui_is_sampled_as_its_published_client_does() -> None:
+    facts = get_family("mai-ui").facts
+    assert facts.sampling == Sampling(0.0, 1.0, -1, 1.0, 2048, 42)
+    assert (facts.reference_images, facts.image_format) == (3, "png")
+
+
+@pytest.mark.parametrize("model", ["Tongyi-MAI/MAI-UI-8B", "mai-ui-2b", "/models/mai_ui_32b-awq", "MAIUI"])
+def test_a_served_model_is_known_by_its_name(model: str) -> None:
+    assert detect_family(model) == "mai-ui"
+
+
+@pytest.mark.parametrize("model", ["", "Qwen/Qwen3-VL-8B-Instruct", "gpt-5", "maison"])
+def test_a_name_that_says_nothing_is_not_guessed(model: str) -> None:
+    assert detect_family(model) is None
+
+
+@pytest.mark.parametrize("name", ["", "mai", "../families/mai-ui", "MAI-UI"])
+def test_an_unknown_family_is_a_usage_error_that_names_the_known_ones(name: str) -> None:
+    with pytest.raises(UsageError, match="mai-ui"):
+        get_family(name)
+    with pytest.raises(UsageError, match="qwen3-vl"):
+        get_image_rule(name)
+
+
+def test_a_family_of_which_only_the_image_rule_is_known_says_so() -> None:
+    assert get_image_rule("qwen3-vl").factor == 32
+    with pytest.raises(UsageError, match="only the image rule"):
+        get_family("qwen3-vl")
