@@ -76,7 +76,7 @@ def test_zero_is_a_coordinate() -> None:
 def test_a_point_named_in_the_thinking_is_no_answer() -> None:
     assert ground(grounded(968, 176, thought='Not [1,2] and not <answer>{"coordinate":[3,4]}</answer>.')) == (968, 176)
     assert ground_failure("<grounding_think>Perhaps [100,200]").kind == "truncated"
-    assert ground_failure("<grounding_think>Perhaps <answer>[100,200]</answer>").kind == "truncated"
+    assert ground_failure("<grounding_think>Perhaps <answer>[100,200]</answer>, or").kind == "truncated"
     assert ground_failure("<grounding_think>Perhaps [100,200].</grounding_think>").kind == "truncated"
     assert ground_failure('<grounding_think>[1,2]</grounding_think><answer>{"coordinate":[968,').kind == "truncated"
 
@@ -115,3 +115,8 @@ def test_a_point_off_the_grid_is_kept_for_scoring_and_clamped_on_the_screen() ->
     assert isinstance(result, Decision)
     mapped = map_points(result.action, Viewport.of_image(SCREEN).to_desktop)
     assert mapped == Click(DesktopPoint(1918, 1))
+
+
+def test_a_whole_answer_counts_where_only_the_closing_tag_of_the_reasoning_is_forgotten() -> None:
+    text = '<grounding_think>The gear, not [1,2].\n<answer>\n{"coordinate": [968,176]}\n</answer>\n'
+    assert ground(text) == ground(grounded(968, 176))

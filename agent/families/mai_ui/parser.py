@@ -204,10 +204,16 @@ def parse_grounding(text: str, grid: Grid) -> Decision | ParseFailure:
 
 
 def _split_grounding(text: str) -> tuple[str, str | None]:
-    """The reasoning, and what was answered; None when the reasoning has no end: points named in it are no answer."""
+    """The reasoning, and what was answered; None when the reasoning has no end: points named in it are no answer.
+
+    A whole answer in its tags at the very end is one all the same: only the closing tag of the reasoning is missing.
+    """
     opening, closing = _GROUNDING_OPEN.search(text), _GROUNDING_CLOSE.search(text)
     if opening and not closing:
-        return text[opening.end() :].strip(), None
+        closing = _ANSWER_OPEN.search(text, opening.end())
+        if closing is None or not _ANSWER_CLOSE.search(text.rstrip()[-12:]):
+            return text[opening.end() :].strip(), None
+        return text[opening.end() : closing.start()].strip(), text[closing.end() :]
     before, body = (text[: closing.start()], text[closing.end() :]) if closing else ("", text)
     answer = _ANSWER_OPEN.search(body)
     if answer is not None:
