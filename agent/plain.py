@@ -2,10 +2,12 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import TextIO
 
-from agent.actions import describe
+from agent.actions import describe, points_of
 from agent.errors import ExitStatus
+from agent.record.bundle import target_file
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -37,11 +39,13 @@ class PlainPrinter:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
+        self._bundle = Path()
 
     def handle(self, event: Event) -> None:
         """Print what a person should see of one event."""
         match event:
             case RunStarted():
+                self._bundle = Path(event.bundle)
                 self._started(event)
             case Observed(step, image, viewport, tokens):
                 self._line(f"step {step}: saw {viewport.captured}, sent {image.size} ({tokens} tokens)")
@@ -56,7 +60,9 @@ class PlainPrinter:
                 self._line(f"  asks first: {reason}")
             case ApprovalGiven(_, allowed, by, _):
                 self._line(f"  {'allowed' if allowed else 'not allowed'} by {by}")
-            case Acted(_, _, executed, _, detail, error, milliseconds):
+            case Acted(step, target, executed, dry_run, detail, error, milliseconds):
+                if dry_run and points_of(target):
+                    self._line(f"  target: {self._bundle / target_file(step)}")
                 if error is not None:
                     self._line(f"  failed: {error}")
                 else:

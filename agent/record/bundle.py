@@ -69,6 +69,7 @@ class Recorder:
             "pid": os.getpid(), "warnings": [],
         }  # fmt: skip
         self._step: dict[str, Any] = {}
+        self._seen: Observed | None = None
         self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
         try:
             runs.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -110,6 +111,8 @@ class Recorder:
             case Acted():
                 acted = to_json(event)
                 self._step |= {key: acted[key] for key in ("executed", "dry_run", "detail", "error")}
+                if event.dry_run and self._seen is not None:
+                    self._crop_target(self._seen, event)
             case StepFinished():
                 self._step |= {"changed": event.changed, "note": event.note, "reply": event.reply}
                 self._step["milliseconds"] |= {key: round(value, 2) for key, value in event.milliseconds.items()}
@@ -135,18 +138,22 @@ class Recorder:
             "tokens": {"prompt": 0, "completion": 0, "cached": 0},
             "milliseconds": {key: round(value, 2) for key, value in event.milliseconds.items()},
         }  # fmt: skip
-        path = self.path / name
+        self._seen = event
         try:
-            handle = _open(path)
-            try:
-                _write_all(handle, event.image.data)
-            finally:
-                os.close(handle)
+            _write_image(self.path / name, event.image.data)
         except OSError:
-            with suppress(OSError):  # half an image helps nobody, and its room may hold the step's line
-                path.unlink()
             self._step["image"] = None
             raise
+
+    def _crop_target(self, seen: Observed, event: Acted) -> None:
+        """Keep the surroundings of what a dry run would have touched, marked."""
+        from agent.record.crop import target_crop
+
+        crop = target_crop(seen.image, seen.viewport, event.target)
+        if crop is not None:
+            (self.path / "targets").mkdir(mode=0o700, exist_ok=True)
+            _write_image(self.path / target_file(event.step), crop)
+            self._step["target_image"] = target_file(event.step)
 
     def _decided(self, event: Decided) -> None:
         step = self._step
@@ -206,6 +213,24 @@ class Recorder:
         for handle in (self._run_file, self._steps_file):
             with suppress(OSError):
                 os.close(handle)
+
+
+def target_file(step: int) -> str:
+    """Where a bundle keeps the marked target of a dry run's step."""
+    return f"targets/{step:04d}.png"
+
+
+def _write_image(path: Path, data: bytes) -> None:
+    try:
+        handle = _open(path)
+        try:
+            _write_all(handle, data)
+        finally:
+            os.close(handle)
+    except OSError:
+        with suppress(OSError):  # half an image helps nobody, and its room may hold the step's line
+            path.unlink()
+        raise
 
 
 def _open(path: Path, flags: int = 0) -> int:
