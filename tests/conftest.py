@@ -1,6 +1,14 @@
 """What every test gets: an environment without the developer's own settings, keys and proxies."""
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# What CI tries is the same every time; on a person's machine every run tries something new.
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("person", deadline=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from agent.sandbox.desktop import find_sandboxes, stop_sandbox
+from agent.sandbox.desktop import stop_sandbox
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -18,16 +18,17 @@ def in_sandbox(display_line, *program):
 
 @pytest.fixture
 def kept():
-    """Stops the sandboxes that a test kept."""
-    before = {found.name for found in find_sandboxes()}
-    yield
-    for found in find_sandboxes():
-        if found.name not in before and not found.owned:
-            stop_sandbox(found.name)
+    """Stops the sandbox that the test's run kept."""
+    outcomes = []
+    yield outcomes.append
+    for outcome in outcomes:
+        [line] = [line for line in outcome.err.splitlines() if line.startswith("The sandbox stays")]
+        stop_sandbox(line.split("mai-agent sandbox stop ")[1].rstrip("`."))
 
 
 def test_the_readme_sentence_makes_xfce_dark(command, kept):
     outcome = command("--sandbox", "--keep", "open settings and enable dark mode")
+    kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
     theme = in_sandbox(outcome.err, "xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName")
     assert theme.stdout.strip() == "Adwaita-dark"
@@ -46,6 +47,7 @@ def test_the_same_sentence_makes_gnome_dark(command, no_sandbox_left):
 
 def test_a_dry_run_touches_nothing(command, kept):
     outcome = command("--sandbox", "--keep", "--dry-run", "open settings and enable dark mode")
+    kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
     windows = in_sandbox(outcome.err, "wmctrl", "-l")
     assert "Settings" not in windows.stdout
@@ -66,6 +68,7 @@ def test_text_in_any_script_is_typed_into_a_terminal(command, tmp_path, no_sandb
 
 def test_the_calculator_calculates(command, kept):
     outcome = command("--sandbox", "--keep", "open the calculator, click 7, click +, click 5 and click =, press ctrl+c")
+    kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
     assert in_sandbox(outcome.err, "xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
 
@@ -74,6 +77,7 @@ def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
     outcome = command(
         "--sandbox", "--keep", "open settings, click Window Manager Tweaks and enable Raise windows while cycling"
     )
+    kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
     setting = in_sandbox(outcome.err, "xfconf-query", "-c", "xfwm4", "-p", "/general/cycle_raise")
     assert setting.stdout.strip() == "true"

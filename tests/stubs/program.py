@@ -14,7 +14,8 @@ from stubs.display import PlainDisplay
 
 from agent.record.read import Bundle, list_bundles
 
-PROGRAM = str(Path(sys.executable).with_name("mai-agent"))
+PROGRAM = (sys.executable, "-m", "agent")
+ROOT = Path(__file__).resolve().parents[2]
 _MARK = "MAI_TEST_RUN"
 
 
@@ -31,11 +32,16 @@ class Program:
         self.runs = runs or home / "runs"
         self._mark = secrets.token_hex(8)
         home.mkdir(parents=True, exist_ok=True)
-        own = {"HOME": str(home), "MAI_AGENT_CONFIG": str(home / "none.toml"), _MARK: self._mark}
+        own = {
+            "HOME": str(home),
+            "PYTHONPATH": str(ROOT),
+            "MAI_AGENT_CONFIG": str(home / "none.toml"),
+            _MARK: self._mark,
+        }
         kept = {name: value for name, value in environ.items() if not name.startswith(("XDG_", "MAI_", "WAYLAND"))}
         self._out, self._err = (home / "stdout").open("w+"), (home / "stderr").open("w+")
         self.process = subprocess.Popen(
-            [PROGRAM, *arguments, "--runs", str(self.runs)], env={**kept, **own}, cwd=home,
+            [*PROGRAM, *arguments, "--runs", str(self.runs)], env={**kept, **own}, cwd=home,
             stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err,
         )  # fmt: skip
 

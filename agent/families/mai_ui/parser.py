@@ -98,14 +98,12 @@ def _find_call(rest: str) -> dict[str, Any] | ParseFailure:
         if not isinstance(found, JsonFailure):
             return found[0]
         failure = failure or found
-    if failure is None:
-        found = first_object(body, closed=False)
-        if not isinstance(found, JsonFailure):
-            return found[0]
-        if found.kind == "none":
-            return ParseFailure("truncated", "the answer ends before the call")
-        failure = found
-    return _no_object(failure)
+    found = first_object(body, closed=False)  # there is no closing tag, or all that were tried are text of the call
+    if not isinstance(found, JsonFailure):
+        return found[0]
+    if failure is None and found.kind == "none":
+        return ParseFailure("truncated", "the answer ends before the call")
+    return _no_object(failure or found)
 
 
 def _find_untagged(rest: str) -> dict[str, Any] | ParseFailure:
