@@ -113,6 +113,10 @@ _JOINTS = re.compile(
     rf"(?=(?:please\s+|now\s+|finally\s+|also\s+|i[nm]\s+(?:the\s+)?[\w ]{{1,30}},\s*)?(?:{_VERB_WORDS})\b)",
     re.IGNORECASE,
 )
+#: Words that turn an instruction around: read over, they would do the opposite of what was asked.
+_CONDITIONS = re.compile(
+    r"\b(?:do not|don['’]?t|never|without|unless|except|if|but|instead|until|all windows)\b", re.IGNORECASE
+)
 _COURTESY = re.compile(
     r"^(?:(?:please|now|then|first|finally|next|also|just|and|ok|okay|hey|could you|can you|would you|will you|"
     r"i want you to|i would like you to|i'd like you to|i want to|i need to|help me|let's|to)\b[,\s]*)+",
@@ -124,11 +128,14 @@ _NOUNS = (
     "button|tab|menu item|menu entry|menu|icon|link|check ?box|switch|toggle|option|field|text field|"
     "text box|input box|label|radio button"
 )
-_KINDS_OF_APPLICATION = "app|application|program|window"
+_KINDS_OF_APPLICATION = "app|application|program|window|folder|directory"
 #: Takes the match of a rule and the quoted texts, and gives goals.
 Builder: TypeAlias = Callable[[re.Match[str], list[str]], list[Goal]]
 
-_COUNT = re.compile(r"\s+(?:(?P<word>once|twice|thrice)|(?P<number>\d{1,2})\s*(?:times|x))$", re.IGNORECASE)
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNT = re.compile(
+    rf"\s+(?:(?P<word>once|twice|thrice)|(?P<number>\d{{1,2}}|{'|'.join(_NUMBERS)})\s*(?:times|x))$", re.IGNORECASE
+)
 
 
 class NotUnderstoodError(ValueError):
@@ -142,8 +149,11 @@ def read_instruction(instruction: str) -> list[Goal]:
         NotUnderstoodError: a part is not understood; its message names the part.
     """
     text, quoted = _hide_quotes(instruction)
+    text = re.sub(r"\s*[;\n]\s*", ", ", text.strip())
+    if match := _CONDITIONS.search(text):
+        raise NotUnderstoodError(f"I cannot follow “{match[0]}”: say only what to do.")
     goals: list[Goal] = []
-    for part in _JOINTS.split(" ".join(text.split()).rstrip(" .!")):
+    for part in _JOINTS.split(" ".join(text.split()).rstrip(" .!?")):
         goals.extend(_read_part(part.strip(" ,;"), quoted))
     if not goals:
         raise NotUnderstoodError("The instruction is empty.")
@@ -231,7 +241,8 @@ def _click(match: re.Match[str], quoted: list[str]) -> list[Goal]:
 def _list(text: str) -> list[str]:
     """ "7, + and 5" as its items; a text without commas is one item."""
     if "," not in text:
-        return [text]
+        items = re.split(r"\s+and\s+|\s+then\s+", text)
+        return items if len(items) > 1 and all(len(item) <= 2 for item in items) else [text]
     return [item for item in re.split(r"\s*,\s*(?:and\s+|then\s+)?|\s+and\s+|\s+then\s+", text) if item]
 
 
@@ -242,6 +253,9 @@ def _press(match: re.Match[str], quoted: list[str]) -> list[Goal]:
         if not item.strip():
             continue
         name = _show_quotes(item, quoted)
+        if len(digits := name.split()) > 1 and all(len(digit) == 1 for digit in digits):  # "1 2 3": one after the other
+            goals.extend([Press(chord(digit)) for digit in digits] * times)
+            continue
         bare = re.sub(r"^the\s+|\s+keys?$", "", name, flags=re.I).strip()
         is_button = re.search(r"\bbutton$", name, re.I) is not None
         try:
@@ -259,7 +273,9 @@ def _times(text: str) -> tuple[str, int]:
     match = _COUNT.search(text)
     if match is None:
         return text, 1
-    times = {"once": 1, "twice": 2, "thrice": 3}.get((match["word"] or "").lower()) or int(match["number"] or 1)
+    number = (match["number"] or "1").lower()
+    counted = _NUMBERS.index(number) + 1 if number in _NUMBERS else int(number)
+    times = {"once": 1, "twice": 2, "thrice": 3}.get((match["word"] or "").lower(), counted)
     return text[: match.start()], max(1, min(times, 20))
 
 
@@ -271,6 +287,8 @@ def _enter(match: re.Match[str], quoted: list[str]) -> list[Goal]:
         typed = re.sub(r"^the (?:text|words?)\s+", "", typed, flags=re.I)
     else:
         typed = typed.replace("\\n", "\n").replace("\\t", "\t")
+    if "\x00" in text and not re.fullmatch("\x00\\d+\x00", text):
+        raise NotUnderstoodError(f"I do not understand “{typed}”: what to type is in quotes, and more follows.")
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
     return [Enter(typed, None if into is None else _thing(into, quoted))]
@@ -285,6 +303,14 @@ def _toggle(*, on: bool | None = None) -> Builder:
     return build
 
 
+def _flip(match: re.Match[str], quoted: list[str]) -> list[Goal]:
+    return [Point(_thing(match["what"], quoted))]
+
+
+def _select_all(match: re.Match[str], quoted: list[str]) -> list[Goal]:  # noqa: ARG001
+    return [Press(("ctrl", "a"))]
+
+
 def _switch_to(match: re.Match[str], quoted: list[str]) -> list[Goal]:
     what = match["what"]
     if re.search(r"\b(?:mode|theme|style)$", what, re.I):
@@ -294,6 +320,8 @@ def _switch_to(match: re.Match[str], quoted: list[str]) -> list[Goal]:
 
 def _set_to(match: re.Match[str], quoted: list[str]) -> list[Goal]:
     value, inside, whole = _with_place(match["value"], quoted)
+    if re.fullmatch(r"[\d.,]+\s*\S{0,3}", value):
+        raise NotUnderstoodError(f"I cannot set a number (“{value}”); I can click, type and press keys.")
     return [Point(value, inside=inside, whole=whole, near=_thing(match["what"], quoted))]
 
 
@@ -322,14 +350,18 @@ def _close(match: re.Match[str], quoted: list[str]) -> list[Goal]:
     return [Close("" if thing.lower() in ("it", "this", "that") else thing)]
 
 
+#: "the box next to" before a label.
+_BOX = r"(?:(?:the\s+)?(?:check\s?)?box\s+(?:next\s+to\s+|beside\s+|for\s+)?)?"
 _END = r"(?P<end>bottom|end|top|beginning|start)"
 _RULES: list[tuple[re.Pattern[str], Builder]] = [
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), build)
     for pattern, build in (
         (r"(?:switch|turn|toggle)\s+(?P<state>on|off)\s+(?P<what>.+)", _toggle()),
         (r"(?:switch|turn|toggle)\s+(?P<what>.+?)\s+(?P<state>on|off)", _toggle()),
-        (r"(?:enable|activate|check|tick|toggle)\s+(?P<what>.+)", _toggle(on=True)),
-        (r"(?:disable|deactivate|uncheck|untick)\s+(?P<what>.+)", _toggle(on=False)),
+        (rf"(?:enable|activate|check|tick)\s+{_BOX}(?P<what>.+)", _toggle(on=True)),
+        (rf"(?:disable|deactivate|uncheck|untick)\s+{_BOX}(?P<what>.+)", _toggle(on=False)),
+        (r"toggle\s+(?P<what>.+)", _flip),
+        (r"select\s+(?:all|everything)(?:\s+(?:the\s+)?text)?", _select_all),
         (r"(?:switch|change|set it)\s+to\s+(?P<what>.+)", _switch_to),
         (r"use\s+(?P<what>.+)", _switch_to),
         (r"(?:set|change)\s+(?P<what>.+?)\s+to\s+(?P<value>.+)", _set_to),

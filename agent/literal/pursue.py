@@ -3,19 +3,18 @@
 from typing import Any
 
 from agent.literal import sight
+from agent.literal.conversation import Move
 from agent.literal.grammar import Close, Enter, Open, Pause, Point, Press, Toggle, Turn, describe_goal
 from agent.literal.knowledge import reach
 from agent.literal.ocr import Box
-from agent.literal.seek import Seeker, same_spot
+from agent.literal.seek import Seeker, Spot, same_spot
 from agent.literal.situation import GRID, Done, Situation, Step, Stuck, Verdict
-from agent.literal.widgets import Widget, widget_beside
+from agent.literal.text import plain
 
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 14
 #: A window is gone when more than this share of its area changed; a question in front of it changes less.
 _GONE = 0.6
-#: A window with at least so many labels is painted.
-_DRAWN_LABELS = 5
 #: Text that nothing takes when pasted is pressed key by key, if it is at most this long.
 _MOST_KEYS = 24
 
@@ -43,8 +42,8 @@ def pursue(now: Situation) -> Verdict:
             if now.moves:
                 return Done(f"I waited {seconds:g} s.")
             return Step(f"Wait {seconds:g} s.", "act", {"action": "wait", "seconds": seconds})
-        case Close():
-            return _close(now)
+        case Close(target):
+            return _close(now, target)
 
 
 def _open(now: Situation, name: str) -> Verdict:
@@ -106,7 +105,7 @@ def _seeker(now: Situation, goal: Point | Toggle) -> Seeker:
 
 def _point(now: Situation, goal: Point) -> Verdict:
     latest, attempt = now.latest, now.attempt
-    if attempt is not None and now.changed_since(attempt):
+    if attempt is not None and now.took_effect(attempt):
         return Done(f"I clicked “{goal.target}”, and the screen changed.")
     if attempt is not None and attempt is latest:
         return _wait_for_it(goal.target)
@@ -128,7 +127,7 @@ def _point(now: Situation, goal: Point) -> Verdict:
         return Stuck(f"I clicked “{goal.target}”, but nothing changed on the screen.")
     if goal.or_open and not any(move.call.get("action") == "open" for move in now.moves):
         return Step(f"“{goal.target}” is not visible: open it.", "prepare", {"action": "open", "text": goal.target})
-    return _look_further(now, seeker, f"click “{goal.target}”")
+    return _look_further(now, seeker)
 
 
 def _toggle(now: Situation, goal: Toggle) -> Verdict:
@@ -137,18 +136,18 @@ def _toggle(now: Situation, goal: Toggle) -> Verdict:
     shows = seeker.thing.shows
     attempt = now.attempt
     if attempt is not None:
-        if not shows and now.changed_since(attempt) and not _still_wrong(now, seeker, goal):
-            return Done(f"“{goal.target}” is {state} now: the screen changed there.")
+        spot = seeker.clicked(attempt)
+        if not shows and _switched(now, goal, attempt, spot):
+            what = f" ({spot.words})" if spot is not None and spot.match.quality < 1 else ""
+            return Done(f"“{goal.target}” is {state} now{what}.")
         if shows and (attempt.before is None or sight.became(shows, attempt.before.image, now.image)):
             return Done(f"“{goal.target}” is {state} now: the screen became {shows}.")
         if attempt is now.latest:
             return _wait_for_it(goal.target)
-    region = now.region()
     untouched = not any(move.intent == "act" for move in now.moves)
     # A window that is not painted yet is dark, too: only one with text in it shows what it is.
-    drawn = region is not None and sum(region.contains(*label.box.center) for label in now.page.labels) >= _DRAWN_LABELS
-    in_settings = drawn and _opened(now, seeker.thing.lives_in)
-    if shows and untouched and in_settings and sight.is_already(shows, now.image, region):
+    window = now.window() if shows and untouched and _opened(now, seeker.thing.lives_in) else None
+    if window is not None and sight.is_already(shows, now.image, window):
         return Done(f"“{goal.target}” is {state} already: the window is {shows.removesuffix('er')}.")
     spot = seeker.next_spot(switches=not shows)
     if spot is not None:
@@ -157,7 +156,7 @@ def _toggle(now: Situation, goal: Toggle) -> Verdict:
         return Step(f"Switch {state} “{goal.target}”: click {spot.words}.", "act", _click(now.grid(spot.box)))
     if any(move.intent == "act" for move in now.moves):
         return Stuck(f"I clicked what stands for “{goal.target}”, but it did not become {state}.")
-    return _look_further(now, seeker, describe_goal(goal))
+    return _look_further(now, seeker)
 
 
 def _wait_for_it(target: str) -> Step:
@@ -165,11 +164,11 @@ def _wait_for_it(target: str) -> Step:
     return Step(f"“{target}” shows no effect yet: wait and look again.", "late", {"action": "wait", "seconds": 1})
 
 
-def _still_wrong(now: Situation, seeker: Seeker, goal: Toggle) -> bool:
-    """Whether the control beside the label can be read and shows the other state."""
-    matches = seeker.visible()
-    widget: Widget | None = widget_beside(now.image, matches[0].box) if matches else None
-    return widget is not None and widget.on is not None and widget.on is not goal.on
+def _switched(now: Situation, goal: Toggle, attempt: Move, clicked: Spot | None) -> bool:
+    """Whether the control that was clicked shows the wanted state; without one, whether the click had an effect."""
+    if clicked is not None and clicked.widget is not None and clicked.widget.on is not None:
+        return clicked.widget.on is goal.on
+    return now.took_effect(attempt)
 
 
 def _enter(now: Situation, goal: Enter) -> Verdict:
@@ -183,7 +182,7 @@ def _enter(now: Situation, goal: Enter) -> Verdict:
             if spot is None and goal.into.lower() == "search" and (box := seeker.empty_field()) is not None:
                 return Step("The search box has no label: click the empty field.", "focus", _click(now.grid(box)))
             if spot is None:
-                return _look_further(now, seeker, describe_goal(goal))
+                return _look_further(now, seeker)
             return Step(f"Focus “{goal.into}”: click it.", "focus", _click(now.grid(seeker.field_of(spot.match))))
         return Step(f"Type the text ({len(goal.text)} characters).", "act", {"action": "type", "text": goal.text})
     if not pressed and (now.had_effect or not goal.text.strip()):
@@ -213,19 +212,48 @@ def _turn(now: Situation, goal: Turn) -> Verdict:
     return Done(f"I scrolled {goal.direction}; nothing moved.")
 
 
-def _close(now: Situation) -> Verdict:
+def _close(now: Situation, target: str) -> Verdict:
     latest = now.latest
-    if latest is None:
-        return Step("Close the window in front.", "act", {"action": "key", "keys": "alt+f4"})
+    if latest is None or latest.intent == "focus":
+        return _close_front(now, target)
     if not now.had_effect:
         return Stuck("I tried to close the window, but it is still there.")
     window = _region_before(now)
     if window is not None and latest.before is not None:
         gone = sight.share_changed(latest.before.image, now.image, window)
+        if gone < _GONE and not now.last:
+            return Done("Something else appeared when I closed the window.")
         if gone < _GONE:
             shown = ", ".join(f"“{text}”" for text in now.page.texts(8))
             return Stuck(f"The window did not close; it may ask something first. I can read: {shown}.")
     return Done("The window is closed.")
+
+
+def _close_front(now: Situation, target: str) -> Verdict:
+    """Press the keys that close, if there is a window, and if it is the one that was named."""
+    latest = now.latest
+    if now.window() is None and now.page.text_area() is None:
+        return Stuck("I see no window to close.")
+    close = Step("Close the window in front.", "act", {"action": "key", "keys": "alt+f4"})
+    if not target:
+        return close
+    if latest is not None or plain(target) == _last_opened(now):
+        return close
+    # Clicking its title brings it up; its button in a panel at the edge might put it away instead.
+    edge = 0.04 * now.image.height
+    titles = [
+        match for match in now.page.find(target, least=0.84) if edge < match.box.center[1] < now.image.height - edge
+    ]
+    if not titles:
+        return Stuck(f"I see no window called “{target}”.")
+    title = min(titles, key=lambda match: match.box.top)
+    return Step(f"Bring “{target}” to the front.", "focus", _click(now.grid(title.box)))
+
+
+def _last_opened(now: Situation) -> str:
+    """The name of what was opened last in this run, "" if nothing was."""
+    names = [str(move.call.get("text", "")) for move in now.earlier if move.call.get("action") == "open"]
+    return plain(names[-1]) if names else ""
 
 
 def _region_before(now: Situation) -> Box | None:
@@ -237,7 +265,7 @@ def _region_before(now: Situation) -> Box | None:
     return earlier.region()
 
 
-def _look_further(now: Situation, seeker: Seeker, purpose: str) -> Verdict:
+def _look_further(now: Situation, seeker: Seeker) -> Verdict:
     """The next place to look for something that is not visible."""
     place = seeker.next_place()
     if place is not None:
@@ -255,7 +283,7 @@ def _look_further(now: Situation, seeker: Seeker, purpose: str) -> Verdict:
         words = f"“{seeker.target}” is not visible; it may be covered or late: move the pointer away."
         return Step(words, "clear", {"action": "move", "coordinate": [GRID - 3, GRID // 2]})
     scrolls = [move for move in now.moves if move.intent == "scroll"]
-    area = now.region() or now.page.text_area()
+    area = now.window() or now.page.text_area()
     # Without a window there is nothing to scroll: on a bare desktop the wheel switches workspaces.
     if area is not None and len(scrolls) < 4 and (not scrolls or now.latest is not scrolls[-1] or now.had_effect):
         call = {"action": "scroll", "direction": "down", "amount": 5, "coordinate": now.grid(area)}
@@ -264,8 +292,8 @@ def _look_further(now: Situation, seeker: Seeker, purpose: str) -> Verdict:
     if back is not None:
         words = f"“{seeker.target}” is not here: go back by “{back.label.text}”."
         return Step(words, "back", _click(now.grid(back.box)))
-    shown = ", ".join(f"“{text}”" for text in now.page.texts(12)) or "nothing"
-    return Stuck(f"I could not find “{seeker.target}” to {purpose}. I can read: {shown}.")
+    shown = ", ".join(f"“{text}”" for text in now.page.texts(12, now.window())) or "nothing"
+    return Stuck(f"I could not find “{seeker.target}”. I can read: {shown}.")
 
 
 def _opened(now: Situation, application: str) -> bool:

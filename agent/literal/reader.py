@@ -78,10 +78,15 @@ class Page:
         x, y = round(xs[len(xs) // 2]), round(ys[len(ys) // 2])
         return Box(x - 1, y - 1, x + 1, y + 1)
 
-    def texts(self, limit: int = 25) -> list[str]:
-        """The longest-read labels, for telling a person what is visible instead."""
-        seen = dict.fromkeys(label.text for label in self.labels if sum(map(str.isalpha, label.text)) >= 3)
-        return list(seen)[:limit]
+    def texts(self, limit: int = 25, region: Box | None = None) -> list[str]:
+        """The labels in a region that were read best, for telling a person what is visible instead."""
+        readable = [
+            label
+            for label in self.labels
+            if sum(map(str.isalpha, label.text)) >= 3 and (region is None or region.contains(*label.box.center))
+        ]
+        readable.sort(key=lambda label: -min(word.confidence for word in label.words))
+        return list(dict.fromkeys(label.text for label in readable))[:limit]
 
 
 def relief(image: "Image") -> "Image":

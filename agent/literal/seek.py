@@ -9,7 +9,7 @@ from agent.literal.knowledge import Thing, reach, thing
 from agent.literal.ocr import Box
 from agent.literal.reader import Page
 from agent.literal.text import Match, plain
-from agent.literal.widgets import Widget, text_fields, widget_beside
+from agent.literal.widgets import Widget, text_fields, widgets_beside
 
 #: Two clicks within this many grid units (of 999) are on the same spot.
 _SAME_SPOT = 9
@@ -23,7 +23,7 @@ _WHOLE_LABEL = 0.94
 #: Places may have an icon read as a letter or two beside them.
 _PLACE_LABEL = 0.86
 #: Places with the same text that are tried, best first.
-_MOST_MATCHES = 3
+_MOST_MATCHES = 4
 #: Standard deviation of grey values above which an area is a picture and not plain ground.
 _BUSY = 12.0
 
@@ -112,21 +112,28 @@ class Seeker:
             switches: the thing is to be switched: a control beside its label comes before the label.
         """
         tried = [move for move in self._moves if move.intent in ("act", "focus")]
+        spots = [spot for match in self.visible()[:_MOST_MATCHES] for spot in self._spots(match, switches=switches)]
+        if switches:  # a heading may have the very name; what has a control beside it is what can be switched
+            spots.sort(key=lambda spot: spot.widget is None)
+        return next((spot for spot in spots if not any(same_spot(move, self.grid(spot.box)) for move in tried)), None)
+
+    def clicked(self, move: Move) -> Spot | None:
+        """The control beside the thing's label that a move clicked, as it looks now."""
         for match in self.visible()[:_MOST_MATCHES]:
-            for spot in self._spots(match, switches=switches):
-                if not any(same_spot(move, self.grid(spot.box)) for move in tried):
+            for spot in self._spots(match, switches=True):
+                if spot.widget is not None and same_spot(move, self.grid(spot.box)):
                     return spot
         return None
 
     def _spots(self, match: Match, *, switches: bool) -> list[Spot]:
-        """Where to click for a label: its control, the label itself, the picture it is the caption of."""
-        spots = [Spot(match.box, f"“{match.label.text}”", match)]
-        widget = widget_beside(self._page.image, match.box) if switches else None
-        if widget is not None:
-            spots.insert(0, Spot(widget.box, f"the {widget.kind} of “{match.label.text}”", match, widget))
+        """Where to click for a label: its controls, the label itself, the picture it is the caption of."""
+        name = f"“{match.label.text}”"
+        widgets = widgets_beside(self._page.image, match.label.box) if switches else []
+        spots = [Spot(widget.box, f"the {widget.kind} of {name}", match, widget) for widget in widgets]
+        spots.append(Spot(match.box, name, match))
         picture = self._picture_above(match)
         if picture is not None:
-            spots.append(Spot(picture, f"the picture above “{match.label.text}”", match))
+            spots.append(Spot(picture, f"the picture above {name}", match))
         return spots
 
     def _picture_above(self, match: Match) -> Box | None:
@@ -161,9 +168,10 @@ class Seeker:
     def next_place(self) -> tuple[Match, str] | None:
         """The next place that may hold the thing, and how to open it: clicked, and double-clicked if that failed."""
         visits = [move for move in self._moves if move.intent == "place"]
-        for place in self.thing.places:
+        for place in [*((self.inside,) if self.inside else ()), *self.thing.places]:
             for match in sorted(self._page.find(place, least=_PLACE_LABEL), key=self._rank, reverse=True):
-                if self._is_title(match) or not self._in_front(match):
+                strange = place == self.inside and match.label.part  # "Settings" of "File Manager Settings"
+                if strange or self._is_title(match) or not self._in_front(match):
                     continue
                 tries = [move for move in visits if same_spot(move, self.grid(match.box))]
                 if not tries:

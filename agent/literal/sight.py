@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: A change of fewer cells of 32x32 pixels than this share of the screen is no new window or page.
 _LARGE_SHARE = 0.02
+#: More changed cells than this are a menu, a dialog, a page.
+_MUCH = 16
 #: Mean brightness (of 255) by which a changed region must differ to count as darker or lighter.
 _BRIGHTNESS_STEP = 18
 #: Below this mean brightness a window is dark; light themes are above 200, dark ones below 80.
@@ -20,6 +22,17 @@ _DARK = 110
 def changed(before: "Image", after: "Image") -> bool:
     """Whether anything changed."""
     return bool(Fingerprint.of(before).changed_cells(Fingerprint.of(after)))
+
+
+def changed_at(before: "Image", after: "Image", x: float, y: float) -> bool:
+    """Whether a click at a point had an effect: something changed near it, or much changed anywhere.
+
+    A highlight that goes away where the pointer was before is a small change elsewhere, and no effect of the click.
+    """
+    cells = Fingerprint.of(before).changed_cells(Fingerprint.of(after))
+    row, column = int(y // CELL), int(x // CELL)
+    near = any(abs(cell_row - row) <= 1 and abs(cell_column - column) <= 3 for cell_row, cell_column in cells)
+    return near or len(cells) > _MUCH
 
 
 def changed_region(before: "Image", after: "Image") -> Box | None:

@@ -13,6 +13,8 @@ from agent.literal.reader import Page
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+#: A window with at least so many labels is painted.
+_WINDOW_LABELS = 5
 #: MAI-UI's navigation grid, in which the answers are written.
 GRID = 999
 
@@ -88,11 +90,25 @@ class Situation:
         tried = [move for move in self.moves if move.intent != "late"]
         return tried[-1] if tried and tried[-1].intent == "act" else None
 
-    def changed_since(self, move: Move) -> bool:
-        """Whether the screen is another one than before a move."""
+    def took_effect(self, move: Move) -> bool:
+        """Whether a click changed the screen: near its point, or much of it."""
         if move.failed:
             return False
-        return move.before is None or sight.changed(move.before.image, self.image)
+        if move.before is None:
+            return not move.no_effect
+        point = move.call.get("coordinate")
+        if not isinstance(point, list) or len(point) != 2:
+            return sight.changed(move.before.image, self.image)
+        x, y = point[0] * self.image.width / GRID, point[1] * self.image.height / GRID
+        return sight.changed_at(move.before.image, self.image, x, y)
+
+    def window(self) -> Box | None:
+        """The window in front, if one can be read there: a region where a window vanished has no text."""
+        region = self.region()
+        if region is None:
+            return None
+        labels = sum(region.contains(*label.box.center) for label in self.page.labels)
+        return region if labels >= _WINDOW_LABELS else None
 
     def region(self) -> Box | None:
         """Where the last large change was: the window or page in front."""

@@ -28,27 +28,25 @@ class Widget:
     on: bool | None
 
 
-def widget_beside(image: "Image", label: Box) -> Widget | None:
-    """The nearest check box or radio button left of a label, or switch right of it; None without one."""
-    return _box_left(image, label) or _switch_right(image, label)
+def widgets_beside(image: "Image", label: Box) -> list[Widget]:
+    """The check boxes or radio buttons left of a label, or else the switch right of it; the likeliest first."""
+    return _boxes_left(image, label) or _switch_right(image, label)
 
 
-def _box_left(image: "Image", label: Box) -> Widget | None:
+def _boxes_left(image: "Image", label: Box) -> list[Widget]:
     height = max(label.height, 10)
     middle = label.center[1]
     reach = 1.3 * height
-    zone = _clip(Box(int(label.left - 2.5 * reach), int(middle - reach), label.left - 1, int(middle + reach)), image)
+    zone = _clip(Box(int(label.left - 3.6 * reach), int(middle - reach), label.left - 1, int(middle + reach)), image)
     if zone is None:
-        return None
+        return []
     found: list[Box] = []
     for box in _shapes(image, zone, contrast=22):
         square = 0.75 <= box.width / box.height <= 1.34 and box.height >= 11
         if square and 0.75 * height <= box.height <= 2.3 * height and abs(box.center[1] - middle) <= 0.6 * height:
             found.append(box)
-    if not found:
-        return None
-    box = max(found, key=lambda item: item.right)
-    return Widget("box", box, _box_is_on(image, box))
+    # In a list, the box stands left of the row's picture, which is square too.
+    return [Widget("box", box, _box_is_on(image, box)) for box in sorted(found, key=lambda item: item.left)]
 
 
 def _box_is_on(image: "Image", box: Box) -> bool | None:
@@ -67,13 +65,13 @@ def _box_is_on(image: "Image", box: Box) -> bool | None:
     return True if marked > 0.1 else False if marked < 0.03 else None
 
 
-def _switch_right(image: "Image", label: Box) -> Widget | None:
+def _switch_right(image: "Image", label: Box) -> list[Widget]:
     height = max(label.height, 10)
     middle = label.center[1]
     right = min(image.width, label.right + max(60 * height, 500))
     zone = _clip(Box(label.right + 2, int(middle - 1.6 * height), int(right), int(middle + 1.6 * height)), image)
     if zone is None:
-        return None
+        return []
     zone = _to_window_edge(image, zone)
     found: list[Box] = []
     for box in _shapes(image, zone, contrast=9):
@@ -81,9 +79,9 @@ def _switch_right(image: "Image", label: Box) -> Widget | None:
         if track and 1.1 * height <= box.height <= 3.2 * height and abs(box.center[1] - middle) <= 0.9 * height:
             found.append(box)
     if not found:
-        return None
+        return []
     box = min(found, key=lambda item: item.left)
-    return Widget("switch", box, _colour_share(image, box) > 0.2)
+    return [Widget("switch", box, _colour_share(image, box) > 0.2)]
 
 
 def _to_window_edge(image: "Image", zone: Box) -> Box:

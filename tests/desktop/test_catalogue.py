@@ -11,6 +11,8 @@ APPS = [
     App("thunar", "Thunar File Manager", ("File Manager",), ("folders", "explorer"), ("thunar",)),
     App("firefox-esr", "Firefox ESR", ("Web Browser",), command=("/usr/lib/firefox-esr/firefox-esr",)),
     App("xfce4-terminal", "Xfce Terminal", ("Terminal Emulator",), command=("xfce4-terminal",)),
+    App("xfce-wm-settings", "Window Manager", keywords=("keyboard shortcuts", "settings"), command=("xfwm4-settings",)),
+    App("xfce-keyboard-settings", "Keyboard", keywords=("layout", "shortcuts"), command=("xfce4-keyboard-settings",)),
     App("org.gnome.gedit", "Éditeur de texte", ("Text Editor",), command=("gedit",)),
 ]
 
@@ -33,6 +35,7 @@ def catalogue():
         ("file manager", "thunar"),
         ("explorer", "thunar"),
         ("folders", "thunar"),
+        ("keyboard settings", "xfce-keyboard-settings"),
         ("firefox", "firefox-esr"),
         ("browser", "firefox-esr"),
         ("xfce4-terminal", "xfce4-terminal"),

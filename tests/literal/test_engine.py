@@ -138,3 +138,56 @@ def test_an_instruction_it_does_not_understand_is_answered_with_what_it_does(eng
     reply = engine.reply(conversation("order a pizza", EMPTY))
     assert reply.arguments["status"] == "fail"
     assert "literal engine" in reply.arguments["text"]
+
+
+def with_box(image, x, y, *, on):
+    """A check box of 14 pixels whose left upper corner is at (x, y)."""
+    draw = ImageDraw.Draw(image)
+    draw.rectangle(
+        (x, y, x + 13, y + 13), fill=(53, 132, 228) if on else "white", outline=(53, 132, 228) if on else "grey"
+    )
+    return image
+
+
+def test_what_has_a_control_beside_it_is_switched_and_not_the_heading_of_the_same_name(engine):
+    page = with_box(screen(("Sticky Keys", 100, 100), ("Use sticky keys", 130, 150)), 108, 149, on=False)
+    reply = engine.reply(conversation("enable sticky keys", page))
+    x, y = reply.arguments["coordinate"]
+    assert 108 < x * 960 / 999 < 122
+    assert 149 < y * 544 / 999 < 163
+
+
+def test_a_switch_counts_as_done_only_in_the_wanted_state(engine):
+    def page(on):
+        return with_box(screen(("Show thumbnails", 130, 150)), 108, 149, on=on)
+
+    clicked = move(0, "act", {"action": "click", "coordinate": [120, 287]}, page(on=False))
+    reply = engine.reply(conversation("enable thumbnails", page(on=True), clicked))
+    assert reply.arguments["status"] == "success"
+    reply = engine.reply(conversation("disable thumbnails", page(on=True), clicked))
+    assert reply.arguments.get("status") != "success"
+
+
+def test_what_is_on_already_is_not_clicked(engine):
+    page = with_box(screen(("Show thumbnails", 130, 150)), 108, 149, on=True)
+    reply = engine.reply(conversation("enable thumbnails", page))
+    assert reply.arguments["status"] == "success"
+    assert "already" in reply.arguments["text"]
+
+
+def test_a_highlight_that_goes_away_elsewhere_is_no_effect_of_a_click(engine):
+    before, after = screen(("Apply", 440, 266)), screen(("Apply", 440, 266))
+    ImageDraw.Draw(before).rectangle((20, 20, 60, 40), fill="grey")
+    clicked = move(0, "act", {"action": "click", "coordinate": [478, 500]}, before)
+    assert engine.reply(conversation("click Apply", after, clicked)).arguments["action"] == "wait"
+
+
+def test_a_named_window_that_is_not_there_is_not_closed(engine):
+    page = screen(*[(f"Document {number}", 300, 100 + 30 * number) for number in range(12)])
+    reply = engine.reply(conversation("close firefox", page))
+    assert reply.arguments["status"] == "fail"
+    assert "firefox" in reply.arguments["text"]
+
+
+def test_on_a_bare_desktop_nothing_is_closed(engine):
+    assert engine.reply(conversation("close the window", EMPTY)).arguments["status"] == "fail"

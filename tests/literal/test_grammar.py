@@ -41,6 +41,16 @@ from agent.literal.grammar import (
         ("in settings, enable dark mode", [Point("settings", or_open=True), Toggle("dark mode", on=True)]),
         ("set the theme to Adwaita-dark", [Point("Adwaita-dark", near="theme")]),
         ("type hello into the search box", [Enter("hello", into="search")]),
+        ("open settings\nclick Keyboard", [Open("settings"), Point("Keyboard")]),
+        ("could you open Mousepad?", [Open("Mousepad")]),
+        ("press tab five times", [Press(("tab",))] * 5),
+        ("press 1 2 3", [Press(("1",)), Press(("2",)), Press(("3",))]),
+        ("click 1 and 2 and 3", [Point("1"), Point("2"), Point("3")]),
+        ("select all", [Press(("ctrl", "a"))]),
+        ("untick the box next to Show thumbnails", [Toggle("Show thumbnails", on=False)]),
+        ("toggle bluetooth", [Point("bluetooth")]),
+        ("open the etc folder", [Open("etc")]),
+        ("close mousepad", [Close("mousepad")]),
     ],
 )
 def test_sentences_become_goals(instruction, goals):
@@ -74,6 +84,22 @@ def test_what_stands_after_in_may_be_a_place_or_a_part_of_the_name():
 
 @pytest.mark.parametrize("instruction", ["make me a sandwich", "", "   ", "press ctrl+banana", "click"])
 def test_what_is_not_understood_is_said(instruction):
+    with pytest.raises(NotUnderstoodError):
+        read_instruction(instruction)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "open settings but do not change anything",
+        "open appearance, click Icons, don't click Fonts",
+        "close mousepad without saving",
+        "close all windows",
+        "type 'Dear diary' and save it with ctrl+s",
+        "set number of workspaces to 3",
+    ],
+)
+def test_what_would_be_done_wrong_is_refused_before_anything_is_done(instruction):
     with pytest.raises(NotUnderstoodError):
         read_instruction(instruction)
 

@@ -5,7 +5,7 @@ from PIL import Image
 
 from agent.literal.ocr import Box
 from agent.literal.reader import Reader
-from agent.literal.widgets import text_fields, widget_beside
+from agent.literal.widgets import text_fields, widgets_beside
 
 SCREENS = Path(__file__).parent / "screens"
 
@@ -55,15 +55,15 @@ def test_check_boxes_are_seen_as_on_or_off(read):
     page = read("tweaks")
     [checked] = page.find("Include hidden (i.e. iconified) windows")[:1]
     [empty] = page.find("Raise windows while cycling")[:1]
-    assert widget_beside(page.image, checked.box).on is True
-    assert widget_beside(page.image, empty.box).on is False
+    assert widgets_beside(page.image, checked.label.box)[0].on is True
+    assert widgets_beside(page.image, empty.label.box)[0].on is False
 
 
 @pytest.mark.parametrize("screen", ["appear", "appear_dark"])
 def test_a_switch_right_of_its_label_is_found_and_off(read, screen):
     page = read(screen)
     [match] = page.find("Set matching Xfwm4 theme if there is one")[:1]
-    widget = widget_beside(page.image, match.box)
+    [widget] = widgets_beside(page.image, match.label.box)
     assert widget.kind == "switch"
     assert widget.on is False
     assert widget.box.left > match.box.right
@@ -72,7 +72,7 @@ def test_a_switch_right_of_its_label_is_found_and_off(read, screen):
 def test_a_tab_has_no_widget_beside_it(read):
     page = read("tweaks")
     [match] = page.find("Compositor")[:1]
-    assert widget_beside(page.image, match.box) is None
+    assert widgets_beside(page.image, match.box) == []
 
 
 def test_an_empty_text_field_is_found(read):

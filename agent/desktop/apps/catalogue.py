@@ -58,6 +58,11 @@ class Catalogue:
             return exact[0]
         if (kind := self._of_kind(wanted)) is not None:
             return kind
+        shorter = wanted.rsplit(" ", 1)
+        if len(shorter) == 2 and shorter[1] in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
+            named = [app for app in self._apps if plain(app.name) == shorter[0]]
+            if named:
+                return named[0]
         scored = [(self._score(app, wanted), app) for app in self._apps]
         best = max(scored, key=lambda pair: (pair[0], -len(pair[1].name)), default=None)
         return best[1] if best is not None and best[0] >= 60 else None
@@ -102,7 +107,7 @@ class Catalogue:
         keywords = {plain(keyword) for keyword in app.keywords}
         if wanted in keywords:
             return 75
-        if len(words) > 1 and set(words) <= set(" ".join([*keywords, *names]).split()):
+        if len(words) > 1 and set(words) <= keywords | set(" ".join(names).split()):
             return 70
         closest = max((fuzz.ratio(wanted, name) for name in [*names, program]), default=0)
         return closest * 0.7 if closest >= 86 else 0
