@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 import agent
-from agent.errors import AgentError, ExitStatus
+from agent.errors import AgentError, EnvironmentLacksError, ExitStatus
 
 #: Subcommands: their module in `agent.commands`, and what they do in a few words.
 COMMANDS = {
@@ -21,6 +21,9 @@ COMMANDS = {
     "fit": ("fit", "print the size and tokens of an image as a model gets it"),
 }
 
+#: Names that scripts may rely on later; until then they must not be taken for an instruction.
+RESERVED = ("eval", "report", "stop")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `mai-agent` and return its exit status."""
@@ -28,8 +31,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[:1] in (["--version"], ["-V"]):
         print(f"mai-agent {agent.__version__}")
         return ExitStatus.DONE
-    name = arguments.pop(0) if arguments and arguments[0] in COMMANDS else "run"
     try:
+        if arguments and arguments[0] in RESERVED:
+            raise EnvironmentLacksError(
+                f"`mai-agent {arguments[0]}` is not built yet.", "See --help for what is there."
+            )
+        name = arguments.pop(0) if arguments and arguments[0] in COMMANDS else "run"
         command = importlib.import_module(f"agent.commands.{COMMANDS[name][0]}")
         return int(command.main(arguments))
     except AgentError as error:
