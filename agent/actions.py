@@ -70,7 +70,7 @@ class TypeText:
 
 @dataclass(frozen=True, slots=True)
 class PressKeys:
-    """Press a chord of keys, named as in `agent.desktop.keys`, and release it."""
+    """Press a chord of keys, named as in `agent.keys`, and release it."""
 
     keys: tuple[str, ...]
 

@@ -38,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         name = arguments.pop(0) if arguments and arguments[0] in COMMANDS else "run"
         command = importlib.import_module(f"agent.commands.{COMMANDS[name][0]}")
-        return int(command.main(arguments))
+        status = int(command.main(arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
     except AgentError as error:
         print(f"mai-agent: {error}", file=sys.stderr)
         return error.exit_status
@@ -48,3 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stdout = None  # nothing may be flushed into it at exit
         return ExitStatus.NOT_DONE
+    except OSError as error:  # a full disk behind standard output, a folder that went away
+        sys.stdout = None
+        print(f"mai-agent: {error.strerror or error}. Is there space, and is it yours?", file=sys.stderr)
+        return ExitStatus.ENVIRONMENT

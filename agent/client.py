@@ -131,8 +131,9 @@ class ChatClient:
                 api_key=self.endpoint.api_key or "none",
                 max_retries=0,  # this class is the retry layer
                 timeout=Timeout(silence, connect=self._patience.connect),
-                # A proxy of the environment is for the way out: what stays on this machine must not take it.
-                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local),
+                # A proxy of the environment is for the way out: what stays on this machine must not take it. And what
+                # was named is where screenshots go: no redirection takes them elsewhere.
+                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False),
             )
         return self._openai
 

@@ -1,5 +1,6 @@
 """The person at the terminal: approvals, questions, and Ctrl-C, without the TUI."""
 
+import json
 import os
 import select
 import signal
@@ -8,12 +9,22 @@ import time
 from contextlib import suppress
 from types import FrameType
 
-from agent.actions import Action, describe
+from agent.actions import Action, TypeText, describe
 from agent.errors import EnvironmentLacksError, ExitStatus
 from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
 from agent.safety.policy import Approval
 from agent.safety.stop import StopSwitch
+
+
+def _in_full(action: Action[DesktopPoint]) -> str:
+    """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
+    match action:
+        case TypeText(text):
+            return f"type {json.dumps(text, ensure_ascii=False)}"
+        case _:
+            return describe(action)
+
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.3
@@ -36,7 +47,7 @@ class Console:
                 f"The model wants to {describe(action)}, which needs your approval ({reason}); there is no terminal.",
                 "Run it in a terminal, or allow everything with --approve never.",
             )
-        answer = await self._read(f"  allow: {describe(action)}? [y/N, or what to do instead] ")
+        answer = await self._read(f"  allow: {_in_full(action)}? [y/N, or what to do instead] ")
         if answer.strip().lower() in ("y", "yes"):
             return Approval(allowed=True, by="you")
         note = answer.strip() if answer.strip().lower() not in ("", "n", "no") else ""

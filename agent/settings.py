@@ -13,7 +13,14 @@ from typing import Any
 from agent.errors import UsageError
 
 _TEXTS = ("endpoint", "model", "family", "runs", "approve", "policy", "engine", "style", "history", "image_format")
+_CHOICES = {
+    "approve": ("ask", "risky", "never"),
+    "style": ("desktop", "reference"),
+    "history": ("block", "sliding", "grow"),
+    "image_format": ("png", "jpeg", "webp"),
+}
 _NUMBERS = ("max_steps", "max_seconds", "max_tokens", "max_pixels", "history_images", "patience")
+_SECONDS = ("max_seconds", "patience")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     environ = os.environ if environ is None else environ
     path = config_path(environ)
     data: dict[str, Any] = {}
+    if environ.get("MAI_AGENT_CONFIG") and not path.is_file():
+        raise UsageError(f"There are no settings in {path}.", "MAI_AGENT_CONFIG names that file.")
     if path.is_file():
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -60,6 +69,10 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         if expected is None or not isinstance(value, expected) or isinstance(value, bool):
             known = ", ".join(sorted((*_TEXTS, *_NUMBERS)))
             raise UsageError(f"In {path}, {name!r} is no setting or has the wrong type.", f"Settings are: {known}.")
+        if value not in _CHOICES.get(name, (value,)):
+            raise UsageError(f"In {path}, {name} cannot be {value!r}.", f"Choose one of: {', '.join(_CHOICES[name])}.")
+        if name in _NUMBERS and not (float(value) >= 1 and (name in _SECONDS or isinstance(value, int))):
+            raise UsageError(f"In {path}, {name} cannot be {value!r}.", "It is a number of at least 1.")
     for name, variable in (("endpoint", "MAI_AGENT_ENDPOINT"), ("model", "MAI_AGENT_MODEL")):
         if environ.get(variable):
             data[name] = environ[variable]

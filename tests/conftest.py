@@ -15,4 +15,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "person")
 def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in ("MAI_AGENT_ENDPOINT", "MAI_AGENT_MODEL", "MAI_AGENT_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MAI_AGENT_CONFIG", str(tmp_path_factory.getbasetemp() / "no-config.toml"))
+    settings_file = tmp_path_factory.getbasetemp() / "no-settings.toml"
+    settings_file.touch()
+    monkeypatch.setenv("MAI_AGENT_CONFIG", str(settings_file))

@@ -8,11 +8,23 @@ from agent.errors import UsageError
 from agent.settings import config_path, load_settings, read_text
 
 
-def environ(tmp_path: Path, text: str | None = None, **more: str) -> dict[str, str]:
+def environ(tmp_path: Path, text: str = "", **more: str) -> dict[str, str]:
     path = tmp_path / "config.toml"
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return {"MAI_AGENT_CONFIG": str(path), **more}
+
+
+def test_a_named_file_that_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no settings in"):
+        load_settings({"MAI_AGENT_CONFIG": str(tmp_path / "missing.toml")})
+
+
+@pytest.mark.parametrize(
+    "text", ['history = "nope"', 'image_format = "bmp"', 'style = "fancy"', "max_steps = -3", "max_steps = 2.5"]
+)
+def test_values_that_the_command_line_would_refuse_are_refused_here_too(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="cannot be"):
+        load_settings(environ(tmp_path, text))
 
 
 def test_without_a_file_nothing_is_set(tmp_path: Path) -> None:

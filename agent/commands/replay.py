@@ -1,14 +1,15 @@
 """`mai-agent replay RUN`: the decisions of a recorded run again, without a model; dry unless --live is given."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import Parser, add_runs, runs_dir
-from agent.console import StopSignals
+from agent.console import Console, StopSignals
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
-from agent.errors import ExitStatus
+from agent.errors import ExitStatus, UsageError
 from agent.families.registry import DEFAULT_FAMILY, get_family
 from agent.geometry import DesktopPoint
 from agent.record.read import find_bundle
@@ -30,21 +31,35 @@ def main(argv: Sequence[str]) -> int:
     add_runs(parser)
     options = parser.parse_args(argv)
     bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    if options.live and bundle.meta.get("sandbox"):
+        raise UsageError("This run was made in a sandbox; its places mean nothing on this desktop.", "Replay it dry.")
     family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
     policy = Policy.load(str(bundle.meta.get("approve") or "risky"))
     stop = StopSwitch()
     same = True
     with StopSignals(stop):
         hand = _live_hand(stop) if options.live else RecordingHand()
+        console = Console(stop)
+        executed = {step.get("step"): step.get("executed") for step in bundle.steps}
         try:
             for step in replay(bundle, family, policy):
                 stop.check()
-                detail = _perform(step, hand, stop)
+                allowed = not options.live or _allowed(step, bool(executed.get(step.step)), console)
+                detail = _perform(step, hand, stop) if allowed else "not carried out"
                 same = same and step.same
                 print(_json(step, detail) if options.json else _line(step, detail), flush=True)
         finally:
             hand.close()
     return ExitStatus.DONE if same else ExitStatus.NOT_DONE
+
+
+def _allowed(step: ReplayedStep, executed: bool, console: Console) -> bool:
+    """Whether a live replay may carry a step out: it was carried out before, and the person agrees if it is risky."""
+    if not executed or step.target is None:
+        return False
+    if step.reason_to_ask is None:
+        return True
+    return asyncio.run(console.approve(step.target, step.reason_to_ask)).allowed
 
 
 def _live_hand(stop: StopSwitch) -> Hand:

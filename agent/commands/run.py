@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import agent
 from agent.cli import COMMANDS
 from agent.commands.arguments import Parser, add_engine, add_runs, positive, positive_seconds, size
 from agent.geometry import Size
@@ -40,7 +41,8 @@ def _parser() -> Parser:
     parser.add_argument("--no-tui", action="store_true", help="print plain lines (there is no TUI yet: always so)")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
     parser.add_argument("--monitor", metavar="N", type=positive, help="which monitor (default: the primary one)")
-    parser.add_argument("--version", action="version", version="mai-agent", help="print the version")
+    version = f"mai-agent {agent.__version__}"
+    parser.add_argument("--version", action="version", version=version, help="print the version")
     add_runs(parser)
     add_engine(parser)
     _add_sandbox(parser)

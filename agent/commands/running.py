@@ -40,7 +40,8 @@ def _instruction(given: str | None) -> str:
     if given is not None and given.strip():
         return given.strip()
     if given is None and sys.stdin is not None and sys.stdin.isatty():
-        given = input("What shall I do? ")
+        print("What shall I do? ", end="", file=sys.stderr, flush=True)
+        given = sys.stdin.readline()
         if given.strip():
             return given.strip()
     raise UsageError("There is no instruction.", 'Say what to do: mai-agent "open settings and enable dark mode".')

@@ -65,10 +65,11 @@ class X11TextEntry:
                     time.sleep(0.03)  # a clipboard manager looks at once; its look must not count as the paste
                     owner.arm()
                     press_paste()
-                    if owner.wait_fetched(_FETCH_TIMEOUT):
+                    if owner.wait_fetched(_FETCH_TIMEOUT, check_stop):
                         continue
-                if number or not _type_keys(text, check_stop):
-                    raise ActionFailedError("nothing on the screen took the text: is the right field focused?")
+                with SelectionOwner(""):  # a late fetch by an application that hung must not get the person's own
+                    if number or not _type_keys(text, check_stop):
+                        raise ActionFailedError("nothing on the screen took the text: is the right field focused?")
         finally:
             for name, content in saved.items():
                 _restore(name, content)

@@ -112,6 +112,22 @@ class WindowList:
         identifiers = self._ids("_NET_ACTIVE_WINDOW")
         return self._describe(identifiers[0]) if identifiers and identifiers[0] else None
 
+    def activate(self, identifier: int) -> bool:
+        """Ask the window manager to bring a window to the front; False when it is not there any more."""
+        from Xlib import X
+        from Xlib.protocol import event
+
+        if identifier not in self._ids("_NET_CLIENT_LIST"):
+            return False
+        message = event.ClientMessage(
+            window=self._display.create_resource_object("window", identifier),
+            client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
+            data=(32, [2, X.CurrentTime, 0, 0, 0]),  # 2: asked for by a pager, that is by the person (EWMH)
+        )
+        self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+        self._display.sync()
+        return True
+
     def close(self) -> None:
         """Close the connection."""
         with suppress(Exception):  # the server may be gone already
@@ -182,10 +198,13 @@ class SelectionOwner:
         """From now on, a fetch by the focused application counts as the paste (others look at once, or any time)."""
         self._armed.set()
 
-    def wait_fetched(self, timeout: float, quiet: float = 0.05) -> bool:
+    def wait_fetched(self, timeout: float, check_stop: Callable[[], None], quiet: float = 0.05) -> bool:
         """Wait until the text was fetched; then a little longer, because some applications fetch twice."""
-        if not self._fetched.wait(timeout):
-            return False
+        until = time.monotonic() + timeout
+        while not self._fetched.wait(quiet):
+            check_stop()
+            if time.monotonic() >= until:
+                return False
         deadline = time.monotonic() + 0.5
         while time.monotonic() < deadline:
             self._fetched.clear()

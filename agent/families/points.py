@@ -12,9 +12,6 @@ TOLERANCE = 0.01
 #: No number of a point is larger; what is larger is a broken answer.
 _LARGEST = 1e9
 
-#: No number of a point is larger; what is larger is a broken answer.
-_LARGEST = 1e9
-
 _NUMBER = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{0,17})?")
 # What may stand around the numbers of a point in a string: tags such as <point> or <|box_start|>, brackets, x= and y:.
 _AROUND = re.compile(r"<[^<>]{0,40}>|[\[\](){},;'\"\s]|\b[xy][0-9]?['\"]?\s*[:=]")

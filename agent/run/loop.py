@@ -6,9 +6,11 @@ loop ends in exactly one way: with a `RunFinished`, after everything held down w
 
 import asyncio
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from agent.actions import (
@@ -56,7 +58,7 @@ DRY_RUN = "(Dry run: this was not carried out, so the screen does not show it.)"
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
 NOBODY = "Nobody can answer now. Go on with your best judgement, or terminate with fail."
 #: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
-_LET_GO_TIMEOUT = 1.0
+_LET_GO_TIMEOUT = 3.0
 
 
 class Person(Protocol):
@@ -107,6 +109,11 @@ class _End(Exception):  # noqa: N818 -- not an error: the run is over
         self.message = message
 
 
+class _OutOfTimeError(AgentError):
+    def __init__(self) -> None:
+        super().__init__("The time is up.")
+
+
 class Loop:
     """One run. Iterate `events()` once."""
 
@@ -122,16 +129,27 @@ class Loop:
     async def events(self) -> AsyncIterator[Event]:
         """The events of the run; the last one is `RunFinished`."""
         end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
+        alarm = asyncio.get_running_loop().call_later(
+            self._settings.max_seconds, self._parts.stop.fail, _OutOfTimeError()
+        )
         try:
             async for event in self._steps():
                 yield event
         except _End as reached:
             end = reached
+        except _OutOfTimeError:
+            limit = f"the limit of {self._settings.max_seconds:.0f} seconds (--max-seconds)"
+            end = _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {limit} is reached.")
         except StoppedError as error:
             end = _End("stopped", ExitStatus.STOPPED, str(error))
         except AgentError as error:
             end = _End("failed", error.exit_status, str(error))
+        except Exception as error:  # a mistake of ours: the run ends like any other, with its record and nothing held
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+            end = _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
         finally:
+            alarm.cancel()
             await self._let_go()
         seconds = time.monotonic() - self._tally.began
         yield RunFinished(end.outcome, end.status, end.message, self._tally.steps, seconds, self._tally.usage)
@@ -303,12 +321,9 @@ class Loop:
     def _check_budgets(self) -> None:
         self._parts.stop.check()
         settings, tally = self._settings, self._tally
-        elapsed = time.monotonic() - tally.began
         over = None
         if tally.steps >= settings.max_steps:
             over = f"the limit of {settings.max_steps} steps (--max-steps)"
-        elif elapsed >= settings.max_seconds:
-            over = f"the limit of {settings.max_seconds:.0f} seconds (--max-seconds)"
         elif settings.max_tokens is not None and tally.prompt + tally.completion >= settings.max_tokens:
             over = f"the limit of {settings.max_tokens} tokens (--max-tokens)"
         if over is not None:

@@ -3,6 +3,7 @@
 This is the one place that knows all the rooms. It yields the same events as the loop, with `RunStarted` first.
 """
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
@@ -81,6 +82,10 @@ async def run(request: Request, approver: Approver, person: Person, stop: StopSw
         limits = endpoint.limits
         history = History(settings.history, limits, answer_tokens(family, limits.context), _images(settings, family))
         mind = Mind(client, family, history, settings, apps if settings.style == "desktop" else ())
+        if hand.touches:
+            from agent.desktop.focus import FocusKeeper
+
+            approver = FocusKeeper(approver)
         parts = Parts(eye, hand, mind, history, request.policy, approver, person, stop)
         yield _started(request, settings, endpoint, family, viewport)
         for remark in (request.engine.remark, *remarks):
@@ -99,6 +104,10 @@ async def run(request: Request, approver: Approver, person: Person, stop: StopSw
 
 def _family(request: Request, endpoint: Endpoint) -> tuple[Family, list[str]]:
     remarks: list[str] = []
+    if os.environ.get("WAYLAND_DISPLAY") and not request.sandbox:
+        remarks.append(
+            "This is a Wayland session: only X11 applications can be seen and used, the rest of the screen is black."
+        )
     if not endpoint.is_local:
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
     name = request.family or ("mai-ui" if endpoint.kind == "literal" else detect_family(endpoint.model or ""))

@@ -66,7 +66,8 @@ class Rule:
             return False
         match action:
             case PressKeys(keys) | HoldKeys(keys):
-                return not self.keys or any(chord <= set(keys) for chord in self.keys)
+                pressed = {"enter" if key == "kp_enter" else key for key in keys}
+                return not self.keys or any(chord <= pressed for chord in self.keys)
             case TypeText(text) | OpenApp(text):
                 return not self.patterns or any(pattern.search(text) for pattern in self.patterns)
         return True

@@ -106,20 +106,6 @@ class MssScreen:
         self._mss.close()
 
 
-class StillScreen:
-    """An image file in place of a screen, for `act --image` and replays."""
-
-    def __init__(self, image: "Image") -> None:
-        self._image = image.convert("RGB")
-
-    def grab(self) -> Frame:
-        """The same image each time."""
-        return Frame(self._image, Viewport.of_image(Size(*self._image.size)), time.monotonic())
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def _open_mss() -> "MSS":
     lacks_display(os.environ)
     from mss import MSS

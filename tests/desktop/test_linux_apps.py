@@ -54,7 +54,7 @@ def test_names_and_keywords_come_in_the_persons_language(environ, add):
 
 def test_field_codes_are_left_out_of_the_command(environ, add):
     add("writer", 'Name=Writer\nExec=env LANG=C writer --title "A %% b" %F\n')
-    assert apps(environ)["writer"].command == ("writer", "--title", "A % b")
+    assert apps(environ)["writer"].command == ("env", "LANG=C", "writer", "--title", "A % b")
 
 
 @pytest.mark.parametrize(

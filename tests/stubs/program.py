@@ -32,6 +32,7 @@ class Program:
         self.runs = runs or home / "runs"
         self._mark = secrets.token_hex(8)
         home.mkdir(parents=True, exist_ok=True)
+        (home / "none.toml").touch()
         own = {
             "HOME": str(home),
             "PYTHONPATH": str(ROOT),

@@ -29,6 +29,7 @@ class Launcher:
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = dict(os.environ if environ is None else environ)
+        self._environ.pop("MAI_AGENT_API_KEY", None)  # no application needs it, and a terminal would show it
         self._catalogue: Catalogue | None = None
         self._started: list[subprocess.Popen[bytes]] = []
 

@@ -53,7 +53,7 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
     if (only and not desktops & set(only)) or desktops & set(not_in):
         return None
     command = _command(entry.get("Exec", ""))
-    program = entry.get("TryExec") or (command[0] if command else "")
+    program = entry.get("TryExec") or _program(command)
     if not command or shutil.which(program) is None:
         return None
 
@@ -87,10 +87,13 @@ def _command(text: str) -> tuple[str, ...]:
     except ValueError:
         return ()
     kept = (part.replace("%%", "%") for part in parts if not (len(part) == 2 and part[0] == "%" and part != "%%"))
-    command = tuple(kept)
-    if command and command[0] == "env":  # env NAME=value program ...
-        command = tuple(part for part in command[1:] if "=" not in part) if len(command) > 1 else ()
-    return command
+    return tuple(kept)
+
+
+def _program(command: tuple[str, ...]) -> str:
+    """The program that a command starts, also behind `env NAME=value`."""
+    rest = command[1:] if command[:1] == ("env",) else command
+    return next((part for part in rest if rest is command or "=" not in part), "")
 
 
 def _list(text: str) -> list[str]:

@@ -1,0 +1,50 @@
+"""Gives the keyboard focus back to the window that had it before a question on the terminal.
+
+Answering takes the focus to the terminal; an approved alt+F4 or text would go there instead of where it was meant to.
+"""
+
+import asyncio
+import sys
+
+from agent.actions import Action
+from agent.desktop.x11 import WindowList
+from agent.errors import EnvironmentLacksError
+from agent.geometry import DesktopPoint
+from agent.safety.policy import Approval, Approver
+
+#: Window managers need about this long to hand over the focus.
+_HANDOVER = 0.3
+
+
+class FocusKeeper:
+    """An `Approver` around another one, for hands that touch this X11 desktop."""
+
+    def __init__(self, approver: Approver) -> None:
+        self._approver = approver
+
+    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+        """Ask, then bring the window back; without it, an allowed action is not carried out."""
+        windows = _windows()
+        if windows is None:
+            return await self._approver.approve(action, reason)
+        try:
+            before = windows.active()
+            approval = await self._approver.approve(action, reason)
+            now = windows.active()
+            if not approval.allowed or before is None or (now is not None and now.id == before.id):
+                return approval
+            if windows.activate(before.id):
+                await asyncio.sleep(_HANDOVER)
+                return approval
+            return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")
+        finally:
+            windows.close()
+
+
+def _windows() -> WindowList | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return WindowList()
+    except EnvironmentLacksError:
+        return None
