@@ -69,9 +69,10 @@ def test_what_is_no_setting_is_refused_by_name(tmp_path: Path, text: str, named:
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    named = environ(tmp_path)
     (tmp_path / "config.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="cannot be read"):
-        load_settings(environ(tmp_path))
+        load_settings(named)
 
 
 def test_a_familys_system_text_is_read_from_beside_the_settings(tmp_path: Path) -> None:

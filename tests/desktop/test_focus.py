@@ -1,0 +1,57 @@
+import subprocess
+import time
+
+import pytest
+
+from agent.actions import PressKeys
+from agent.desktop.focus import FocusKeeper
+from agent.desktop.x11 import WindowList
+from agent.safety.policy import Approval
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+
+
+def wait_for(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+class AtTheTerminal:
+    """A person who goes to another window to say yes, as one must to type it."""
+
+    def __init__(self, windows, environ, *, closes=None):
+        self._windows, self._environ, self._closes = windows, environ, closes
+
+    async def approve(self, action, reason):
+        subprocess.Popen(["xterm"], env=self._environ, start_new_session=True)
+        wait_for(lambda: (now := self._windows.active()) is not None and now.app == "XTerm")
+        if self._closes is not None:
+            self._closes.kill()
+            self._closes.wait()
+            wait_for(lambda: all(window.app != "Mousepad" for window in self._windows.windows()))
+        return Approval(allowed=True, by="you")
+
+
+@pytest.fixture
+def editor(sandbox):
+    program = subprocess.Popen(["mousepad"], env=sandbox.environ, start_new_session=True)
+    windows = WindowList()
+    wait_for(lambda: (now := windows.active()) is not None and now.app == "Mousepad")
+    yield program, windows, sandbox
+    windows.close()
+
+
+async def test_the_window_that_was_in_front_is_brought_back_after_a_yes(editor):
+    _, windows, sandbox = editor
+    approval = await FocusKeeper(AtTheTerminal(windows, sandbox.environ)).approve(PressKeys(("alt", "f4")), "risky")
+    assert approval.allowed
+    wait_for(lambda: windows.active().app == "Mousepad")
+
+
+async def test_an_approved_action_is_not_carried_out_when_its_window_is_gone(editor):
+    program, windows, sandbox = editor
+    person = AtTheTerminal(windows, sandbox.environ, closes=program)
+    approval = await FocusKeeper(person).approve(PressKeys(("alt", "f4")), "risky")
+    assert not approval.allowed
