@@ -4,11 +4,9 @@ Answering takes the focus to the terminal; an approved alt+F4 or text would go t
 """
 
 import asyncio
-import sys
 
 from agent.actions import Action
-from agent.desktop.x11 import WindowList
-from agent.errors import EnvironmentLacksError
+from agent.desktop.x11 import window_list
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Approval, Approver
 
@@ -24,7 +22,7 @@ class FocusKeeper:
 
     async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
         """Ask, then bring the window back; without it, an allowed action is not carried out."""
-        windows = _windows()
+        windows = window_list()
         if windows is None:
             return await self._approver.approve(action, reason)
         try:
@@ -39,12 +37,3 @@ class FocusKeeper:
             return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")
         finally:
             windows.close()
-
-
-def _windows() -> WindowList | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        return WindowList()
-    except EnvironmentLacksError:
-        return None

@@ -5,6 +5,7 @@ must not be shared between threads.
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -157,6 +158,16 @@ class WindowList:
         except error.XError:  # the window closed in between
             return None
         return None if found is None else found.value
+
+
+def window_list() -> WindowList | None:
+    """The windows of this desktop, where there is an X server that tells; None elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return WindowList()
+    except EnvironmentLacksError:
+        return None
 
 
 def _text(value: Any) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import WindowList
-from agent.errors import EnvironmentLacksError
+from agent.desktop.x11 import WindowList, window_list
 from agent.safety.stop import StopSwitch
 
 #: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.
@@ -52,7 +51,7 @@ class Launcher:
             similar = self.catalogue.similar(name)
             hint = f"; similar names: {', '.join(similar)}" if similar else ""
             raise ActionFailedError(f"no installed application is called {name[:60]!r}{hint}")
-        windows = _window_list()
+        windows = window_list()
         try:
             before = {window.id for window in windows.windows()} if windows else set()
             process = self._start(app)
@@ -109,15 +108,6 @@ class Launcher:
         for process in self._started:
             with suppress(OSError):
                 process.poll()
-
-
-def _window_list() -> WindowList | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        return WindowList()
-    except EnvironmentLacksError:
-        return None
 
 
 def _installed(environ: Mapping[str, str]) -> list[App]:
