@@ -7,7 +7,7 @@ sampling beyond OpenAI's, images by id) are left out from the first refusal on.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +16,7 @@ from agent.errors import UsageError
 from agent.families.base import Message, Sampling, to_openai
 from agent.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
 from agent.screen.encode import EncodedImage
+from agent.serving import ServerCondition
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _TRANSIENT: frozenset[ErrorKind] = frozenset({"unreachable", "overloaded", "broken"})
 #: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
 _MOST_MISSES = 2
+#: How often a server that comes back is asked after, seconds.
+_COME_BACK_POLL = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,14 @@ class _Images:
 class ChatClient:
     """Asks one endpoint. Made for one event loop; close it with `aclose`."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience = Patience()) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        patience: Patience = Patience(),
+        condition: Callable[[], ServerCondition] | None = None,
+    ) -> None:
         self.endpoint = endpoint
+        self._condition = condition
         self._patience = patience
         self._openai: AsyncOpenAI | None = None
         self._dropped: set[str] = set()  # optional request parts that this server refused
@@ -230,7 +239,31 @@ class ChatClient:
                     raise
                 attempt += 1
                 yield Retrying(error.what, attempt)
+                async for item in self._come_back(attempt):
+                    yield item
                 await asyncio.sleep(self._patience.backoff * 2 ** (attempt - 1))
+
+    async def _come_back(self, attempt: int) -> AsyncIterator[StreamItem]:
+        """Waits while a server of ours is started again after a crash; its supervisor bounds how long that takes.
+
+        Raises:
+            ModelError: it is not coming back; with the controller's reason.
+        """
+        if self._condition is None:
+            return
+        said = ""
+        while True:
+            now = await asyncio.to_thread(self._condition)
+            if now.condition == "gone":
+                raise ModelError("gone", now.words, "`mai-server status` says more, `mai-server up` starts it again.")
+            if now.condition == "ready":
+                if said:
+                    self._remembered.clear()  # a new process has none of the images
+                return
+            if now.words != said:
+                said = now.words
+                yield Retrying(f"The server is being started again ({said}).", attempt)
+            await asyncio.sleep(_COME_BACK_POLL)
 
     async def _attempt(
         self, messages: Sequence[Message], sampling: Sampling, max_tokens: int, constraint: str | None

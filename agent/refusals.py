@@ -9,7 +9,7 @@ from agent.errors import AgentError, ExitStatus
 
 ErrorKind: TypeAlias = Literal[
     "unreachable", "overloaded", "broken", "silent", "bad_key", "unknown_model", "too_many_images",
-    "context_too_long", "image_forgotten", "unsupported", "refused",
+    "context_too_long", "image_forgotten", "unsupported", "refused", "gone",
 ]  # fmt: skip
 
 SEE_ITS_LOG = "The server's own log says more."

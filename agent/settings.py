@@ -64,6 +64,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         except (OSError, ValueError) as error:
             raise UsageError(f"The settings in {path} cannot be read: {error}.", "Mend or remove the file.") from error
     families = data.pop("family_settings", {})
+    data.pop("server", None)  # the server controller's own table: it checks it when a server is started
     for name, value in data.items():
         expected = str if name in _TEXTS else int | float if name in _NUMBERS else None
         if expected is None or not isinstance(value, expected) or isinstance(value, bool):

@@ -84,9 +84,10 @@ need_environment() {
 import pathlib, sys, sysconfig
 site = pathlib.Path(sysconfig.get_path("purelib"))
 site.joinpath("mai-agent-checkout.pth").write_text(sys.argv[1] + "\n")
-command = pathlib.Path(sysconfig.get_path("scripts"), "mai-agent")
-command.write_text(f"#!{sys.executable}\nimport sys\nfrom agent.cli import main\nsys.exit(main())\n")
-command.chmod(0o755)
+for name, room in (("mai-agent", "agent"), ("mai-server", "serverctl")):
+    command = pathlib.Path(sysconfig.get_path("scripts"), name)
+    command.write_text(f"#!{sys.executable}\nimport sys\nfrom {room}.cli import main\nsys.exit(main())\n")
+    command.chmod(0o755)
 PYTHON
   # The runtime lock is part of the development lock: having one is having both.
   { printf '%s %s\n' "$1" "$wanted"

@@ -1,5 +1,6 @@
-"""The server controller: the room for starting, watching and repairing the local vLLM.
+"""The server controller: the right vLLM for this machine, started, watched, repaired and explained.
 
-It is not built yet. `agent` asks it for one thing only, an endpoint that is ready with the limits it was started
-with; until it can answer, `agent.engine` uses a configured endpoint or the literal engine.
+A pure core (`hardware`, `models`, `plan`, `capabilities`, `diagnose`) says what is there, what to start and what went
+wrong; one owner (`process`) alone starts and stops things. It never imports `agent`: the agent asks it for one thing,
+an endpoint that is ready, with the limits it was started with.
 """

@@ -1,7 +1,7 @@
 """The client against a scripted endpoint: what it sends, what it retries, and what it says."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,7 @@ from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.refusals import ModelError
 from agent.screen.encode import EncodedImage
+from agent.serving import ServerCondition
 
 HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=2, backoff=0.01)
 HELLO = [Message.text("user", "hello")]
@@ -327,3 +328,48 @@ async def test_an_abandoned_request_hangs_up_on_the_server() -> None:
         await stream.aclose()  # type: ignore[attr-defined]  # an async generator
         assert (await whole(client)).text == "next"
         await client.aclose()
+
+
+def conditions(*told: ServerCondition) -> Callable[[], ServerCondition]:
+    """A server of ours whose condition changes from one question to the next; the last one stays."""
+    left = list(told)
+
+    def ask() -> ServerCondition:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return ask
+
+
+async def test_a_crashed_server_of_ours_is_waited_for_and_the_step_goes_on() -> None:
+    coming = [ServerCondition("coming", "loading the model"), ServerCondition("coming", "engine ready")]
+    with FakeEndpoint([half("one two"), say("whole")]) as endpoint:
+        client = ChatClient(
+            Endpoint(normalize_url(endpoint.url), "", MODEL, "vllm"), HURRIED,
+            conditions(*coming, ServerCondition("ready", "")),
+        )  # fmt: skip
+        items = await ask(client)
+    reasons = [item.reason for item in items if isinstance(item, Retrying)]
+    assert any("loading the model" in reason for reason in reasons)
+    assert any("engine ready" in reason for reason in reasons)
+    assert isinstance(items[-1], Completion)
+    assert items[-1].text == "whole"
+
+
+async def test_a_server_of_ours_that_does_not_come_back_ends_the_step_with_its_reason() -> None:
+    with FakeEndpoint([half("one two"), say("never")]) as endpoint:
+        gone = conditions(ServerCondition("gone", "It died twice within ten minutes."))
+        client = ChatClient(Endpoint(normalize_url(endpoint.url), "", MODEL, "vllm"), HURRIED, gone)
+        with pytest.raises(ModelError, match="twice within ten minutes") as caught:
+            await ask(client)
+    assert caught.value.kind == "gone"
+    assert caught.value.exit_status == ExitStatus.ENVIRONMENT
+
+
+async def test_after_a_restart_images_are_sent_whole_again() -> None:
+    """A new process holds none of the images that the old one was sent by id."""
+    with FakeEndpoint([say("a"), half("b"), say("c")]) as endpoint:
+        back = conditions(ServerCondition("coming", "starting Python"), ServerCondition("ready", ""))
+        client = ChatClient(Endpoint(normalize_url(endpoint.url), "", MODEL, "vllm"), HURRIED, back)
+        await whole(client, looking(1))
+        last = await whole(client, looking(1))
+    assert last.images_sent == 1

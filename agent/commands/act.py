@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
 from agent.client import ChatClient, Completion, Patience
-from agent.commands.arguments import Parser, add_engine
+from agent.commands.arguments import Parser, add_engine, engine_wish
 from agent.engine import Engine, choose_engine
 from agent.errors import EnvironmentLacksError, ExitStatus, UsageError
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
@@ -19,7 +20,7 @@ from agent.run.session import DEFAULT_MAX_PIXELS
 from agent.run.think import answer_tokens
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import resize
-from agent.settings import load_settings, read_text
+from agent.settings import Settings, load_settings, read_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,30 +38,28 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     settings = load_settings()
     image = _open(options.image) if options.image else _capture(options.monitor)
-    engine = choose_engine(
-        options.engine or settings.get("engine") or "auto",
-        options.endpoint or settings.get("endpoint"),
-        options.model or settings.get("model"),
-        settings.api_key,
-    )
+    engine = choose_engine(engine_wish(options, settings), _say)
     if options.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
     try:
-        system = read_text(options.system_prompt) if options.system_prompt else None
-        patience = Patience() if options.patience is None else Patience(first_token=options.patience)
-        return asyncio.run(_act(options, engine, image, system, patience))
+        return asyncio.run(_act(options, settings, engine, image))
     finally:
         engine.close()
 
 
-async def _act(options: Any, engine: Engine, image: "Image", system: str | None, patience: Patience) -> int:
-    client = ChatClient(engine.endpoint, patience)
+async def _act(options: Any, settings: Settings, engine: Engine, image: "Image") -> int:
+    wait = options.patience or settings.get("patience")
+    patience = Patience() if wait is None else Patience(first_token=wait)
+    client = ChatClient(engine.endpoint, patience, engine.condition)
     try:
         endpoint = await client.discover()
-        name = options.family or detect_family(endpoint.model or "") or DEFAULT_FAMILY
-        family = get_family(name)
-        budget = options.max_pixels or endpoint.limits.max_pixels or DEFAULT_MAX_PIXELS
+        named = options.family or settings.get("family") or engine.family
+        family = get_family(named or detect_family(endpoint.model or "") or DEFAULT_FAMILY)
+        name = family.facts.name
+        system = read_text(options.system_prompt) if options.system_prompt else settings.system_prompt(name)
+        most = options.max_pixels or settings.get("max_pixels") or endpoint.limits.max_pixels or DEFAULT_MAX_PIXELS
+        budget = min(most, endpoint.limits.max_pixels or most)
         sent = encode_for(family, image, budget)
         if options.grounding:
             messages = family.grounding_messages(options.instruction, sent)
@@ -118,3 +117,7 @@ def _capture(monitor: int | None) -> "Image":
         return screen.grab().image
     finally:
         screen.close()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

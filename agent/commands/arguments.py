@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from agent.engine import Wish
 from agent.errors import UsageError
 from agent.geometry import Size
 from agent.settings import Settings
@@ -65,14 +66,29 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine")
     group.add_argument(
         "--engine", choices=("auto", "vllm", "literal", "endpoint"), metavar="ENGINE",
-        help="auto (default: the named endpoint, else the literal engine), literal, endpoint, or vllm (not built yet)",
+        help="auto (default: the named endpoint, a running server, the graphics card, else the literal engine), vllm, "
+        "literal, or endpoint",
     )  # fmt: skip
     group.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
-    group.add_argument("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
+    group.add_argument("--model", metavar="NAME", help="the model: of the endpoint, or for vllm a name (MAI-UI-8B), a "
+                       "repository or a folder")  # fmt: skip
+    group.add_argument("--preset", metavar="NAME", help="how vllm serves it: latency (default), balanced, ... "
+                       "(mai-server plan --help)")  # fmt: skip
     group.add_argument("--family", metavar="NAME", help="the model's family (default: found out from its name)")
     group.add_argument("--no-thinking", action="store_true", help="ask for answers without a thought")
     group.add_argument("--system-prompt", metavar="FILE", type=Path, help="replace the family's system text")
     group.add_argument("--max-pixels", metavar="N", type=positive, help="pixel budget of a screenshot")
     group.add_argument(
         "--patience", metavar="SECONDS", type=positive_seconds, help="longest wait for a first token (default 300)"
+    )
+
+
+def engine_wish(options: argparse.Namespace, settings: Settings) -> Wish:
+    """What the command line and the settings say about the engine."""
+    return Wish(
+        name=options.engine or settings.get("engine") or "auto",
+        url=options.endpoint or settings.get("endpoint"),
+        model=options.model or settings.get("model"),
+        api_key=settings.api_key,
+        preset=options.preset,
     )

@@ -56,9 +56,19 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield _try("literal engine", _literal)
     url = settings.get("endpoint")
     if url is None:
-        yield Finding("endpoint", ok=True, detail="none configured; runs use the literal engine")
+        yield Finding("local server", ok=True, detail=_local_server())
+        yield Finding("endpoint", ok=True, detail="none configured")
     else:
         yield _try("endpoint", lambda: _endpoint(str(url), settings))
+
+
+def _local_server() -> str:
+    from agent import serving
+
+    if serving.is_running(None):
+        return "one runs, and is used (`mai-server status`)"
+    reason = serving.why_no_server()
+    return f"{reason} Runs use the literal engine." if reason else "can be started here (`mai-server doctor` says more)"
 
 
 def _try(name: str, look: Callable[[], str]) -> Finding:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agent.client import Patience, Usage
-from agent.commands.arguments import runs_dir
+from agent.commands.arguments import engine_wish, runs_dir
 from agent.console import Console, StopSignals
 from agent.engine import Engine, choose_engine
 from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, StoppedError, UsageError
@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace, settings: Settings, instruction: str, stop
     desk.check()
     with ExitStack() as opened:
         # What can be wrong at once is found before a desktop is started for it.
-        engine = _engine(options, settings)
+        engine = _engine(options, settings, stop)
         opened.callback(engine.close)
         opened.callback(desk.close)
         desk.open()
@@ -116,10 +116,8 @@ def _patience(options: argparse.Namespace, settings: Settings) -> Patience:
     return Patience() if wait is None else Patience(first_token=wait, between_tokens=min(wait, 60.0))
 
 
-def _engine(options: argparse.Namespace, settings: Settings) -> Engine:
-    name = options.engine or settings.get("engine") or "auto"
-    url = options.endpoint or settings.get("endpoint")
-    return choose_engine(name, url, options.model or settings.get("model"), settings.api_key)
+def _engine(options: argparse.Namespace, settings: Settings, stop: StopSwitch) -> Engine:
+    return choose_engine(engine_wish(options, settings), _say, stop.check)
 
 
 async def _follow(request: Any, recorder: Any, printer: Printer, stop: StopSwitch) -> int:

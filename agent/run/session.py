@@ -65,7 +65,7 @@ async def run(request: Request, approver: Approver, person: Person, stop: StopSw
         AgentError: the run could not even begin.
     """
     race = Race(stop)
-    client = ChatClient(request.engine.endpoint, request.patience)
+    client = ChatClient(request.engine.endpoint, request.patience, request.engine.condition)
     try:
         endpoint = await race(client.discover())
         family, remarks = _family(request, endpoint)
@@ -110,7 +110,11 @@ def _family(request: Request, endpoint: Endpoint) -> tuple[Family, list[str]]:
         )
     if not endpoint.is_local:
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
-    name = request.family or ("mai-ui" if endpoint.kind == "literal" else detect_family(endpoint.model or ""))
+    name = (
+        request.family
+        or request.engine.family
+        or ("mai-ui" if endpoint.kind == "literal" else detect_family(endpoint.model or ""))
+    )
     if name is None:
         remarks.append(
             f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "

@@ -1,0 +1,93 @@
+"""The agent's side of the local server: the only module that imports `serverctl`.
+
+It asks for one thing, an endpoint that is ready with its limits, and turns the controller's errors into ours.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from agent.endpoint import Endpoint, Limits
+from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, UsageError
+
+if TYPE_CHECKING:
+    from serverctl.endpoint import ReadyServer
+
+Tell: TypeAlias = Callable[[str], None]
+CheckStop: TypeAlias = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCondition:
+    """What became of the server, for a client whose request failed."""
+
+    condition: Literal["ready", "coming", "gone"]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A local vLLM that answers: its endpoint, how to ask after it, and what a person should know."""
+
+    endpoint: Endpoint
+    family: str | None
+    condition: Callable[[], ServerCondition]
+    remark: str
+
+
+def is_running(model: str | None) -> bool:
+    """Whether a local server runs or is on its way (with that model, if one is named)."""
+    from serverctl.endpoint import running_server
+
+    return running_server(model) is not None
+
+
+def why_no_server() -> str:
+    """Why no local server can be started here; "" where one can."""
+    from serverctl.endpoint import why_no_accelerator
+
+    return why_no_accelerator()
+
+
+def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop) -> LocalServer:
+    """The local server that runs, or one that is started now.
+
+    Raises:
+        AgentError: it could not be started; with the controller's own words.
+    """
+    from serverctl.endpoint import ready_server, server_now
+    from serverctl.errors import ServerError
+
+    try:
+        server = ready_server(model, preset, None, tell, check_stop, _ask if _can_ask() else None)
+    except ServerError as error:
+        raise _ours(error) from error
+
+    def condition() -> ServerCondition:
+        now = server_now(server.name)
+        return ServerCondition(now.condition, now.words)
+
+    remark = "The server stays for the next run; `mai-server down` stops it." if server.started else ""
+    return LocalServer(_endpoint(server), server.family, condition, remark)
+
+
+def _endpoint(server: "ReadyServer") -> Endpoint:
+    limits = Limits(images=server.images, context=server.context, max_pixels=server.max_pixels)
+    return Endpoint(server.base_url, server.api_key, server.model, "vllm", limits)
+
+
+def _ours(error: Exception) -> AgentError:
+    """The controller's error as one of ours; exit statuses mean the same in both."""
+    what, remedy = getattr(error, "what", str(error)), getattr(error, "remedy", "")
+    status = int(getattr(error, "exit_status", ExitStatus.ENVIRONMENT))
+    return UsageError(what, remedy) if status == ExitStatus.USAGE else EnvironmentLacksError(what, remedy)
+
+
+def _can_ask() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask(question: str) -> bool:
+    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("", "y", "yes")

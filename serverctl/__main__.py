@@ -1,0 +1,7 @@
+"""`python -m serverctl` is `mai-server`."""
+
+import sys
+
+from serverctl.cli import main
+
+sys.exit(main())

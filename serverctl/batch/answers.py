@@ -1,0 +1,209 @@
+"""The answers file: one JSON object a line, on disk as soon as it is there, and read again to go on after a stop."""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from serverctl.errors import ServerError, UsageError
+
+#: How every line begins: what else a cut-off last line begins with was not written by this program.
+_BEGINNING = b'{"id": '
+#: What broken lines of the request file are called: mended, they have another name.
+_OF_A_LINE = re.compile(r"line \d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One request's outcome.
+
+    Args:
+        id: of the request.
+        text: the answer; None for a failure.
+        reasoning: what the model thought first, where the server tells it apart.
+        finish_reason: "length" when the token limit cut the answer off.
+        usage: prompt_tokens, completion_tokens, cached_tokens; None where the server does not say.
+        seconds: of the request that was answered.
+        kind: of a failure, for programs.
+        message: of a failure, for people.
+    """
+
+    id: str
+    text: str | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    usage: dict[str, int | None] | None = None
+    seconds: float | None = None
+    kind: str = ""
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return self.text is not None
+
+    def line(self) -> bytes:
+        """As a line of the answers file."""
+        document: dict[str, Any] = {"id": self.id, "ok": self.ok}
+        if self.ok:
+            document |= {"text": self.text}
+            if self.reasoning:
+                document |= {"reasoning": self.reasoning}
+            document |= {"finish_reason": self.finish_reason, "usage": self.usage or {}}
+            document |= {"seconds": None if self.seconds is None else round(self.seconds, 3)}
+        else:
+            document |= {"error": {"kind": self.kind, "message": self.message}}
+        try:
+            return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+        except UnicodeEncodeError:  # half of a character, which a model may well say
+            return json.dumps(document).encode() + b"\n"
+
+
+class AnswersFile:
+    """The answers of one batch; a context manager that holds the file for itself.
+
+    Opening it reads what is there, takes away a last line that was cut off in the middle, and knows which ids have an
+    answer.
+
+    Raises:
+        UsageError: it is not an answers file, another batch writes to it, or it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.answered: set[str] = set()
+        self.failed: set[str] = set()
+        self._path = path
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is not a file.", "Answers need a file, so that a batch can go on.")
+        try:
+            self._file = path.open("a+b", buffering=0)  # what is written is on disk, or it is an error at once
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}.", "Name another --out.") from error
+        try:
+            _lock(self._file, path)
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "AnswersFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def _read(self) -> None:
+        """Learn what is answered; a last line that was cut off is taken away once all others are known to be ours."""
+        good_until, tail = 0, b""
+        with self._path.open("rb") as lines:
+            for number, raw in enumerate(lines, 1):
+                if not raw.endswith(b"\n"):
+                    tail = raw
+                    break
+                good_until += len(raw)
+                if raw.strip():
+                    self._learn(raw, f"line {number}")
+        if not tail:
+            return
+        if _is_whole(tail):
+            self._learn(tail, "its last line")
+            self._append(b"\n")
+            return
+        cut = tail.rstrip(b"\0")  # zeros are what a power cut leaves of the end
+        if not (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
+            raise self._foreign("its last line")
+        self._file.truncate(good_until)
+
+    def _learn(self, raw: bytes, where: str) -> None:
+        try:
+            document = json.loads(raw)
+            name, ok = document["id"], document["ok"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._foreign(where) from error
+        if not isinstance(name, str) or not isinstance(ok, bool):
+            raise self._foreign(where)
+        (self.answered if ok else self.failed).add(name)
+
+    def _foreign(self, where: str) -> UsageError:
+        return UsageError(
+            f"{self._path}: {where} is not an answer of a batch, so nothing is written there.",
+            "Name another file with --out, or take that line away.",
+        )
+
+    def forget_failures(self, ids: Iterable[str]) -> None:
+        """Take away the failures that will be tried again, so that every request has one line in the end.
+
+        The file is replaced as a whole: a program that dies in the middle leaves the old one or the new one.
+        """
+        again = self.failed & (set(ids) | self.answered | {name for name in self.failed if _OF_A_LINE.fullmatch(name)})
+        if not again:
+            return
+        replacement = self._path.with_name(f".{self._path.name}.new")
+        try:
+            with self._path.open("rb") as lines, replacement.open("wb") as new:
+                for raw in filter(bytes.strip, lines):
+                    document = json.loads(raw)
+                    if document["ok"] or document["id"] not in again:
+                        new.write(raw)
+                new.flush()
+                os.fsync(new.fileno())
+            replacement.chmod(self._path.stat().st_mode & 0o777)
+            held = replacement.open("a+b", buffering=0)
+            _lock(held, replacement)
+            replacement.replace(self._path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._file.close()
+        self._file = held
+        self.failed -= again
+
+    def write(self, answer: Answer) -> None:
+        """Put an answer on disk now. Raises ServerError where that fails (a full disk)."""
+        self._append(answer.line())
+        (self.answered if answer.ok else self.failed).add(answer.id)
+
+    def _append(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ServerError:
+        return ServerError(
+            f"{self._path} cannot be written: {error.strerror or error}.",
+            "Make room there and run the same command again: it goes on where it stopped.",
+        )
+
+
+def _is_whole(raw: bytes) -> bool:
+    """Whether a line lacks nothing but its end of line."""
+    try:
+        document = json.loads(raw)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "id" in document and "ok" in document
+
+
+def _lock(file: FileIO, path: Path) -> None:
+    """Hold the file for this process alone, as long as it is open."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows, where no vLLM runs either
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        replaced = os.fstat(file.fileno()).st_ino != path.stat().st_ino
+    except BlockingIOError:
+        replaced = True
+    except OSError:  # a network file system without locks
+        return
+    if replaced:
+        raise UsageError(f"Another batch is writing to {path}.", "Wait for it, or name another file with --out.")

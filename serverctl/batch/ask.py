@@ -1,0 +1,118 @@
+"""Asks a running server, and is the one place of a batch where anything is tried again."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from serverctl.batch.answers import Answer
+from serverctl.batch.prepare import Prepared
+from serverctl.chat import TRANSIENT, Failure, ServerGoneError, Target, count, explain, is_alive
+from serverctl.errors import EnvironmentLacksError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+#: Pause before the first retry, in seconds; doubled each time, up to the most.
+_BACKOFF_S = 0.5
+_MOST_BACKOFF_S = 30.0
+
+
+class Asker(Protocol):
+    """Answers requests, many at once."""
+
+    async def ask(self, prepared: Prepared) -> Answer:
+        """The answer, or the failure as an answer.
+
+        Raises:
+            ServerGoneError: there is nobody left to ask.
+            EnvironmentLacksError: nobody would answer any request of this batch.
+        """
+        ...
+
+
+class HttpAsker:
+    """Asks an OpenAI-compatible server.
+
+    Args:
+        client: of the server.
+        target: the server.
+        retries: further tries after something transient: a lost connection, no room, a server's own error.
+        say: told when the server is waited for.
+    """
+
+    def __init__(
+        self, client: "AsyncOpenAI", target: Target, retries: int, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._client = client
+        self._target = target
+        self._retries = retries
+        self._say = say
+        self._waiting = False
+
+    async def ask(self, prepared: Prepared) -> Answer:
+        """As `Asker.ask`."""
+        for attempt in range(self._retries + 1):
+            began = time.monotonic()
+            try:
+                completion = await self._client.chat.completions.create(**_request(prepared, self._target.model))
+                answer = _answer(prepared.id, completion, time.monotonic() - began)
+            except Exception as error:  # whatever the transport or the JSON reader raises
+                failure = explain(error)
+            else:
+                self._waiting = False
+                return answer
+            if failure.kind not in TRANSIENT or attempt == self._retries:
+                break
+            if failure.kind == "unreachable" and not self._waiting:
+                self._waiting = True
+                self._say(f"{failure.message} Trying again.")
+            pause = min(_BACKOFF_S * 2**attempt, _MOST_BACKOFF_S)
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311  # so that not all come back at once
+        await self._give_up_on_a_dead_server(failure)
+        return Answer(prepared.id, kind=failure.kind, message=failure.message)
+
+    async def _give_up_on_a_dead_server(self, failure: Failure) -> None:
+        """Raise where the failure is every request's and not this one's."""
+        if failure.kind in ("bad_key", "unknown_model"):
+            raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
+        if failure.kind in TRANSIENT and not await is_alive(self._client, self._target):
+            raise ServerGoneError(
+                f"The server at {self._target.base_url} is gone ({failure.message})",
+                "Start it again (`mai-server up`), then run the same command: it goes on where it stopped.",
+            )
+
+
+def _request(prepared: Prepared, model: str) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "model": model,
+        "messages": prepared.messages,
+        "max_tokens": prepared.max_tokens,
+        "temperature": prepared.temperature,
+    }
+    if prepared.schema is not None:
+        schema = {"name": "answer", "schema": prepared.schema}
+        request["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if prepared.regex is not None:
+        request["extra_body"] = {"structured_outputs": {"regex": prepared.regex}}
+    return request
+
+
+def _answer(name: str, completion: Any, seconds: float) -> Answer:
+    """An answer out of a completion. Raises whatever a foreign completion makes it raise."""
+    choice = completion.choices[0]
+    message, usage = choice.message, completion.usage
+    thought = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
+    return Answer(
+        id=name,
+        text=message.content or "",
+        reasoning=thought if isinstance(thought, str) else None,
+        finish_reason=choice.finish_reason,
+        usage={
+            "prompt_tokens": count(usage, "prompt_tokens"),
+            "completion_tokens": count(usage, "completion_tokens"),
+            "cached_tokens": count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+        },
+        seconds=seconds,
+    )

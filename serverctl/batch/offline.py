@@ -1,0 +1,158 @@
+"""Answers requests without a server: vLLM's own engine in a child process, which runs `batch_offline.py`."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import serverctl
+from serverctl.batch.answers import Answer
+from serverctl.batch.prepare import Prepared
+from serverctl.chat import ServerGoneError
+from serverctl.errors import EnvironmentLacksError
+
+SCRIPT = Path(serverctl.__file__).resolve().parent / "batch_offline.py"
+
+#: The longest line that is read from the engine: an answer of a whole context is well below.
+_LONGEST_LINE = 64 * 1024 * 1024
+#: Seconds that the engine has to end by itself before its process group is killed.
+_GRACE_S = 10.0
+
+
+class OfflineAsker:
+    """Asks an engine of its own; an async context manager that starts it and ends it with all its processes.
+
+    Args:
+        python: of an environment that has vLLM.
+        engine: arguments of `vllm.LLM`, "model" among them.
+        log: where everything goes that vLLM prints.
+        chunk: requests that the engine gets at once. Answers come when a whole chunk is done.
+        say: told when the engine is ready.
+    """
+
+    def __init__(
+        self,
+        python: Path,
+        engine: Mapping[str, Any],
+        log: Path,
+        *,
+        chunk: int = 64,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._command = (str(python), str(SCRIPT), "--engine", json.dumps(dict(engine)), "--chunk", str(chunk))
+        self._log = log
+        self._say = say
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._writing = asyncio.Lock()
+        self._problem: ServerGoneError | None = None
+        self._fatal = ""
+        self._unanswered = 0  # by the engine, also what nobody waits for any more
+
+    async def __aenter__(self) -> "OfflineAsker":
+        with self._log.open("ab") as log:
+            try:
+                self._child = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,  # Ctrl-C is for us; and its whole group can be ended
+                    limit=_LONGEST_LINE,
+                    env={**os.environ, "VLLM_NO_USAGE_STATS": os.environ.get("VLLM_NO_USAGE_STATS", "1")},
+                )
+            except OSError as error:
+                raise EnvironmentLacksError(
+                    f"{self._command[0]} cannot be started: {error.strerror or error}.",
+                    "Name the Python of an environment that has vLLM with --python.",
+                ) from error
+        self._say(f"the engine is starting; its log is {self._log}")
+        self._reader = asyncio.ensure_future(self._read())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.close()  # the end of its work, if it is still there
+        if self._unanswered or kind is not None:
+            self._signal(signal.SIGTERM)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._child.wait(), _GRACE_S)
+        self._signal(signal.SIGKILL)  # also what outlived the engine: workers do
+        await self._child.wait()
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, number)
+
+    async def ask(self, prepared: Prepared) -> Answer:
+        """As `Asker.ask`."""
+        if self._problem is not None:
+            raise self._problem
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[prepared.id] = future
+        try:
+            line = json.dumps(asdict(prepared)).encode() + b"\n"
+            assert self._child.stdin is not None
+            async with self._writing:
+                self._child.stdin.write(line)
+                self._unanswered += 1
+                # A broken pipe is told by the reader, which knows more.
+                with suppress(ConnectionError):
+                    await self._child.stdin.drain()
+            return await future
+        finally:
+            self._waiting.pop(prepared.id, None)
+
+    async def _read(self) -> None:
+        """Hand out answers as they come; when the engine ends, tell everybody who waits."""
+        assert self._child.stdout is not None
+        with suppress(ValueError):  # a line beyond any sense
+            async for raw in self._child.stdout:
+                self._take(raw)
+        status = await self._child.wait()
+        reason = self._fatal or f"The engine ended with status {status}."
+        self._problem = ServerGoneError(
+            reason, f"Its log says why: {self._log}. Then run the same command: it goes on where it stopped."
+        )
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(self._problem)
+
+    def _take(self, raw: bytes) -> None:
+        try:
+            document = json.loads(raw)
+        except ValueError:
+            return  # not ours: something wrote past the script's care
+        if not isinstance(document, dict):
+            return
+        if "ready" in document:
+            self._say(f"vLLM {document['ready'].get('vllm', '')} is ready")
+        elif "fatal" in document:
+            self._fatal = str(document["fatal"])
+        else:
+            self._unanswered -= 1
+            future = self._waiting.get(document.get("id", ""))
+            if future is not None and not future.done():
+                future.set_result(_answer(document))
+
+
+def _answer(document: dict[str, Any]) -> Answer:
+    if not document.get("ok"):
+        error = document.get("error") or {}
+        return Answer(document["id"], kind=str(error.get("kind", "refused")), message=str(error.get("message", "")))
+    return Answer(
+        id=document["id"],
+        text=document["text"],
+        finish_reason=document.get("finish_reason"),
+        usage=document.get("usage"),
+        seconds=document.get("seconds"),
+    )

@@ -1,0 +1,172 @@
+"""Carries a batch out: so many requests at once, each read when its turn comes, each answer on disk at once."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from serverctl.batch.answers import Answer, AnswersFile
+from serverctl.batch.ask import Asker
+from serverctl.batch.lines import Entry, Index, LineError, Request, parse_request
+from serverctl.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
+from serverctl.batch.progress import Progress
+from serverctl.errors import UsageError
+
+
+@dataclass(slots=True)
+class Stop:
+    """How a batch is ended from outside.
+
+    Args:
+        soon: nothing new is begun, what is under way is finished.
+        now: what is under way is given up; it will be asked again another time.
+    """
+
+    soon: asyncio.Event = field(default_factory=asyncio.Event)
+    now: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a batch.
+
+    Args:
+        total: requests of the file, broken lines included.
+        before: of these, answered in earlier runs.
+        answered: answered in this run.
+        cut_off: of these, answers that the token limit cut off.
+        errors: failures of this run, by kind.
+        stopped: whether it ended early, by a person.
+    """
+
+    total: int
+    before: int
+    answered: int = 0
+    cut_off: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    stopped: bool = False
+
+    @property
+    def failed(self) -> int:
+        """Requests of this run without an answer."""
+        return self.errors.total()
+
+
+class Batch:
+    """One batch.
+
+    Args:
+        requests: the request file.
+        index: its lines.
+        answers: the answers file, opened.
+        defaults: what lines do not say.
+        fit: the size at which images are sent; None leaves them as they are.
+        progress: told of everything.
+    """
+
+    def __init__(
+        self,
+        requests: Path,
+        index: Index,
+        answers: AnswersFile,
+        *,
+        defaults: Defaults,
+        progress: Progress,
+        fit: Fit | None = None,
+    ) -> None:
+        self._requests = requests
+        self._index = index
+        self._answers = answers
+        self._defaults = defaults
+        self._fit = fit
+        self._progress = progress
+        self._todo = [entry for entry in index.entries if entry.id not in answers.answered]
+        total = len(index.entries) + len(index.broken)
+        self.outcome = Outcome(total, before=len(index.entries) - len(self._todo))
+
+    @property
+    def left(self) -> int:
+        """Requests that are to be sent."""
+        return len(self._todo)
+
+    def begin(self) -> None:
+        """Forget failures that are tried again, and record the broken lines. Raises ServerError (a full disk)."""
+        self._answers.forget_failures(entry.id for entry in self._todo)
+        self._progress.start(self.outcome.total, self.outcome.before)
+        for broken in self._index.broken:
+            self._keep(Answer(broken.id, kind="line", message=f"{broken.message}."))
+
+    async def run(self, asker: Asker, concurrency: int, stop: Stop) -> Outcome:
+        """Send what is not answered yet.
+
+        Args:
+            asker: who answers.
+            concurrency: requests under way at once; as many images are in memory.
+            stop: ends the batch early.
+
+        Raises:
+            ServerError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
+                answered until then is on disk.
+        """
+        with self._requests.open("rb") as file:
+            left = iter(self._todo)
+            workers = [
+                asyncio.ensure_future(self._work(left, file, asker, stop))
+                for _ in range(min(concurrency, len(self._todo)))
+            ]
+            ended = asyncio.ensure_future(stop.now.wait())
+            try:
+                pending = set(workers)
+                while pending and not stop.now.is_set():
+                    done, _ = await asyncio.wait([*pending, ended], return_when=asyncio.FIRST_COMPLETED)
+                    for worker in pending & done:
+                        worker.result()  # raises what it raised
+                    pending -= done
+            finally:
+                for task in (*workers, ended):
+                    task.cancel()
+                await asyncio.gather(*workers, ended, return_exceptions=True)
+        done_now = self.outcome.answered + self.outcome.failed - len(self._index.broken)
+        self.outcome.stopped = done_now < len(self._todo)
+        return self.outcome
+
+    async def _work(self, left: Iterator[Entry], file: BinaryIO, asker: Asker, stop: Stop) -> None:
+        for entry in left:  # shared: every worker takes the next one
+            if stop.soon.is_set() or stop.now.is_set():
+                return
+            request = _read(entry, file, self._requests)
+            try:
+                prepared = await asyncio.to_thread(self._prepare, request)
+            except ImageError as error:
+                self._keep(Answer(entry.id, kind="image", message=f"{error}."))
+                continue
+            self._keep(await asker.ask(prepared))
+
+    def _prepare(self, request: Request) -> Prepared:
+        return prepare(request, self._requests.parent, self._defaults, self._fit)
+
+    def _keep(self, answer: Answer) -> None:
+        self._answers.write(answer)
+        if answer.ok:
+            self.outcome.answered += 1
+            self.outcome.cut_off += answer.finish_reason == "length"
+        else:
+            self.outcome.errors[answer.kind] += 1
+        self._progress.step(ok=answer.ok)
+
+
+def _read(entry: Entry, file: BinaryIO, path: Path) -> Request:
+    """The request at an entry. Raises UsageError where the file is no longer what was checked."""
+    file.seek(entry.offset)
+    try:
+        request = parse_request(file.readline(), entry.line)
+    except LineError:
+        request = None
+    if request is None or request.id != entry.id:
+        raise UsageError(
+            f"{path} was changed while it was worked on (line {entry.line}).",
+            "Run the same command again: what is answered stays answered.",
+        )
+    return request

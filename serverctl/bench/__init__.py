@@ -1,0 +1,1 @@
+"""Latency and throughput of a running server, measured with what a GUI agent sends: screenshots and a long prompt."""

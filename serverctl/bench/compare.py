@@ -1,0 +1,116 @@
+"""Several servers side by side, each against the first: the ratio of every number, and whether it means anything."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from serverctl.bench.report import LATENCIES, Measurement, Report
+from serverctl.bench.stats import INTERVAL, Difference, compare
+from serverctl.bench.workload import Setting
+
+#: Numbers that exist once in a run: a ratio without an interval. Higher is better.
+RATES: dict[str, str] = {
+    "requests_per_s": "requests/s",
+    "output_tokens_per_s": "output tokens/s",
+    "prompt_tokens_per_s": "prompt tokens/s",
+}
+
+CAVEAT = (
+    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: this program was held up during one of the "
+    "runs (see the notes), so no verdict. The interval knows the spread between requests, not a machine that was "
+    "busier or hotter during one of the runs: repeat what matters. Rates are one number a run, so they have no "
+    "interval; judge them by end to end."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number of one setting for every server.
+
+    Args:
+        setting: what was measured.
+        quantity: a key of LATENCIES (mean, in milliseconds) or RATES.
+        values: one for each report, None where it is unknown.
+        differences: how each stands to the first; None for the first itself and where nothing can be said.
+    """
+
+    setting: Setting
+    quantity: str
+    values: tuple[float | None, ...]
+    differences: tuple[Difference | None, ...]
+    ratios: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Reports of the same workload, the first of which is what the others are measured against."""
+
+    reports: tuple[Report, ...]
+
+    def rows(self) -> list[Row]:
+        """Every number of every setting that was measured on the first server."""
+        rows: list[Row] = []
+        for base in self.reports[0].measurements if self.reports else ():
+            measured = [_find(report, base.setting) for report in self.reports]
+            for latency in LATENCIES:
+                values = [[] if one is None else one.values(latency) for one in measured]
+                differences = [
+                    None,
+                    *(_judged(base, one, compare(values[0], values[i])) for i, one in enumerate(measured) if i),
+                ]
+                rows.append(
+                    Row(
+                        base.setting,
+                        latency,
+                        tuple(sum(one) / len(one) if one else None for one in values),
+                        tuple(differences),
+                        (None, *(None if one is None else one.ratio for one in differences[1:])),
+                    )
+                )
+            for rate in RATES:
+                rates = [_rate(one, rate) for one in measured]
+                ratios = [other / rates[0] if other is not None and rates[0] else None for other in rates[1:]]
+                rows.append(Row(base.setting, rate, tuple(rates), (None,) * len(rates), (None, *ratios)))
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object: the reports whole, and the rows."""
+        names = [report.name for report in self.reports]
+        return {
+            "names": names,
+            "method": CAVEAT,
+            "rows": [
+                {
+                    "setting": asdict(row.setting),
+                    "quantity": row.quantity,
+                    "values": dict(zip(names, row.values, strict=True)),
+                    "against_first": {
+                        name: {"ratio": ratio, **({} if difference is None else asdict(difference))}
+                        for name, ratio, difference in zip(names[1:], row.ratios[1:], row.differences[1:], strict=True)
+                    },
+                }
+                for row in self.rows()
+            ],
+            "reports": [report.to_json() for report in self.reports],
+        }
+
+
+def _judged(first: Measurement, other: Measurement | None, difference: Difference | None) -> Difference | None:
+    """The difference, without a verdict where one of the two was disturbed: it would be the disturbance's."""
+    if difference is None or other is None or not (first.disturbed or other.disturbed):
+        return difference
+    return replace(difference, verdict="disturbed")
+
+
+def _find(report: Report, setting: Setting) -> Measurement | None:
+    return next((one for one in report.measurements if one.setting == setting), None)
+
+
+def _rate(measurement: Measurement | None, rate: str) -> float | None:
+    if measurement is None:
+        return None
+    amounts = {
+        "requests_per_s": len(measurement.good),
+        "output_tokens_per_s": measurement.completion_tokens,
+        "prompt_tokens_per_s": measurement.prompt_tokens,
+    }
+    return measurement.per_second(amounts[rate])

@@ -1,0 +1,95 @@
+"""What the server itself counted while it was measured, from its /metrics before and after.
+
+A metric that is missing is unknown, never 0: dashboards that read a renamed metric as 0 have shown an idle cache for
+months (facts/vllm.md, section 1.4).
+"""
+
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import TypeAlias
+
+from serverctl.chat import Target
+
+#: Reads the server's counters by name, summed over their labels (models, engines); None where it has none to read.
+ReadMetrics: TypeAlias = Callable[[], Mapping[str, float] | None]
+
+_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSide:
+    """What the server counted during one setting; None is unknown.
+
+    Args:
+        prefix_hit_rate: 0 to 1, of the prompt tokens looked up in the prefix cache.
+        mm_hit_rate: 0 to 1, of the images looked up in the multimodal cache.
+        preemptions: requests that were thrown out of the KV cache and computed again.
+        queue_ms: mean time that a request waited to be scheduled, in milliseconds.
+        requests: requests that the server finished, those of others included.
+    """
+
+    prefix_hit_rate: float | None = None
+    mm_hit_rate: float | None = None
+    preemptions: float | None = None
+    queue_ms: float | None = None
+    requests: float | None = None
+
+
+def server_side(before: Mapping[str, float] | None, after: Mapping[str, float] | None) -> ServerSide:
+    """The difference of two readings. A counter that went down was started anew: unknown."""
+    if before is None or after is None:
+        return ServerSide()
+
+    def grown(name: str) -> float | None:
+        if name not in before or name not in after or after[name] < before[name]:
+            return None
+        return after[name] - before[name]
+
+    def rate(part: str, whole: str) -> float | None:
+        hits, queries = grown(part), grown(whole)
+        return hits / queries if hits is not None and queries else None
+
+    waited = rate("vllm:request_queue_time_seconds_sum", "vllm:request_queue_time_seconds_count")
+    return ServerSide(
+        prefix_hit_rate=rate("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
+        mm_hit_rate=rate("vllm:mm_cache_hits_total", "vllm:mm_cache_queries_total"),
+        preemptions=grown("vllm:num_preemptions_total"),
+        queue_ms=None if waited is None else waited * 1000,
+        requests=grown("vllm:request_success_total"),
+    )
+
+
+def metrics_of(target: Target) -> ReadMetrics:
+    """A reader of the server's own /metrics."""
+    # Neither a proxy of the environment nor a redirection has a part in this, as with the requests themselves.
+    opener = urllib.request.OpenerDirector()
+    opener.add_handler(urllib.request.HTTPHandler())
+    opener.add_handler(urllib.request.HTTPSHandler())
+
+    def read() -> Mapping[str, float] | None:
+        try:
+            with opener.open(f"{target.root_url}/metrics", timeout=_TIMEOUT_S) as response:
+                if response is None or response.status != 200:
+                    return None
+                return parse_counters(response.read().decode("utf-8", "replace"))
+        except (OSError, ValueError, HTTPException):
+            return None
+
+    return read
+
+
+def parse_counters(text: str) -> dict[str, float]:
+    """Every sample of a Prometheus page by its name, summed over its labels.
+
+    Raises:
+        ValueError: it is no such page.
+    """
+    from prometheus_client.parser import text_string_to_metric_families
+
+    sums: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
+    return sums

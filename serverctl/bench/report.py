@@ -1,0 +1,236 @@
+"""What was measured, as data: samples and their summaries for each setting, and what limits their meaning."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from serverctl.bench.counters import ServerSide
+from serverctl.bench.sample import Sample
+from serverctl.bench.stats import PERCENTILES, Summary, summarize
+from serverctl.bench.workload import Setting, Workload
+from serverctl.errors import EnvironmentLacksError
+
+#: The latencies of a sample, in milliseconds, and how people call them.
+LATENCIES: dict[str, str] = {
+    "ttft_ms": "time to first token",
+    "tpot_ms": "time per output token",
+    "total_ms": "end to end",
+}
+
+#: More of a cold prompt than this from a cache is not the chat format's first words any more, less of a warm one no
+#: cache at work.
+_COLD_ENOUGH, _WARM_ENOUGH = 0.02, 0.5
+#: Writing a request with a screenshot takes the program 10 to 20 ms, several of them at once that many times as much.
+#: So it counts as a disturbance from so many milliseconds and such a part of the mean latency on.
+_MUCH_LAG_MS, _MUCH_OF_LATENCY = 50.0, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Why a bench ended before its end."""
+
+    kind: Literal["stopped", "time", "server"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One setting as measured.
+
+    Args:
+        setting: what was measured.
+        samples: its requests, in the order in which they ended.
+        seconds: from the first request sent to the last answer.
+        server: what the server counted meanwhile.
+        asked: answer length that was asked for, in tokens.
+        lag_ms: longest time that the measuring program itself was held up, in milliseconds.
+        complete: False where the bench was cut off in it.
+    """
+
+    setting: Setting
+    samples: tuple[Sample, ...]
+    seconds: float
+    server: ServerSide
+    asked: int
+    lag_ms: float = 0.0
+    complete: bool = True
+
+    @property
+    def good(self) -> tuple[Sample, ...]:
+        """The requests that were answered."""
+        return tuple(sample for sample in self.samples if sample.failure is None)
+
+    def values(self, latency: str) -> list[float]:
+        """One latency of every answered request, in milliseconds; `latency` is a key of LATENCIES."""
+        return [value for sample in self.good if (value := getattr(sample, latency)) is not None]
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """Requests without an answer, by kind."""
+        return dict(Counter(sample.failure.kind for sample in self.samples if sample.failure is not None))
+
+    def summary(self, latency: str) -> Summary | None:
+        """One latency in short, in milliseconds."""
+        return summarize(self.values(latency))
+
+    def gaps(self) -> Summary | None:
+        """The times between pieces of text of all answers together, in milliseconds."""
+        return summarize([gap for sample in self.good for gap in sample.gaps_ms])
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the measuring program was held up so long that the latencies are not the server's alone."""
+        total = self.summary("total_ms")
+        return total is not None and self.lag_ms > max(_MUCH_LAG_MS, _MUCH_OF_LATENCY * total.mean)
+
+    def total(self, tokens: Callable[[Sample], int | None]) -> int | None:
+        """A sum of tokens over the answered requests; None as soon as the server did not tell one of them."""
+        counts = [tokens(sample) for sample in self.good]
+        return None if None in counts or not counts else sum(count for count in counts if count is not None)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Prompt tokens of all answered requests."""
+        return self.total(lambda sample: sample.prompt_tokens)
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Output tokens of all answered requests."""
+        return self.total(lambda sample: sample.completion_tokens)
+
+    @property
+    def cached_ratio(self) -> float | None:
+        """0 to 1: the part of the prompts that came from the prefix cache, by the answers' usage, else by /metrics."""
+        cached, prompt = self.total(lambda sample: sample.cached_tokens), self.prompt_tokens
+        return cached / prompt if cached is not None and prompt else self.server.prefix_hit_rate
+
+    def per_second(self, amount: int | None) -> float | None:
+        """An amount by the seconds that the setting took."""
+        return None if amount is None or self.seconds <= 0 else amount / self.seconds
+
+    def notes(self) -> list[str]:
+        """What a reader must know before believing the numbers."""
+        found: list[str] = []
+        cached, kind = self.cached_ratio, self.setting.cache
+        if cached is not None and kind == "cold" and cached > _COLD_ENOUGH:
+            found.append(f"cold was not cold: {cached:.0%} of the prompts came from the cache.")
+        if cached is not None and kind == "warm" and cached < _WARM_ENOUGH:
+            found.append(f"warm was not warm: only {cached:.0%} of the prompts came from the cache.")
+        short = [sample for sample in self.good if (sample.completion_tokens or self.asked) < self.asked]
+        if short:
+            found.append(f"{len(short)} of {len(self.good)} answers are shorter than {self.asked} tokens.")
+        others = None if self.server.requests is None else self.server.requests - len(self.samples)
+        if others is not None and others > 0 and self.complete:
+            found.append(f"the server answered {others:.0f} requests of others at the same time.")
+        if self.server.preemptions:
+            found.append(f"the KV cache was too small: {self.server.preemptions:.0f} preemptions.")
+        if self.disturbed:
+            found.append(
+                f"this program itself was held up for up to {self.lag_ms:.0f} ms, by other work on this machine or by "
+                "its own sending: times may be too long by that."
+            )
+        return [f"{self.setting}: {note}" for note in found]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object; milliseconds and tokens, null for what is unknown."""
+
+        def short(summary: Summary | None) -> dict[str, float] | None:
+            return None if summary is None else summary.to_json()
+
+        def rounded(value: float | None) -> float | None:
+            return None if value is None else round(value, 4)
+
+        return {
+            "setting": asdict(self.setting),
+            "complete": self.complete,
+            "requests": len(self.samples),
+            "answered": len(self.good),
+            "errors": self.errors,
+            "seconds": round(self.seconds, 3),
+            **{latency: short(self.summary(latency)) for latency in LATENCIES},
+            "inter_token_ms": short(self.gaps()),
+            "requests_per_s": rounded(self.per_second(len(self.good))),
+            "output_tokens_per_s": rounded(self.per_second(self.completion_tokens)),
+            "prompt_tokens_per_s": rounded(self.per_second(self.prompt_tokens)),
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cached_ratio": rounded(self.cached_ratio),
+            "server": asdict(self.server),
+            "lag_ms": round(self.lag_ms, 1),
+            "samples": [_sample_json(sample) for sample in self.samples],
+        }
+
+
+def _sample_json(sample: Sample) -> dict[str, Any]:
+    document = asdict(sample) | {"tpot_ms": sample.tpot_ms}
+    document["gaps_ms"] = [round(gap, 2) for gap in sample.gaps_ms]
+    return {key: round(value, 3) if isinstance(value, float) else value for key, value in document.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole bench of one server.
+
+    Args:
+        name: of the server among others, for example the preset it runs with.
+        model: as the server calls it.
+        base_url: where it was asked.
+        workload: what was sent.
+        run: the name of this run that made its cold requests new.
+        measurements: one for each setting, in order.
+        notes: what holds for all of them.
+        cut: why it ended early.
+    """
+
+    name: str
+    model: str
+    base_url: str
+    workload: Workload
+    run: str
+    measurements: tuple[Measurement, ...]
+    notes: tuple[str, ...] = ()
+    cut: Cut | None = None
+
+    @property
+    def all_notes(self) -> list[str]:
+        """The notes of the run and of every setting."""
+        return [*self.notes, *(note for measurement in self.measurements for note in measurement.notes())]
+
+    @property
+    def failed(self) -> int:
+        """Requests without an answer."""
+        return sum(sum(measurement.errors.values()) for measurement in self.measurements)
+
+    @property
+    def measured(self) -> int:
+        """Requests that ended, with or without an answer."""
+        return sum(len(measurement.samples) for measurement in self.measurements)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object; units are in the names."""
+        return {
+            "name": self.name,
+            "model": self.model,
+            "base_url": self.base_url,
+            "workload": asdict(self.workload),
+            "run": self.run,
+            "definitions": {
+                "ttft_ms": "from sending to the first piece with text",
+                "tpot_ms": "(end to end - first token) / (output tokens - 1)",
+                "total_ms": "from sending to the end of the answer",
+                "percentiles": PERCENTILES,
+            },
+            "measurements": [measurement.to_json() for measurement in self.measurements],
+            "notes": self.all_notes,
+            "cut": None if self.cut is None else asdict(self.cut),
+        }
+
+
+class ServerDiedError(EnvironmentLacksError):
+    """The server died while it was measured; `report` holds what was measured until then."""
+
+    def __init__(self, report: Report) -> None:
+        assert report.cut is not None, "a report of a server that died says so"
+        super().__init__(report.cut.message, "`mai-server logs` says why; its numbers until then are kept.")
+        self.report = report

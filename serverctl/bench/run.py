@@ -1,0 +1,298 @@
+"""Carries a bench out: setting after setting, so many requests at once, within a time, until it is stopped."""
+
+import asyncio
+import gc
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from serverctl.bench.counters import ReadMetrics, ServerSide, server_side
+from serverctl.bench.report import Cut, Measurement, Report, ServerDiedError
+from serverctl.bench.sample import Asker, Sample
+from serverctl.bench.workload import Setting, Workload
+from serverctl.chat import TRANSIENT, Target, connect, is_alive
+from serverctl.errors import ServerError, UsageError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+#: A request is never waited for longer than this, in seconds: as long as the agent's own patience.
+_SILENCE_S = 300.0
+#: The server counts a request a moment after its last token was sent.
+_SETTLE_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a bench is.
+
+    Args:
+        setting: what is being measured.
+        done: measured requests of all settings.
+        total: measured requests that there will be.
+        phase: "preparing" while screenshots are drawn, then "measuring".
+    """
+
+    setting: Setting
+    done: int
+    total: int
+    phase: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+class _CutError(Exception):
+    """The run ends here."""
+
+    def __init__(self, cut: Cut) -> None:
+        super().__init__(cut.message)
+        self.cut = cut
+
+
+async def measure(
+    target: Target,
+    workload: Workload,
+    *,
+    name: str = "server",
+    read_metrics: ReadMetrics = lambda: None,
+    progress: OnProgress = lambda _: None,
+    stop: asyncio.Event | None = None,
+    max_seconds: float = 1800.0,
+    allow_remote: bool = False,
+) -> Report:
+    """Measure a running server.
+
+    Args:
+        target: the server.
+        workload: what is sent.
+        name: of the server in the report.
+        read_metrics: reads its counters; called in a thread, before and after each setting.
+        progress: called when something is done.
+        stop: set to end the run; the report says that it was cut.
+        max_seconds: the run ends after this time, likewise.
+        allow_remote: measure also a server that is not on this machine.
+
+    Raises:
+        UsageError: the server is not on this machine, and that was not allowed.
+        ServerDiedError: the server died; it holds the report of what was measured.
+        ServerError: the server refuses this workload.
+    """
+    if not target.is_local and not allow_remote:
+        raise UsageError(
+            f"{target.base_url} is not on this machine, and a bench loads a server fully.",
+            "Allow it with --allow-remote where the server is yours.",
+        )
+    bench = _Bench(
+        target,
+        workload,
+        read_metrics=read_metrics,
+        progress=progress,
+        stop=stop or asyncio.Event(),
+        max_seconds=max_seconds,
+    )
+    cut: Cut | None = None
+    async with connect(target, _SILENCE_S) as client:
+        try:
+            await bench.run(client)
+        except _CutError as error:
+            cut = error.cut
+    report = Report(
+        name=name,
+        model=target.model,
+        base_url=target.base_url,
+        workload=workload,
+        run=bench.run_name,
+        measurements=tuple(bench.measurements),
+        notes=tuple(bench.notes),
+        cut=cut,
+    )
+    if cut is not None and cut.kind == "server":
+        raise ServerDiedError(report)
+    return report
+
+
+class _Bench:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        target: Target,
+        workload: Workload,
+        *,
+        read_metrics: ReadMetrics,
+        progress: OnProgress,
+        stop: asyncio.Event,
+        max_seconds: float,
+    ) -> None:
+        self.run_name = secrets.token_hex(8)
+        self.measurements: list[Measurement] = []
+        self.notes: list[str] = []
+        self._target = target
+        self._workload = workload
+        self._read_metrics = read_metrics
+        self._progress = progress
+        self._stop = stop
+        self._max_seconds = max_seconds
+        self._deadline = time.monotonic() + max_seconds
+        self._before = 0  # requests measured in the settings before this one
+        self._answered = False  # whether the server has answered at all
+
+    async def run(self, client: "AsyncOpenAI") -> None:
+        """Every setting. Raises _CutError, and ServerError where the server refuses them all."""
+        asker = Asker(client, self._target, self._workload.max_tokens)
+        refusals: list[str] = []
+        for setting in self._workload.settings():
+            refusal = await self._measure(setting, asker, client)
+            if refusal is not None:
+                refusals.append(refusal)
+                self.notes.append(f"{setting}: not measured. {refusal}")
+            self._before += self._workload.requests
+        if refusals and not self.measurements:
+            raise ServerError(
+                f"The server cannot be measured with this workload. {refusals[0]}",
+                "Change --size, --images, --text-tokens or --max-tokens, or start it with other limits.",
+            )
+
+    async def _measure(self, setting: Setting, asker: Asker, client: "AsyncOpenAI") -> str | None:
+        """Measure one setting; the reason where the server refuses it. Raises _CutError."""
+
+        def tell(done: int, phase: str) -> None:
+            self._progress(Progress(setting, self._before + done, self._workload.total, phase))
+
+        tell(0, "preparing")
+        numbers = range(1 if setting.cache == "warm" else self._workload.requests)
+        chats = [await self._until_cut(asyncio.to_thread(self._chat, setting, number)) for number in numbers]
+        first = (
+            chats[0] if setting.cache == "warm" else await self._until_cut(asyncio.to_thread(self._chat, setting, -1))
+        )
+        refusal: str | None = await self._until_cut(self._warm_up(first, asker, client))
+        if refusal is not None:
+            return refusal
+        before = await self._read()
+        samples: list[Sample] = []
+        tell(0, "measuring")
+        origin = time.perf_counter()
+        left = iter(range(self._workload.requests))
+
+        async def work() -> None:
+            for number in left:
+                sample = await asker.ask(chats[number % len(chats)], origin)
+                samples.append(sample)
+                tell(len(samples), "measuring")
+                if sample.failure is not None and sample.failure.kind in TRANSIENT:
+                    await self._check_alive(client)
+
+        cut: _CutError | None = None
+        lag = _Lag()
+        gc.collect()
+        gc.freeze()  # a collection of everything takes 20 ms, which would be taken for the server's
+        try:
+            async with lag:
+                await self._until_cut(_together([work() for _ in range(setting.concurrency)]))
+        except _CutError as error:
+            cut = error
+        finally:
+            gc.unfreeze()
+        seconds = max((sample.sent_ms + sample.total_ms for sample in samples), default=0.0) / 1000
+        died = cut is not None and cut.cut.kind == "server"
+        server = ServerSide() if died else server_side(before, await self._read(settle=True))
+        if samples:
+            self.measurements.append(
+                Measurement(
+                    setting=setting,
+                    samples=tuple(samples),
+                    seconds=seconds,
+                    server=server,
+                    asked=self._workload.max_tokens,
+                    lag_ms=lag.most_ms,
+                    complete=cut is None,
+                )
+            )
+        if cut is not None:
+            raise cut
+        return None
+
+    def _chat(self, setting: Setting, number: int) -> list[dict[str, Any]]:
+        return self._workload.messages(setting, number, self.run_name)
+
+    async def _warm_up(self, chat: list[dict[str, Any]], asker: Asker, client: "AsyncOpenAI") -> str | None:
+        """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late.
+
+        Returns:
+            Why the server refuses it, in one sentence; None where it was answered.
+        """
+        sample = await (asker.ask(chat, 0.0) if self._answered else asker.negotiate(chat))
+        if sample.failure is not None and sample.failure.kind in TRANSIENT:
+            await self._check_alive(client)
+            sample = await asker.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
+        if sample.failure is not None:
+            return sample.failure.message
+        if not self._answered:
+            self._answered = True
+            if not asker.options.equal_lengths:
+                self.notes.append("the server cannot be told to ignore the end of text: answers differ in length.")
+            if sample.completion_tokens is None:
+                self.notes.append("the server tells no token counts: times per token and token rates are unknown.")
+        return None
+
+    async def _check_alive(self, client: "AsyncOpenAI") -> None:
+        if not await is_alive(client, self._target):
+            raise _CutError(Cut("server", f"The server at {self._target.base_url} died during the measurement."))
+
+    async def _read(self, *, settle: bool = False) -> Any:
+        if settle:
+            await asyncio.sleep(_SETTLE_S)
+        return await asyncio.to_thread(self._read_metrics)
+
+    async def _until_cut(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Wait for something, unless the run is stopped or its time is up first. Raises _CutError."""
+        task = asyncio.ensure_future(work)
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            left = max(0.0, self._deadline - time.monotonic())
+            done, _ = await asyncio.wait({task, stopped}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if stopped in done:
+                raise _CutError(Cut("stopped", "The bench was stopped."))
+            if task in done:
+                return task.result()
+            raise _CutError(Cut("time", f"The bench was cut off after its {self._max_seconds:.0f} seconds."))
+        finally:
+            stopped.cancel()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+class _Lag:
+    """How long the event loop was held up at most while this context lasted: what the server did not take."""
+
+    _BEAT_S = 0.01
+
+    def __init__(self) -> None:
+        self.most_ms = 0.0
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.ensure_future(self._watch())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(self._BEAT_S)
+            self.most_ms = max(self.most_ms, (time.perf_counter() - began - self._BEAT_S) * 1000)
+
+
+async def _together(work: list[Coroutine[Any, Any, None]]) -> None:
+    """Run all; the first exception ends the others and is raised as it is."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,154 @@
+"""One request, timed as a person feels it: when the first word comes, how fast the others follow, when it is over."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from serverctl.chat import Failure, Target, count, explain
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one request took. Times are in milliseconds; None is what the server did not tell or do.
+
+    Args:
+        sent_ms: when it was sent, from the beginning of its setting.
+        ttft_ms: from sending to the first piece with text.
+        total_ms: from sending to the end of the answer, or to the failure.
+        gaps_ms: between pieces with text. A piece may hold several tokens (speculative decoding, characters of many
+            bytes), so the time per token is `tpot_ms`.
+        prompt_tokens: as the server counts them, image tokens included.
+        completion_tokens: likewise.
+        cached_tokens: of the prompt, those that came from the prefix cache.
+        failure: why there is no answer.
+    """
+
+    sent_ms: float
+    ttft_ms: float | None
+    total_ms: float
+    gaps_ms: tuple[float, ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    failure: Failure | None = None
+
+    @property
+    def tpot_ms(self) -> float | None:
+        """Time per output token after the first, in milliseconds: (total - first) / (tokens - 1)."""
+        if self.ttft_ms is None or self.completion_tokens is None or self.completion_tokens < 2:
+            return None
+        return (self.total_ms - self.ttft_ms) / (self.completion_tokens - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The parts of a request that not every server knows.
+
+    Args:
+        equal_lengths: ask for answers of exactly the same length. Special tokens are kept as text too: what comes
+            after an ignored end of text would otherwise be invisible, and its time with it.
+        usage: ask for token counts.
+    """
+
+    equal_lengths: bool = True
+    usage: bool = True
+
+
+#: What is tried in turn with a server that refuses something.
+_FALLBACKS = (Options(), Options(equal_lengths=False), Options(equal_lengths=False, usage=False))
+
+
+class Asker:
+    """Sends timed requests to one server.
+
+    Args:
+        client: of the server.
+        target: the server.
+        max_tokens: length of every answer.
+    """
+
+    def __init__(self, client: "AsyncOpenAI", target: Target, max_tokens: int) -> None:
+        self.options = Options()
+        self._client = client
+        self._target = target
+        self._max_tokens = max_tokens
+
+    async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
+        """Ask once without measuring, and leave out from then on what the server refuses to know."""
+        known = self.options
+        first: Sample | None = None
+        for self.options in _FALLBACKS[_FALLBACKS.index(known) :]:
+            sample = await self.ask(messages, time.perf_counter())
+            if sample.failure is None:
+                return sample
+            first = first or sample
+            if sample.failure.status not in (400, 422):
+                break
+        self.options = known  # it was not the options
+        assert first is not None
+        return first
+
+    async def ask(self, messages: Sequence[dict[str, Any]], origin: float) -> Sample:
+        """One timed request; whatever goes wrong is in the sample.
+
+        Args:
+            messages: the chat.
+            origin: `time.perf_counter()` at the beginning of its setting.
+        """
+        request = self._request(messages)
+        sent = last = time.perf_counter()
+        first: float | None = None
+        gaps: list[float] = []
+        usage: Any = None
+        finished = False
+        failure: Failure | None = None
+        try:
+            async with await self._client.chat.completions.create(**request) as stream:
+                async for chunk in stream:
+                    now = time.perf_counter()
+                    usage = getattr(chunk, "usage", None) or usage
+                    for choice in getattr(chunk, "choices", None) or []:
+                        if _has_text(choice.delta):
+                            gaps.extend([] if first is None else [(now - last) * 1000])
+                            first, last = first or now, now
+                        if getattr(choice, "finish_reason", None):
+                            finished, last = True, now  # the last token may have had no text
+        except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
+            failure, last = explain(error), time.perf_counter()
+        if failure is None and not finished:
+            failure, last = Failure("broken", "The server ended the answer in the middle."), time.perf_counter()
+        elif failure is None and first is None:
+            failure = Failure("broken", "The server's answer holds no text.")
+        return Sample(
+            sent_ms=(sent - origin) * 1000,
+            ttft_ms=None if first is None else (first - sent) * 1000,
+            total_ms=(last - sent) * 1000,
+            gaps_ms=tuple(gaps),
+            prompt_tokens=count(usage, "prompt_tokens"),
+            completion_tokens=count(usage, "completion_tokens"),
+            cached_tokens=count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+            failure=failure,
+        )
+
+    def _request(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        request: dict[str, Any] = {
+            "model": self._target.model,
+            "messages": list(messages),
+            "max_tokens": self._max_tokens,
+            "temperature": 0,
+            "stream": True,
+        }
+        if self.options.usage:
+            request["stream_options"] = {"include_usage": True}
+        if self.options.equal_lengths:
+            request["extra_body"] = {"ignore_eos": True, "skip_special_tokens": False}
+        return request
+
+
+def _has_text(delta: Any) -> bool:
+    """Whether a piece says something; a thought counts, whichever of its two names it has in vLLM's versions."""
+    return any(getattr(delta, name, None) for name in ("content", "reasoning", "reasoning_content"))

@@ -1,0 +1,113 @@
+"""The few statistics of a bench: percentiles, and whether two sets of samples differ at all."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+PERCENTILES = "linear interpolation between the two nearest ranks (numpy's default)"
+INTERVAL = "95 % bootstrap of the ratio of means, 4000 resamples of the requests of one run each"
+
+#: Below this, an interval says more about the method than about the servers.
+LEAST_SAMPLES = 5
+_RESAMPLES = 4000
+
+Verdict: TypeAlias = Literal["lower", "higher", "within noise", "too few samples", "disturbed"]
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """A percentile by linear interpolation between the two nearest ranks.
+
+    Args:
+        values: at least one, in any order.
+        percent: 0 to 100.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    if not values:
+        raise ValueError("a percentile of no values")
+    ordered = sorted(values)
+    rank = (len(ordered) - 1) * percent / 100
+    below = math.floor(rank)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Values in short, in their own unit; `n` says how much the outer percentiles can mean."""
+
+    n: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    least: float
+    most: float
+
+    def to_json(self) -> dict[str, float]:
+        """As a JSON object."""
+        numbers = {"mean": self.mean, "p50": self.p50, "p95": self.p95, "p99": self.p99}
+        limits = {"min": self.least, "max": self.most}
+        return {"n": self.n, **{name: round(value, 3) for name, value in (numbers | limits).items()}}
+
+
+def summarize(values: Sequence[float]) -> Summary | None:
+    """Values in short; None where there are none."""
+    if not values:
+        return None
+    return Summary(
+        n=len(values),
+        mean=sum(values) / len(values),
+        p50=percentile(values, 50),
+        p95=percentile(values, 95),
+        p99=percentile(values, 99),
+        least=min(values),
+        most=max(values),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How one set of values stands to another.
+
+    Args:
+        ratio: its mean over the other's.
+        low: lower end of the 95 % interval of the ratio; None with too few samples.
+        high: upper end.
+        verdict: "within noise" where the interval holds 1; "disturbed" where one of them was not measured in peace.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Verdict
+
+
+def compare(first: Sequence[float], other: Sequence[float]) -> Difference | None:
+    """How `other` stands to `first`; None where either is empty or the first's mean is 0.
+
+    The interval knows only the spread between the requests of one run each: a machine that was busier or warmer
+    during one of them looks like a difference. Requests that ran at once are less independent than it assumes.
+    """
+    import numpy as np
+
+    if not first or not other or not sum(first):
+        return None
+    a, b = np.asarray(first, float), np.asarray(other, float)
+    ratio = float(b.mean() / a.mean())
+    if min(len(a), len(b)) < LEAST_SAMPLES:
+        return Difference(ratio, None, None, "too few samples")
+    dice = np.random.default_rng(0)  # the same samples always give the same verdict
+
+    def means(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        picks = dice.integers(0, len(values), (_RESAMPLES, len(values)))
+        resampled: np.ndarray[tuple[int], np.dtype[np.float64]] = values[picks].mean(axis=1)
+        return resampled
+
+    below, above = means(a), means(b)
+    ratios = np.divide(above, below, out=np.full_like(above, ratio), where=below > 0)
+    low, high = (float(value) for value in np.percentile(ratios, (2.5, 97.5)))
+    verdict: Verdict = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")
+    return Difference(ratio, low, high, verdict)

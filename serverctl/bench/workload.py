@@ -1,0 +1,145 @@
+"""What is sent: how many requests, with which screenshots and how much text, and what may come from a cache."""
+
+import hashlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from serverctl.bench.screens import screenshot
+from serverctl.chat import MOST_CONNECTIONS
+from serverctl.errors import UsageError
+from serverctl.images import data_url, png
+
+#: "cold": every request is new to the server, from its first token on. "warm": all requests of a setting are the same.
+Cache: TypeAlias = Literal["cold", "warm"]
+
+#: Screenshots are drawn before a setting is measured, not while: about 0.85 bytes a pixel as base64, so 3.4 GB here.
+_MOST_PIXELS = 4_000_000_000
+
+#: Words of about one token each in the vocabularies of the Qwen models.
+_WORDS = (
+    "the a to of and in on with for from by click open close window button menu text field icon page list item next "
+    "previous step action result screen pointer scroll type wait answer note plan task file folder name search bar "
+    "left right top bottom first last new old same other dark light mode settings save copy"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One point of the grid that a workload spans.
+
+    Args:
+        width: of every screenshot, in pixels.
+        height: of every screenshot, in pixels.
+        images: screenshots in a request.
+        concurrency: requests under way at once.
+        cache: what the server may have seen before.
+    """
+
+    width: int
+    height: int
+    images: int
+    concurrency: int
+    cache: Cache
+
+    def __str__(self) -> str:
+        return f"{self.images} x {self.width}x{self.height}, {self.concurrency} at once, {self.cache}"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a bench sends.
+
+    Args:
+        sizes: of the screenshots, width and height in pixels.
+        images: screenshots in a request.
+        requests: measured requests of each setting.
+        concurrency: requests under way at once; one setting for each number.
+        max_tokens: length of every answer in tokens (the end-of-text token is ignored where the server can).
+        text_tokens: length of the prompt's text in tokens, roughly; the server's own count is in the report.
+        cache: which caches to measure.
+        seed: of screenshots and texts.
+
+    Raises:
+        UsageError: a number makes no sense.
+    """
+
+    sizes: tuple[tuple[int, int], ...] = ((1920, 1080),)
+    images: int = 1
+    requests: int = 20
+    concurrency: tuple[int, ...] = (1,)
+    # A thought and one action; MAI-UI's own limit of 2048 would measure runaway answers.
+    max_tokens: int = 128
+    # The text of an agent's prompt (facts/vllm.md, section 3: three screenshots + 1.5k prompt + answer).
+    text_tokens: int = 1500
+    cache: Literal["warm", "cold", "both"] = "both"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.sizes or not self.concurrency:
+            raise UsageError("There is nothing to measure.", "Name at least one size and one concurrency.")
+        if any(min(size) < 32 or max(size) > 16_384 for size in self.sizes):
+            raise UsageError("A screenshot's sides must be 32 to 16384 pixels.", "A usual size is 1920x1080.")
+        if not 0 <= self.images <= 64:
+            raise UsageError(f"{self.images} images in a request make no sense.", "Use 0 to 64.")
+        if min(self.concurrency) < 1 or max(self.concurrency) > MOST_CONNECTIONS:
+            raise UsageError(f"Concurrency must be 1 to {MOST_CONNECTIONS}.", "One person at a screen is 1.")
+        if self.requests < max(self.concurrency):
+            raise UsageError(
+                f"{self.requests} requests never are {max(self.concurrency)} at once.",
+                f"Use --requests {4 * max(self.concurrency)} or more.",
+            )
+        pixels = self.requests * self.images * max(width * height for width, height in self.sizes)
+        if pixels > _MOST_PIXELS:
+            raise UsageError(
+                f"{self.requests} requests with these screenshots do not fit into memory.",
+                "Use fewer --requests or --images, or a smaller --size.",
+            )
+        if self.max_tokens < 2:
+            raise UsageError("Answers of one token have no time per token.", "Use --max-tokens 2 or more.")
+        if self.text_tokens < 0:
+            raise UsageError("A text cannot have fewer than 0 tokens.", "Use --text-tokens 0 or more.")
+
+    def settings(self) -> Iterator[Setting]:
+        """Every setting, the cold ones first."""
+        caches: tuple[Cache, ...] = ("cold", "warm") if self.cache == "both" else (self.cache,)
+        for cache in caches:
+            for width, height in self.sizes:
+                for concurrency in self.concurrency:
+                    yield Setting(width, height, self.images, concurrency, cache)
+
+    @property
+    def total(self) -> int:
+        """Measured requests of all settings together."""
+        return self.requests * sum(1 for _ in self.settings())
+
+    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
+        """The chat of one request.
+
+        Args:
+            setting: what is measured.
+            request: its number; -1 is the one that is not measured.
+            run: a name of this run. It is in the first words and in every picture, so that the server cannot remember
+                a cold request from an earlier run with the same seed.
+        """
+        number = 0 if setting.cache == "warm" else request
+        key = f"{run}/{self.seed}/{setting}/{number}"
+        content: list[dict[str, Any]] = [
+            {"type": "text", "text": "Please say what to do next, with one action, from these screenshots."}
+        ]
+        for image in range(setting.images):
+            picture = data_url(png(screenshot(f"{key}/{image}", setting.width, setting.height)))
+            content.append({"type": "image_url", "image_url": {"url": picture}})
+        return [{"role": "system", "content": _text(key, self.text_tokens)}, {"role": "user", "content": content}]
+
+
+def _text(key: str, tokens: int) -> str:
+    """About so many tokens of text, that differ from another key's in the very first words.
+
+    Prefix caches work in blocks of 16 tokens and more, and a block is known by all that comes before it.
+    """
+    digest = hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
+    known = _WORDS.split()
+    words = random.Random(key)  # noqa: S311  # filler text, not a secret
+    return " ".join([digest, *(words.choice(known) for _ in range(max(0, tokens - 12)))])

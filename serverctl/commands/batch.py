@@ -1,0 +1,300 @@
+"""`mai-server batch`: many screenshots and instructions from a file, answers into a file."""
+
+import argparse
+import asyncio
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from serverctl.batch.answers import AnswersFile
+from serverctl.batch.ask import Asker, HttpAsker
+from serverctl.batch.lines import Index, index_requests
+from serverctl.batch.offline import OfflineAsker
+from serverctl.batch.planned import planned_engine
+from serverctl.batch.prepare import Defaults, Fit
+from serverctl.batch.progress import Progress, make_progress
+from serverctl.batch.run import Batch, Outcome, Stop
+from serverctl.chat import MOST_CONNECTIONS, Target, connect
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.commands.target import add_target, chosen_target
+from serverctl.errors import ExitStatus, ServerError, UsageError
+from serverctl.images import family_names, family_of, family_rule
+
+#: Seconds that requests under way have after the first Ctrl-C.
+_FINISH_S = 30.0
+
+_DESCRIPTION = """Ask a model about many screenshots. REQUESTS has one JSON object a line:
+
+  {"id": "a1", "image": "shots/1.png", "instruction": "Where is the Save button?"}
+
+image is a path (relative to REQUESTS), a data: URL, or a list of them. Optional: id (default: the line's number),
+system, max_tokens, temperature, schema (JSON schema of the answer) or regex; messages (a whole chat in OpenAI's format)
+instead of image and instruction. Other fields are left alone.
+
+The answers file gets one line for each, in the order in which they are done:
+
+  {"id": "a1", "ok": true, "text": "...", "finish_reason": "stop", "usage": {...}, "seconds": 1.2}
+  {"id": "a2", "ok": false, "error": {"kind": "image", "message": "..."}}
+
+The whole file is checked before anything is sent. After a stop, a crash or failures, the same command goes on:
+what has an answer is not asked again, what failed is."""
+
+_EXAMPLES = """examples:
+  mai-server batch requests.jsonl                              the running server, into requests.answers.jsonl
+  mai-server batch requests.jsonl --out answers.jsonl --concurrency 64
+  mai-server batch requests.jsonl --max-pixels 2097152         screenshots made smaller before they are sent
+  mai-server batch requests.jsonl --endpoint 127.0.0.1:8000 --model MAI-UI-8B
+  mai-server batch requests.jsonl --offline --model MAI-UI-8B
+
+Exit status: 0 all have an answer, 1 some failed, 2 usage (broken lines, for example), 3 no server, 130 stopped."""
+
+
+def main(arguments: list[str]) -> int:
+    """Answer what is not answered yet."""
+    options = _parser().parse_args(arguments)
+    _check(options)
+    path: Path = options.requests
+    out: Path = options.out or path.with_suffix(".answers.jsonl")
+    if out.exists() and path.exists() and out.samefile(path):
+        raise UsageError("--out is the file with the requests.", "Name another one.")
+    index = index_requests(path, keep_going=options.keep_going)
+    progress = make_progress()
+    began = time.monotonic()
+    with AnswersFile(out) as answers:
+        try:
+            outcome = _answer_all(options, index, answers, progress)
+        finally:
+            progress.close()
+    return _finish(outcome, out, arguments, time.monotonic() - began, as_json=options.json)
+
+
+def _parser() -> Parser:
+    parser = Parser("mai-server batch", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=Formatter)
+    defaults = Defaults()
+    parser.add_argument("requests", metavar="REQUESTS", type=Path, help="the requests, one JSON object a line")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="the answers (default: REQUESTS with .answers.jsonl)")
+    parser.add_argument(
+        "--concurrency", metavar="N", type=int, default=32, help="requests under way at once (default 32)"
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="record broken lines as errors instead of refusing the file"
+    )
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON at the end")
+    content = parser.add_argument_group("for lines that do not say")
+    content.add_argument("--system", metavar="TEXT", help="the system text (default: none)")
+    content.add_argument(
+        "--max-tokens", metavar="N", type=int, default=defaults.max_tokens,
+        help=f"limit of an answer (default {defaults.max_tokens})",
+    )  # fmt: skip
+    content.add_argument(
+        "--temperature", metavar="T", type=float, default=0.0, help="0 for the same answer every time (default 0)"
+    )
+    images = parser.add_argument_group("images")
+    images.add_argument(
+        "--max-pixels", metavar="N", type=int, help="make images fit the model's pixel grid, and this budget"
+    )
+    images.add_argument(
+        "--family", choices=family_names(), help="whose grid (default: found out from the model's name)"
+    )
+    add_target(parser)
+    patience = parser.add_argument_group("patience")
+    patience.add_argument(
+        "--retries", metavar="N", type=int, default=5, help="after lost connections and full servers (default 5)"
+    )
+    patience.add_argument(
+        "--timeout", metavar="S", type=float, default=600.0, help="longest wait for one answer (default 600)"
+    )
+    offline = parser.add_argument_group("without a server")
+    offline.add_argument("--offline", action="store_true", help="start vLLM's engine just for this batch")
+    offline.add_argument("--python", metavar="FILE", type=Path, help="the Python of an environment that has vLLM")
+    offline.add_argument(
+        "--engine", metavar="JSON", default="{}", help="arguments of vLLM's LLM class, over the plan's"
+    )
+    offline.add_argument(
+        "--chunk", metavar="N", type=int, default=64, help="requests given to the engine at once (default 64)"
+    )
+    return parser
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name, least, most in (
+        ("concurrency", 1, MOST_CONNECTIONS),
+        ("max_tokens", 1, 10_000_000),
+        ("temperature", 0, 2),
+        ("retries", 0, 100),
+        ("timeout", 1, 1_000_000),
+        ("chunk", 1, 100_000),
+    ):
+        value = getattr(options, name)
+        if not least <= value <= most:
+            raise UsageError(f"--{name.replace('_', '-')} cannot be {value}.", f"It is {least} to {most}.")
+    if options.family is not None and options.max_pixels is None:
+        raise UsageError("--family counts with --max-pixels only.", "Add --max-pixels N, or leave it out.")
+    if not options.offline and (options.python is not None or options.engine != "{}"):
+        raise UsageError("--python and --engine are for --offline.", "Add --offline, or leave them out.")
+    if options.offline and (options.endpoint is not None or options.api_key is not None):
+        raise UsageError("--offline asks no server, so there is no --endpoint.", "Leave one of them out.")
+
+
+def _answer_all(options: argparse.Namespace, index: Index, answers: AnswersFile, progress: Progress) -> Outcome:
+    """Find out who answers, and let them."""
+    defaults = Defaults(options.system, options.max_tokens, options.temperature)
+
+    def batch_for(fit: Fit | None) -> Batch:
+        return Batch(options.requests, index, answers, defaults=defaults, progress=progress, fit=fit)
+
+    if batch_for(None).left == 0:  # nobody is needed
+        batch = batch_for(None)
+        batch.begin()
+        return batch.outcome
+    if options.offline:
+        python, engine = _engine(options)
+        batch = batch_for(_fit(options, str(engine["model"])))
+        log = (
+            options.requests.with_suffix(".engine.log")
+            if options.out is None
+            else options.out.with_suffix(".engine.log")
+        )
+        asker = OfflineAsker(python, engine, log, chunk=options.chunk, say=progress.say)
+        # One chunk is answered while the next one waits in line.
+        return asyncio.run(_run(batch, lambda: _itself(asker), 2 * options.chunk, progress, finish_s=0.0))
+    target = chosen_target(options)
+    batch = batch_for(_fit(options, target.model))
+
+    @asynccontextmanager
+    async def connected() -> AsyncIterator[Asker]:
+        async with connect(target, options.timeout) as client:
+            yield HttpAsker(client, target, options.retries, progress.say)
+
+    _warn_of_a_remote(target, progress)
+    return asyncio.run(_run(batch, connected, options.concurrency, progress, finish_s=_FINISH_S))
+
+
+@asynccontextmanager
+async def _itself(asker: OfflineAsker) -> AsyncIterator[Asker]:
+    async with asker:
+        yield asker
+
+
+async def _run(
+    batch: Batch, asker: Callable[[], Any], concurrency: int, progress: Progress, *, finish_s: float
+) -> Outcome:
+    """Run the batch; the first Ctrl-C lets what is under way finish, the second one does not.
+
+    Args:
+        batch: what is to be answered.
+        asker: makes the context manager of who answers.
+        concurrency: requests under way at once.
+        progress: told of everything.
+        finish_s: seconds for what is under way after the first Ctrl-C; 0 gives it up at once.
+    """
+    stop = Stop()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if stop.soon.is_set() or finish_s <= 0:
+            stop.now.set()
+            return
+        stop.soon.set()
+        loop.call_later(finish_s, stop.now.set)
+        progress.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGTERM, stop.now.set)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is, and stays so
+        loop.add_signal_handler(signal.SIGHUP, stop.now.set)
+    try:
+        async with asker() as ready:
+            batch.begin()
+            return await batch.run(ready, concurrency, stop)
+    except ServerError:
+        done = batch.outcome
+        progress.say(f"{done.before + done.answered} of {done.total} have an answer.")
+        raise
+
+
+def _fit(options: argparse.Namespace, model: str) -> Fit | None:
+    """The size at which images are sent. Raises UsageError where the model's grid is not known."""
+    if options.max_pixels is None:
+        return None
+    family = options.family or family_of(model)
+    if family is None:
+        raise UsageError(f"The name {model!r} does not say whose pixel grid it has.", "Name it with --family.")
+    return family_rule(family, options.max_pixels).fit
+
+
+def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
+    """The Python with vLLM and the engine's arguments: the plan's where no Python is named; the person's win."""
+    try:
+        own = json.loads(options.engine)
+    except ValueError as error:
+        raise UsageError(f"--engine is not JSON ({error}).", "It looks like '{\"max_model_len\": 16384}'.") from error
+    if not isinstance(own, dict):
+        raise UsageError("--engine is not a JSON object.", "It looks like '{\"max_model_len\": 16384}'.")
+    if options.python is not None:
+        engine = dict(own)
+        if options.model is not None:
+            engine["model"] = options.model
+        if not isinstance(engine.get("model"), str):
+            raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
+        return options.python, engine
+    if options.model is None and "model" not in own:
+        raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
+    python, planned = planned_engine(options.model or str(own["model"]))
+    return python, {**planned, **own}
+
+
+def _warn_of_a_remote(target: Target, progress: Progress) -> None:
+    if not target.is_local:
+        progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
+
+
+def _finish(outcome: Outcome, out: Path, arguments: list[str], seconds: float, *, as_json: bool) -> int:
+    """One sentence about how it ended, and the exit status that says it."""
+    answered = outcome.before + outcome.answered
+    if as_json:
+        document = {
+            "requests": outcome.total,
+            "answered_before": outcome.before,
+            "answered": outcome.answered,
+            "cut_off": outcome.cut_off,
+            "failed": outcome.failed,
+            "errors": dict(outcome.errors),
+            "stopped": outcome.stopped,
+            "seconds": round(seconds, 3),
+            "out": str(out),
+        }
+        print(json.dumps(document))
+    if outcome.cut_off:
+        _say(f"{outcome.cut_off} answers were cut off by the token limit (finish_reason length); see --max-tokens.")
+    if outcome.stopped:
+        again = shlex.join(["mai-server", "batch", *_without_key(arguments)])
+        _say(f"Stopped: {answered} of {outcome.total} have an answer, in {out}. To go on: {again}")
+        return ExitStatus.STOPPED
+    if outcome.failed:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in outcome.errors.most_common())
+        _say(f"{outcome.failed} of {outcome.total} failed ({kinds}); the same command tries them again. See {out}.")
+        return ExitStatus.FAILED
+    _say(f"All {outcome.total} have an answer, in {out}.")
+    return ExitStatus.DONE
+
+
+def _without_key(arguments: list[str]) -> list[str]:
+    """The command line without the key: what is printed stays on screens and in logs."""
+    shown: list[str] = []
+    for position, argument in enumerate(arguments):
+        if position and arguments[position - 1] == "--api-key":
+            shown.append("KEY")
+        else:
+            shown.append("--api-key=KEY" if argument.startswith("--api-key=") else argument)
+    return shown
+
+
+def _say(text: str) -> None:
+    print(f"mai-server batch: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,265 @@
+"""`mai-server bench`: measure a server with screenshots, or several presets against each other."""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from serverctl.bench.workload import Workload
+from serverctl.chat import Target
+from serverctl.commands.options import parse_screen
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.commands.target import add_target, chosen_target
+from serverctl.errors import ExitStatus, ServerError, UsageError
+
+if TYPE_CHECKING:
+    from serverctl.bench.report import Report
+    from serverctl.bench.run import OnProgress, Progress
+
+_DESCRIPTION = """Measure what a GUI agent feels: how long until a model starts to answer a screenshot, how fast it
+goes on, and how many requests a server answers at once. Screenshots are synthetic; no desktop is looked at.
+
+A cold request is new to the server from its first word on, so no cache helps; warm requests are all the same, so
+every cache helps. An agent's steps lie between: the history is warm, the newest screenshot is cold."""
+
+_EXAMPLES = """examples:
+  mai-server bench                                         the running server, 1920x1080, one request at a time
+  mai-server bench --concurrency 1,4,16 --requests 64      how it scales
+  mai-server bench --size 1280x720,3840x2160 --images 3    small and large screens, three screenshots a request
+  mai-server bench --compare latency,balanced              start each preset in turn, and compare them
+  mai-server bench --endpoint 127.0.0.1:8000 --json        any OpenAI-compatible server; all numbers as JSON
+
+Ctrl-C ends it and prints what was measured. Exit status: 0 measured, 1 requests failed, 2 usage, 3 no server (or it
+died; what was measured is printed), 130 stopped."""
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, print, and say by the exit status whether all requests were answered."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    workload = Workload(
+        sizes=tuple(parse_screen(text) for text in options.size.split(",")),
+        images=options.images,
+        requests=options.requests,
+        concurrency=_numbers(options.concurrency),
+        max_tokens=options.max_tokens,
+        text_tokens=options.text_tokens,
+        cache=options.cache,
+        seed=options.seed,
+    )
+    if not 0 < options.max_seconds < 1e7:
+        raise UsageError(f"--max-seconds cannot be {options.max_seconds}.", "It is the longest time of a whole run.")
+    presets = _presets(options)
+    if not presets:
+        return _show([], [("server", lambda: _as_it_is(chosen_target(options)))], workload, options)
+    starts = [(preset, _starter(preset, options.model)) for preset in presets]
+    return _show(presets, starts, workload, options)
+
+
+def _parser() -> Parser:
+    parser = Parser("mai-server bench", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=Formatter)
+    defaults = Workload()
+    load = parser.add_argument_group("what is sent")
+    load.add_argument(
+        "--size", metavar="WxH[,WxH]", default="1920x1080", help="screenshots, in pixels (default 1920x1080)"
+    )
+    load.add_argument(
+        "--images", metavar="N", type=int, default=defaults.images, help="screenshots in a request (default 1)"
+    )
+    load.add_argument(
+        "--requests", metavar="N", type=int, default=defaults.requests,
+        help=f"measured requests of each setting (default {defaults.requests})",
+    )  # fmt: skip
+    load.add_argument("--concurrency", metavar="N[,N]", default="1", help="requests under way at once (default 1)")
+    load.add_argument(
+        "--max-tokens", metavar="N", type=int, default=defaults.max_tokens,
+        help=f"length of every answer (default {defaults.max_tokens})",
+    )  # fmt: skip
+    load.add_argument(
+        "--text-tokens", metavar="N", type=int, default=defaults.text_tokens,
+        help=f"length of the prompt's text, roughly (default {defaults.text_tokens})",
+    )  # fmt: skip
+    load.add_argument(
+        "--cache", choices=("cold", "warm", "both"), default="both", help="what to measure (default both)"
+    )
+    load.add_argument("--seed", metavar="N", type=int, default=0, help="of screenshots and texts (default 0)")
+    run = parser.add_argument_group("the run")
+    run.add_argument("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
+    run.add_argument(
+        "--max-seconds", metavar="S", type=float, default=1800.0, help="of one server's run (default 1800)"
+    )
+    run.add_argument("--allow-remote", action="store_true", help="measure also a server on another machine")
+    run.add_argument("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
+    run.add_argument("--json", action="store_true", help="print JSON instead of tables, every request in it")
+    add_target(parser)
+    return parser
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise UsageError(f"{text!r} are no numbers.", "Write them as 1,4,16.") from error
+
+
+def _presets(options: argparse.Namespace) -> list[str]:
+    """The presets to compare, each of them known; nothing is started for a typing mistake in the last one."""
+    if options.compare is None:
+        return []
+    from serverctl.plan.presets import load_preset
+
+    if options.endpoint is not None or options.api_key is not None:
+        raise UsageError("--compare starts its own servers, so there is no --endpoint.", "Leave one of them out.")
+    presets = [name.strip() for name in options.compare.split(",") if name.strip()]
+    for preset in presets:
+        load_preset(preset)
+    if len(presets) < 2 or len(set(presets)) < len(presets):
+        raise UsageError("A comparison needs two different presets.", "For example --compare latency,balanced.")
+    return presets
+
+
+def _starter(preset: str, model: str | None) -> Callable[[], AbstractContextManager[Target]]:
+    """What starts a server with a preset, and stops it afterwards."""
+
+    @contextmanager
+    def start() -> Iterator[Target]:
+        from serverctl.endpoint import served
+
+        with served(preset, model, _say) as target:
+            yield Target(target.base_url, target.api_key, target.model)
+
+    return start
+
+
+@contextmanager
+def _as_it_is(target: Target) -> Iterator[Target]:
+    """A server that runs already, and goes on."""
+    yield target
+
+
+def _show(
+    presets: Sequence[str],
+    starts: Sequence[tuple[str, Callable[[], AbstractContextManager[Target]]]],
+    workload: Workload,
+    options: argparse.Namespace,
+) -> int:
+    """Measure every server in turn and print what there is, also when the run ends early."""
+    from serverctl.bench.compare import Comparison
+    from serverctl.bench.report import ServerDiedError
+
+    reports: list[Report] = []
+    status = ExitStatus.DONE
+    for name, start in starts:
+        try:
+            with start() as target:
+                reports.append(_measured(name, target, workload, options))
+        except ServerDiedError as error:
+            reports.append(error.report)
+            print(f"mai-server: {error}", file=sys.stderr)
+            status = error.exit_status
+            break
+        except ServerError as error:
+            if not reports:
+                raise
+            print(f"mai-server: {error}", file=sys.stderr)
+            status = error.exit_status
+            break
+        except KeyboardInterrupt:
+            if not reports:
+                raise
+            status = ExitStatus.STOPPED
+            break
+        cut = reports[-1].cut
+        if cut is not None and cut.kind == "stopped":
+            status = ExitStatus.STOPPED
+            break
+        if reports[-1].failed:
+            status = ExitStatus.FAILED
+    comparison = Comparison(tuple(reports)) if presets else None
+    document = reports[0].to_json() if comparison is None else comparison.to_json()
+    if options.out is not None:
+        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        print(json.dumps(document, indent=1))
+        return status
+    from rich.console import Console
+
+    from serverctl.bench.render import print_comparison, print_report
+
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120)
+    for report in reports:
+        print_report(report, console)
+    if comparison is not None and len(reports) > 1:
+        print_comparison(comparison, console)
+    return status
+
+
+def _measured(name: str, target: Target, workload: Workload, options: argparse.Namespace) -> "Report":
+    """Measure one server; Ctrl-C ends the run, a second one ends it without a report."""
+    from serverctl.bench.counters import metrics_of
+    from serverctl.bench.run import measure
+
+    async def run(progress: "OnProgress") -> "Report":
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def interrupt() -> None:
+            stop.set()
+            loop.remove_signal_handler(signal.SIGINT)
+
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+        loop.add_signal_handler(signal.SIGTERM, stop.set)
+        return await measure(
+            target,
+            workload,
+            name=name,
+            read_metrics=metrics_of(target),
+            progress=progress,
+            stop=stop,
+            max_seconds=options.max_seconds,
+            allow_remote=options.allow_remote,
+        )
+
+    with _progress(name) as progress:
+        return asyncio.run(run(progress))
+
+
+@contextmanager
+def _progress(name: str) -> "Iterator[OnProgress]":
+    """A bar on a terminal's standard error; elsewhere one line a setting."""
+    if not sys.stderr.isatty():
+        seen: set[object] = set()
+
+        def line(progress: "Progress") -> None:
+            if progress.setting not in seen:
+                seen.add(progress.setting)
+                print(
+                    f"{name}: {progress.setting} ({progress.done} of {progress.total} done)",
+                    file=sys.stderr,
+                    flush=True,
+                )
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name)
+
+        def show(progress: "Progress") -> None:
+            text = f"{name}: {progress.phase} {progress.setting}"
+            bar.update(task, description=text, completed=progress.done, total=progress.total)
+
+        yield show
+
+
+def _say(sentence: str) -> None:
+    print(f"mai-server: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,103 @@
+"""`mai-server diagnose`: explains a vLLM log: what failed, why, what to do."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.diagnose.classify import Failure, classify_log
+from serverctl.diagnose.failures import Kind
+from serverctl.diagnose.stages import STAGE_WORDS
+from serverctl.errors import EnvironmentLacksError, ExitStatus, UsageError
+from serverctl.process import control
+from serverctl.process.logs import all_lines, log_files
+from serverctl.process.report import describe, report_json
+from serverctl.process.state import Folder
+
+
+def main(arguments: list[str]) -> int:
+    """Explain a log."""
+    parser = Parser(
+        "mai-server diagnose",
+        description="Explain a vLLM log: how far the start came, what failed, the line that says so, and what to do.",
+        epilog="exit status: 0 a failure was explained, or there is none; 1 there is one of no known "
+        "class\n\nexamples:\n"
+        "  mai-server diagnose                   the last server of mai-server\n  mai-server diagnose vllm.log\n"
+        "  some-command 2>&1 | mai-server diagnose -",
+        formatter_class=Formatter,
+    )
+    parser.add_argument("log", nargs="?", help="a log file; - for standard input; default: the server's own log")
+    parser.add_argument(
+        "--exit-status", type=int, metavar="N", help="of the process, where known (negative for a signal)"
+    )
+    parser.add_argument("--name", default=control.DEFAULT_NAME, help="which server's log")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    failure = classify_log(_lines(options.log, options.name), options.exit_status)
+    if options.json:
+        print(json.dumps(to_json(failure), indent=1))
+    else:
+        print(text_of(failure))
+    return ExitStatus.FAILED if failure.kind is Kind.EXITED else ExitStatus.DONE
+
+
+def _lines(name: str | None, server: str) -> Iterable[str]:
+    if name == "-":
+        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+        return sys.stdin
+    if name is None:
+        folder = Folder(server)
+        if not log_files(folder.log_file):
+            raise EnvironmentLacksError(
+                f"There is no log of a server named {server!r}.", "Name a file: mai-server diagnose vllm.log."
+            )
+        return all_lines(folder.log_file)
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UsageError(
+            f"{name} cannot be read: {error.strerror}.", "Name a log file, or - for standard input."
+        ) from error
+
+
+def to_json(failure: Failure) -> dict[str, Any]:
+    """A diagnosis as JSON values: class, title, cause, remedy, evidence, stage, numbers, and the start's report."""
+    document = describe(failure)
+    return {
+        "class": document.pop("class"),
+        "kind": document.pop("kind"),
+        "failed": failure.kind is not Kind.NONE,
+        **document,
+        "stage_words": STAGE_WORDS[failure.stage],
+        "report": report_json(failure.report),
+    }
+
+
+def text_of(failure: Failure) -> str:
+    """A diagnosis for a person."""
+    words = failure.words
+    report = failure.report
+    lines = []
+    if failure.kind is Kind.NONE:
+        lines.append(f"No failure: the log ends at the stage “{STAGE_WORDS[failure.stage]}”.")
+    else:
+        lines.append(f"{words.title}  [{failure.kind.value}, while {STAGE_WORDS[failure.stage]}]")
+        lines.append(f"  why         {words.cause}")
+        if failure.evidence:
+            lines.append(f"  it said     {failure.evidence}")
+        if failure.numbers:
+            lines.append("  numbers     " + ", ".join(f"{name} {value}" for name, value in failure.numbers.items()))
+        lines.append(f"  what to do  {words.remedy}")
+    if report.kv_tokens is not None:
+        each = (
+            ""
+            if report.concurrency is None
+            else f": {report.concurrency:g} requests of {report.max_model_len:,} tokens"
+        )
+        engines = "" if report.engines < 2 else f", in each of {report.engines} engines"
+        lines.append(f"  KV cache    {report.kv_tokens:,} tokens{each}{engines}")
+    if report.version:
+        lines.append(f"  vLLM        {report.version}")
+    return "\n".join(lines)

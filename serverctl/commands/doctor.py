@@ -1,0 +1,131 @@
+"""`mai-server doctor`: what this machine has and lacks for serving a model."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.config import load_server_config
+from serverctl.environment import find_environment
+from serverctl.errors import ExitStatus, ServerError
+from serverctl.hardware.detect import detect
+from serverctl.hardware.facts import GIB, Hardware
+from serverctl.models.find import cache_folder
+from serverctl.paths import environments_root, free_disk_gib, state_root
+from serverctl.plan.gate import build_for, usable_cards
+from serverctl.process import control
+from serverctl.process.state import Folder, current_state
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: whether it is as it must be, and what was seen."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def main(arguments: list[str]) -> int:
+    """Look at everything."""
+    parser = Parser(
+        "mai-server doctor",
+        description="Look at everything that serving a model needs: cards, driver, memory, disk, vLLM, settings, "
+        "servers.",
+        epilog="exit status: 0 a model can be served here, 3 something is lacking",
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    findings = list(look())
+    if options.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    else:
+        for finding in findings:
+            print(f"{'ok     ' if finding.ok else 'LACKING'}  {finding.name:<10}{finding.detail}")
+    return ExitStatus.DONE if all(finding.ok for finding in findings) else ExitStatus.ENVIRONMENT
+
+
+def look() -> Iterator[Finding]:
+    """Everything, one finding after another."""
+    hardware = detect()
+    yield from _cards(hardware)
+    cpu = hardware.cpu
+    features = f", {', '.join(cpu.features)}" if cpu.features else ""
+    memory = f"{cpu.free_bytes / GIB:.1f} of {cpu.memory_bytes / GIB:.1f} GiB free"
+    yield Finding("processor", True, f"{cpu.name}, {cpu.cores} cores{features}; memory: {memory}")
+    yield _build(hardware)
+    try:
+        config = load_server_config()
+        yield Finding("settings", True, config.path or "none of your own")
+    except ServerError as error:
+        yield Finding("settings", False, str(error))
+        return
+    yield _vllm(hardware, config.vllm_python)
+    for name, path in (("models", cache_folder()), ("disk", environments_root())):
+        free = free_disk_gib(path)
+        yield Finding(name, free >= 5, f"{free:.0f} GiB free for {path}")
+    yield _writable()
+    names = control.ordered_names()
+    states = [current_state(Folder(name)) for name in names]
+    said = "; ".join(f"{state.name}: {state.phase}" for state in states) or "none"
+    yield Finding("servers", all(state.phase != "failed" for state in states), said)
+
+
+def _cards(hardware: Hardware) -> Iterator[Finding]:
+    for problem in hardware.problems:
+        yield Finding("cards", False, problem)
+    if not hardware.gpus:
+        if not hardware.problems:
+            yield Finding(
+                "cards", False, "none: a model can only be tried out slowly, on the processor (`mai-server up --cpu`)"
+            )
+        return
+    for gpu in hardware.gpus:
+        free = "" if gpu.free_bytes is None else f", {gpu.free_bytes / GIB:.1f} GiB free"
+        capability = (
+            ""
+            if gpu.compute_capability is None
+            else f", compute capability {gpu.compute_capability[0]}.{gpu.compute_capability[1]}"
+        )
+        display = ", drives a display" if gpu.display else ""
+        yield Finding("card", True, f"{gpu.name}: {gpu.total_gib:.1f} GiB{free}{capability}{display}")
+    try:
+        usable_cards(hardware)
+    except ServerError as error:
+        yield Finding("cards", False, str(error))
+
+
+def _build(hardware: Hardware) -> Finding:
+    try:
+        build = build_for(hardware)
+    except ServerError as error:
+        return Finding("driver", False, str(error))
+    driver = "" if hardware.driver is None else f"driver {hardware.driver.version}: "
+    return Finding("driver", True, f"{driver}vLLM {build.version}, {build.about}")
+
+
+def _vllm(hardware: Hardware, named: str | None) -> Finding:
+    try:
+        found = find_environment(named, hardware)
+        if found is None:
+            return Finding("vllm", False, "not installed: `mai-server install`")
+        from serverctl.capabilities import installed
+
+        capabilities = installed(found.python)
+    except ServerError as error:
+        return Finding("vllm", False, str(error))
+    return Finding("vllm", True, f"{capabilities.version}, {found.origin}: {found.python}")
+
+
+def _writable() -> Finding:
+    root = state_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        probe = root / ".probe"
+        probe.write_text("", encoding="ascii")
+        probe.unlink()
+    except OSError as error:
+        return Finding("state", False, f"{root} cannot be written: {error.strerror}")
+    return Finding("state", True, f"{root}; Python {sys.version.split()[0]}")

@@ -1,0 +1,42 @@
+"""`mai-server down`: stops a server and everything it started."""
+
+import json
+import sys
+
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.errors import ExitStatus
+from serverctl.process import control
+from serverctl.process.state import Folder, check_name, current_state
+
+
+def main(arguments: list[str]) -> int:
+    """Stop servers."""
+    parser = Parser(
+        "mai-server down",
+        description="Stop a server and everything it started. Requests in flight get five seconds.",
+        epilog="examples:\n  mai-server down\n  mai-server down --name second\n  mai-server down --all",
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--name", default=None, help="which one (default: the server named default, and its replicas)")
+    parser.add_argument("--all", action="store_true", help="every server")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    if options.name:
+        check_name(options.name)
+    names = control.ordered_names()
+    if options.name:
+        names = [options.name]
+    elif not options.all:
+        first = control.DEFAULT_NAME
+        names = [name for name in names if name == first or name.removeprefix(f"{first}-").isdigit()] or [first]
+    stopped = []
+    for name in names:
+        if not options.json and current_state(Folder(name)).phase not in ("stopped", "failed"):
+            print(f"mai-server: stopping {name} ...", file=sys.stderr, flush=True)
+        if control.stop(name):
+            stopped.append(name)
+    if options.json:
+        print(json.dumps({"stopped": stopped}))
+    else:
+        print(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+    return ExitStatus.DONE

@@ -1,0 +1,255 @@
+"""`mai-server export`: the plan for other supervisors and other machines."""
+
+import argparse
+import getpass
+import importlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from serverctl.commands.options import Request, add_goal, add_hardware, resolve, split_flags
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.errors import EnvironmentLacksError, ExitStatus, UsageError
+from serverctl.export.common import Document, Exporter, Source, check_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: its module and function in `serverctl.export`, what it is, and what to do with the result."""
+
+    module: str
+    about: str
+    then: str
+    function: str = "documents"
+
+
+FORMATS: Mapping[str, Format] = {
+    "systemd": Format(
+        "systemd", "a unit for this machine (--user: without root)", "The comment at its top installs it."
+    ),
+    "compose": Format(
+        "compose", "a Docker compose file, loopback only", "VLLM_API_KEY=$(openssl rand -hex 24) docker compose up -d"
+    ),
+    "kubernetes": Format(
+        "kubernetes", "secret, volume, deployment, service", "Put a key into the Secret, then kubectl apply -f it."
+    ),
+    "script": Format("script", "a shell script that starts, watches and stops the server", "Run it; Ctrl-C stops it."),
+    "prometheus": Format("prometheus", "what to scrape, and alert rules", "prometheus --config.file=prometheus.yml"),
+    "grid": Format("workers", "the Grid inference worker's .env", "Fill in the two keys.", "grid_documents"),
+    "multi-node": Format("nodes", "vLLM's own command lines for several machines", "Read them first."),
+    "env": Format("workers", "endpoint, model and limits for a shell", ". ./agent.env", "agent_documents"),
+    "notebook": Format(
+        "notebook",
+        "a Colab notebook: installs, serves, asks one question",
+        "Upload it to Colab, or open it in Jupyter.",
+    ),
+}
+
+_EXAMPLES = """formats:
+{formats}
+
+Every file says at its top how it was made and what to do with it. Flags are those of `mai-server plan` for the same
+options, so read that first: it has the reason of every one. None of the files holds a key: each says where it goes.
+
+examples:
+  mai-server export systemd --out mai-vllm.service       this machine, as a service
+  mai-server export systemd --user --model MAI-UI-2B
+  mai-server export compose --gpu H100 --gpus 8 --preset throughput --out deploy/
+  mai-server export kubernetes --gpu L40S --name gui-model --out gui-model.yaml
+  mai-server export script --gpu "RTX 4090" --out serve.sh
+  mai-server export multi-node --gpu L40S --gpus 8 --nodes 2 --model Qwen3-VL-32B-Instruct --out cluster/
+  mai-server export notebook --gpu T4 --out mai-ui-t4.ipynb    (T4, L4, A100-40, A100-80, H100, B200, ...)
+  mai-server export env -- --seed 0                      vLLM's own flags after --"""
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
+#: This machine's variables that say where models and compiled kernels are.
+_CARRIED = ("HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "VLLM_CACHE_ROOT")
+
+
+def main(arguments: list[str]) -> int:
+    """Write an export."""
+    own, flags = split_flags(arguments)
+    parser = Parser(
+        "mai-server export",
+        description="The plan as files for other supervisors and other machines. Starts nothing.",
+        epilog=_EXAMPLES.format(formats="\n".join(f"  {name:<12}{entry.about}" for name, entry in FORMATS.items())),
+        formatter_class=Formatter,
+    )
+    parser.add_argument("format", metavar="FORMAT", choices=list(FORMATS), help=", ".join(FORMATS))
+    add_hardware(parser)
+    add_goal(parser)
+    group = parser.add_argument_group("the export")
+    group.add_argument(
+        "--out", metavar="PATH", help="write to this file, or folder (a/); existing files are kept unless --force"
+    )
+    group.add_argument("--port", type=int, metavar="N", help="where the server listens (default 8000)")
+    group.add_argument("--name", default="mai-vllm", help="of the unit, service or job (default mai-vllm)")
+    group.add_argument("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
+    group.add_argument("--user", action="store_true", help="systemd: a unit for your own account's manager")
+    group.add_argument("--nodes", type=int, metavar="N", help="multi-node: how many machines (--gpus: cards of each)")
+    group.add_argument("--json", action="store_true", help="print the files as JSON")
+    options = parser.parse_args(own)
+    _check(options)
+    entry = FORMATS[options.format]
+    source = make_source(options, flags)
+    exporter: Exporter = getattr(importlib.import_module(f"serverctl.export.{entry.module}"), entry.function)
+    documents = exporter(source)
+    paths = _write(documents, Path(options.out), options) if options.out else None
+    if options.json:
+        print(json.dumps(_json(options.format, source, documents, paths), indent=1))
+    elif paths is not None:
+        print("\n".join(f"Wrote {path}." for path in paths))
+        print(f"Next: {entry.then}")
+    else:
+        print(separated(documents), end="")
+    return ExitStatus.DONE
+
+
+def _check(options: argparse.Namespace) -> None:
+    if not _NAME.fullmatch(options.name):
+        raise UsageError(
+            f"{options.name!r} is no name for a service.",
+            "Use up to 40 small letters, digits and hyphens, a letter first.",
+        )
+    if options.port is not None and not 1 <= options.port <= 65_535:
+        raise UsageError(f"{options.port} is no port.", "Use one from 1024 to 65535.")
+    if options.user and options.format != "systemd":
+        raise UsageError("--user is for the format systemd.", "Leave it out.")
+    if (options.nodes is not None) != (options.format == "multi-node"):
+        raise UsageError(
+            "--nodes N goes with the format multi-node, and that needs it.",
+            "For example: export multi-node --nodes 2 --gpu H100 --gpus 8.",
+        )
+
+
+def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
+    """What an export is made from, for a command line. Raises ServerError where there is no plan."""
+    if options.format == "notebook" and not options.gpu:
+        raise UsageError(
+            "A notebook is for a card elsewhere.", "Name it: --gpu T4, L4, A100-40, A100-80, H100 or B200."
+        )
+    request = resolve(options, flags + options.flags)
+    if options.format == "multi-node":
+        from serverctl.export.nodes import plan_nodes
+
+        plan = plan_nodes(request.hardware, request.goal, request.capabilities.version, options.nodes)
+    else:
+        plan = request.plan()
+    here = not request.hardware.imagined
+    port = options.port or request.config.port or 8000
+    if port + len(plan.replicas) - 1 > 65_535:
+        raise UsageError(f"{len(plan.replicas)} servers do not fit above port {port}.", "Start lower with --port.")
+    source = Source(
+        plan=plan,
+        hardware=request.hardware,
+        capabilities=request.capabilities,
+        goal=request.goal,
+        made_by=_made_by(options, request),
+        port=port,
+        name=options.name,
+        served_name=options.name_as,
+        python=request.vllm.python if request.vllm is not None else None,
+        environ={name: os.environ[name] for name in _CARRIED if os.environ.get(name)} if here else {},
+        account=_account() if here else "vllm",
+        user_unit=options.user,
+        nodes=options.nodes or 1,
+    )
+    check_secrets(source.servers()[0].command)
+    return source
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return "vllm"
+
+
+def _made_by(options: argparse.Namespace, request: Request) -> str:
+    """The command line that makes this again, from what was understood of it: no paths of this machine."""
+    model = options.model
+    if model and Path(model).expanduser().is_dir():
+        model = Path(model).expanduser().resolve().name
+    words = ["mai-server", "export", options.format]
+    given = {
+        "--gpu": options.gpu,
+        "--gpus": options.gpus,
+        "--model": model,
+        "--preset": options.preset,
+        "--max-model-len": options.max_model_len,
+        "--screen": options.screen,
+        "--port": options.port,
+        "--name": None if options.name == "mai-vllm" else options.name,
+        "--name-as": options.name_as,
+        "--nodes": options.nodes,
+    }
+    for flag, value in given.items():
+        if value is not None:
+            words += [flag, str(value)]
+    for assignment in options.assignments:
+        words += ["--set", assignment]
+    if options.user:
+        words.append("--user")
+    if request.goal.extra:
+        words += ["--", *request.goal.extra]
+    return shlex.join(words)
+
+
+def separated(documents: Sequence[Document]) -> str:
+    """Documents for a terminal: one as it is, several with their names between."""
+    if len(documents) == 1:
+        return documents[0].text
+    return "\n".join(f"# ==> {document.name} <==\n{document.text}" for document in documents)
+
+
+def _write(documents: Sequence[Document], out: Path, options: argparse.Namespace) -> list[Path]:
+    """Writes all or nothing.
+
+    Raises:
+        UsageError: a file is there already, or several files were to go into one.
+        EnvironmentLacksError: it cannot be written.
+    """
+    out = out.expanduser()
+    folder = out.is_dir() or options.out.endswith("/") or len(documents) > 1
+    if folder and out.exists() and not out.is_dir():
+        raise UsageError(
+            f"{out} is a file, and this export has {len(documents)} files.", "Name a folder: --out FOLDER/."
+        )
+    paths = [out / document.name for document in documents] if folder else [out]
+    there = [path for path in paths if path.exists()]
+    if there and not options.force:
+        raise UsageError(f"{there[0]} is there already.", "Choose another --out, or overwrite it with --force.")
+    try:
+        for path, document in zip(paths, documents, strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(document.text, encoding="utf-8")
+            if document.executable:
+                path.chmod(path.stat().st_mode | ((path.stat().st_mode & 0o444) >> 2))
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{error.filename or out} cannot be written: {error.strerror}.", "Is there space, and is the folder yours?"
+        ) from error
+    return paths
+
+
+def _json(name: str, source: Source, documents: Sequence[Document], paths: list[Path] | None) -> dict[str, object]:
+    return {
+        "format": name,
+        "made_by": source.made_by,
+        "model": source.model,
+        "vllm": source.capabilities.version,
+        "endpoints": [f"http://127.0.0.1:{server.port}/v1" for server in source.servers()],
+        "files": [
+            {
+                "name": document.name,
+                "path": None if paths is None else str(paths[number]),
+                "executable": document.executable,
+                "text": document.text,
+            }
+            for number, document in enumerate(documents)
+        ],
+    }

@@ -1,0 +1,172 @@
+"""`mai-server install`: an environment of its own for the right vLLM."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.environment import environment_folder, read_mark
+from serverctl.errors import ExitStatus, UsageError
+from serverctl.hardware.detect import detect
+from serverctl.install import Installed, check_space, install, remove, with_version
+from serverctl.plan.gate import Build, build_for, builds, usable_cards
+
+_EXAMPLES = """examples:
+  mai-server install                    the right build for this machine's driver
+  mai-server install --list             what there is, and what is installed
+  mai-server install --build cpu        for trying things out without a card
+  mai-server install --again            afresh, when an installation is broken
+  mai-server install --remove --build cuda12
+
+An interrupted installation goes on where it was: run the same command again."""
+
+
+def main(arguments: list[str]) -> int:
+    """Install vLLM."""
+    parser = Parser(
+        "mai-server install",
+        description="Make an environment of its own for the vLLM that suits this machine. Nothing else is changed.",
+        epilog=_EXAMPLES,
+        formatter_class=Formatter,
+    )
+    names = [build.name for build in builds()]
+    parser.add_argument("--build", choices=names, help=f"one of {', '.join(names)} (default: by the driver)")
+    parser.add_argument("--version", metavar="V", help="another version of vLLM than the supported one")
+    parser.add_argument("--into", type=Path, metavar="DIR", help="another place; name it later with --vllm-python DIR")
+    parser.add_argument("--again", action="store_true", help="begin afresh")
+    parser.add_argument("--remove", action="store_true", help="remove the environment")
+    parser.add_argument("--list", action="store_true", help="list builds and what is installed")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    if options.list:
+        return _list(options.json)
+    build = _chosen(options.build)
+    if options.version:
+        build = with_version(build, options.version)
+    if options.remove:
+        there = remove(build)
+        print(json.dumps({"removed": there}) if options.json else "Removed." if there else "It was not installed.")
+        return ExitStatus.DONE
+    folder = options.into.absolute() if options.into else environment_folder(build)
+    if options.into and folder.exists() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").is_file():
+        raise UsageError(f"{folder} holds other things.", "Name an empty folder.")
+    if options.dry_run:
+        check_space(folder, build)
+        print(
+            f"Would install {', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
+        )
+        return ExitStatus.DONE
+    with Bar(quiet=options.json) as bar:
+        bar.say(f"Installing {', '.join(build.packages)}: {build.about}. About {build.disk_gib:.0f} GiB in {folder}.")
+        done = install(build, bar.report, options.again, folder)
+    return _done(done, build, options.json)
+
+
+def _chosen(name: str | None) -> Build:
+    """The build by name, or by this machine's driver: the gate before anything is downloaded."""
+    if name:
+        return next(build for build in builds() if build.name == name)
+    hardware = detect()
+    usable_cards(hardware)
+    return build_for(hardware)
+
+
+def _done(done: Installed, build: Build, as_json: bool) -> int:
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "folder": str(done.folder),
+                    "python": str(done.python),
+                    "versions": done.versions,
+                    "already": done.already,
+                }
+            )
+        )
+        return ExitStatus.DONE
+    state = "is installed already" if done.already else "is installed and works"
+    print(f"vLLM {done.versions.get('vllm', build.version)} {state}: {done.folder}")
+    for name in done.versions.get("devices") or ():
+        print(f"  it sees {name}")
+    print("`mai-server up` starts a server.")
+    return ExitStatus.DONE
+
+
+def _list(as_json: bool) -> int:
+    found = []
+    for build in builds():
+        folder = environment_folder(build)
+        found.append(
+            {
+                "build": build.name,
+                "version": build.version,
+                "about": build.about,
+                "folder": str(folder),
+                "installed": read_mark(folder) is not None,
+            }
+        )
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return ExitStatus.DONE
+    for entry in found:
+        print(f"{'*' if entry['installed'] else ' '} {entry['build']:<8} vLLM {entry['version']:<8} {entry['about']}")
+    print("* installed")
+    return ExitStatus.DONE
+
+
+class Bar:
+    """Progress of an installation: a bar on a terminal, plain lines elsewhere.
+
+    Args:
+        quiet: say nothing.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._progress: Any = None
+        self._task: Any = None
+        self._said = ""
+        self._next = 0.0
+
+    def __enter__(self) -> "Bar":
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+            self._progress = Progress(*columns, console=Console(stderr=True))
+            self._progress.start()
+            self._task = self._progress.add_task("", total=None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def say(self, sentence: str) -> None:
+        """A line that stays."""
+        if self._quiet:
+            return
+        if self._progress is not None:
+            self._progress.console.print(sentence, highlight=False)
+        else:
+            print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+
+    def report(self, what: str, done: int | None, whole: int | None) -> None:
+        """What is being done, and how far it is."""
+        if self._quiet:
+            return
+        if self._progress is not None:
+            self._progress.update(self._task, description=what, completed=done or 0, total=whole)
+            return
+        now = time.monotonic()
+        if what != self._said or (done is not None and now >= self._next):
+            self._said, self._next = what, now + 15
+            share = "" if not done or not whole else f", {done / whole:.0%}"
+            print(f"mai-server: {what}{share}", file=sys.stderr, flush=True)

@@ -1,0 +1,79 @@
+"""`mai-server plan`: what would be started, and why."""
+
+import json
+from dataclasses import replace
+
+from serverctl.commands.options import add_goal, add_hardware, resolve, settings_listing, split_flags
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.errors import ExitStatus, UsageError
+from serverctl.hardware.facts import GIB
+from serverctl.plan.goal import Plan
+from serverctl.plan.render import render
+from serverctl.plan.show import print_plan, shell_line, to_json
+
+_EXAMPLES = """examples:
+  mai-server plan                                        this machine
+  mai-server plan --gpu T4 --model MAI-UI-8B             a card that is not here
+  mai-server plan --gpu "RTX 3090" --gpus 2 --model MAI-UI-32B
+  mai-server plan --preset throughput --gpu H100 --gpus 8
+  mai-server plan --set images=4 --set max_model_len=16384
+  mai-server plan -- --seed 0                            vLLM's own flags after --
+  mai-server plan --model Qwen3-VL-2B-Thinking --gpu L40S --max-model-len 40960 --kv-gib 37.15
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Print a plan."""
+    own, flags = split_flags(arguments)
+    parser = Parser(
+        "mai-server plan",
+        description="What would be started, with the reason of every flag, and the memory it takes. Starts nothing.",
+        epilog=_EXAMPLES,
+        formatter_class=Formatter,
+    )
+    add_hardware(parser)
+    add_goal(parser)
+    parser.add_argument(
+        "--kv-gib", type=float, metavar="GIB", help="predict for this much KV cache a card (vLLM's log names it)"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="the port to show (default 8000)")
+    parser.add_argument("--command", action="store_true", help="print only the command line")
+    parser.add_argument("--settings", action="store_true", help="list every setting that --set takes")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(own)
+    if options.settings:
+        print(settings_listing())
+        return ExitStatus.DONE
+    request = resolve(options, flags + options.flags)
+    plan = request.plan()
+    if options.kv_gib is not None:
+        if not 0 < options.kv_gib < 100_000:
+            raise UsageError(
+                f"--kv-gib cannot be {options.kv_gib}.", "It is the GiB of KV cache that vLLM's log names."
+            )
+        plan = with_kv(plan, options.kv_gib)
+    command = render(plan, request.capabilities, options.port)
+    if options.json:
+        document = to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
+        print(json.dumps(document, indent=1))
+        return ExitStatus.DONE
+    if options.command:
+        print(shell_line(command))
+        return ExitStatus.DONE
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    print_plan(console, plan, command, request.hardware)
+    state = "installed" if request.vllm else "not installed: `mai-server install` does it"
+    console.print(
+        f"vLLM {request.capabilities.version} ({state}); every flag was checked against its parser.", style="dim"
+    )
+    return ExitStatus.DONE
+
+
+def with_kv(plan: Plan, kv_gib: float) -> Plan:
+    """The plan as it would be with exactly this much KV cache: for comparing with what a server printed."""
+    budget = replace(plan.budget, kv=int(kv_gib * GIB))
+    wished = plan.settings.max_model_len
+    context = min(plan.model.shape.text.max_positions, budget.kv_tokens) if wished == "auto" else plan.context
+    return replace(plan, budget=budget, context=context or int(wished or 1))

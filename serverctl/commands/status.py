@@ -1,0 +1,191 @@
+"""`mai-server status`: what a server is doing, in numbers of its own."""
+
+import json
+import time
+from typing import Any
+
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.errors import ExitStatus
+from serverctl.metrics import Latency, ServerMetrics, read_metrics
+from serverctl.process import control
+from serverctl.process.state import LIVE, Folder, State, check_name, current_state
+
+
+def main(arguments: list[str]) -> int:
+    """Print the state of servers."""
+    parser = Parser(
+        "mai-server status",
+        description="What servers are doing: stage, memory, load, cache hits, latency. Unknown numbers are shown as ?.",
+        epilog="exit status: 0 a server is ready, 1 none is (starting, failed or stopped)\n\nexamples:\n  mai-server status\n"
+        "  mai-server status --watch\n  mai-server status --json | python3 -m json.tool",
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--name", default=None, help="only this server")
+    parser.add_argument("--watch", action="store_true", help="show it again every second until Ctrl-C")
+    parser.add_argument("--json", action="store_true", help="print JSON (with --watch: a line a second)")
+    options = parser.parse_args(arguments)
+    if options.name:
+        check_name(options.name)
+    if options.watch and not options.json:
+        return _watch(options.name)
+    while True:
+        readings = read_all(options.name)
+        if options.json:
+            documents = [to_json(state, metrics) for state, metrics in readings]
+            print(
+                json.dumps(documents[0] if len(documents) == 1 else documents, indent=None if options.watch else 1),
+                flush=True,
+            )
+        else:
+            print("\n\n".join(text_of(state, metrics) for state, metrics in readings))
+        if not options.watch:
+            ready = any(state.phase in ("ready", "degraded") for state, _ in readings)
+            return ExitStatus.DONE if ready else ExitStatus.FAILED
+        time.sleep(1)
+
+
+def read_all(name: str | None) -> list[tuple[State, ServerMetrics | None]]:
+    """States and metrics of one server or all; a stopped default where there is none."""
+    names = [name] if name else control.ordered_names() or [control.DEFAULT_NAME]
+    readings: list[tuple[State, ServerMetrics | None]] = []
+    for each in names:
+        folder = Folder(each)
+        state = current_state(folder)
+        serving = state.phase in ("ready", "degraded") and state.port is not None
+        readings.append((state, read_metrics(state.port or 0, folder.key(), 1.0) if serving else None))
+    return readings
+
+
+def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
+    """One server's status as JSON values. The key is included: the file it comes from is readable by its owner only."""
+    return {
+        "name": state.name,
+        "phase": state.phase,
+        "stage": state.stage,
+        "percent": state.percent,
+        "message": state.message,
+        "model": state.model,
+        "source": state.source,
+        "family": state.family,
+        "endpoint": state.url if state.phase in LIVE else None,
+        "api_key": Folder(state.name).key() if state.phase in LIVE else "",
+        "vllm": state.vllm,
+        "limits": state.limits,
+        "supervisor_pid": (state.supervisor or {}).get("pid") if state.phase in LIVE else None,
+        "server_pid": state.server_pid,
+        "started": state.started,
+        "ready_after_s": None if state.ready_after is None else round(state.ready_after, 3),
+        "uptime_s": None
+        if state.ready_at is None or state.phase not in LIVE
+        else round(time.time() - state.ready_at, 1),
+        "attempt": state.attempt,
+        "download": state.download,
+        "report": state.report,
+        "plan": state.plan,
+        "failure": state.failure,
+        "events": state.events,
+        "metrics": None if metrics is None else metrics.to_json(),
+        "log": state.log,
+    }
+
+
+def text_of(state: State, metrics: ServerMetrics | None) -> str:
+    """One server's status for a person."""
+    lines = [f"{state.name}: {_phase(state)}"]
+    if state.phase in LIVE:
+        what = (
+            f"{state.model} ({state.source})"
+            if state.source and not state.source.endswith(state.model)
+            else state.model
+        )
+        lines.append(f"  model      {what}, vLLM {state.vllm}" if what else f"  {state.message}")
+    if state.phase in ("ready", "degraded"):
+        lines.append(f"  endpoint   {state.url}")
+        limits = state.limits
+        lines.append(
+            f"  limits     {_or(limits.get('context'))} tokens, {_or(limits.get('images'))} images a request, "
+            f"{_or(limits.get('max_pixels'))} pixels an image"
+        )
+        report = state.report
+        memory = [
+            f"{label} {report[name] / 1024**3:.2f} GiB"
+            for label, name in (
+                ("weights", "weights"),
+                ("KV cache", "kv"),
+                ("activations", "activations"),
+                ("graphs", "graphs"),
+            )
+            if report.get(name)
+        ]
+        if memory:
+            lines.append(f"  memory     {', '.join(memory)}")
+        lines += _load(metrics) if metrics else ["  load       ? (no answer from /metrics)"]
+    elif state.phase in LIVE and state.stage:
+        lines.append(f"  stage      {state.stage}")
+    if state.failure and state.phase in ("failed", "waiting", "restarting"):
+        failure = state.failure
+        lines.append(f"  {failure.get('title', '')}. {failure.get('cause', '')}".rstrip())
+        if failure.get("evidence"):
+            lines.append(f'  it said: "{str(failure["evidence"])[:300]}"')
+        if failure.get("stopped_because") and failure.get("stopped_because") != failure.get("remedy"):
+            lines.append(f"  {failure['stopped_because']}")
+        lines.append(f"  what to do: {failure.get('remedy', '')}")
+    if state.phase == "stopped":
+        lines.append("  `mai-server up` starts it.")
+    return "\n".join(lines)
+
+
+def _phase(state: State) -> str:
+    since = state.ready_at if state.phase in ("ready", "degraded") else state.started
+    if since is None or state.phase not in LIVE:
+        return state.phase
+    return f"{state.phase} for {_span(time.time() - since)}"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _load(metrics: ServerMetrics) -> list[str]:
+    tokens = f" of {metrics.kv_tokens:,} tokens" if metrics.kv_tokens is not None else ""
+    return [
+        f"  load       {_or(metrics.running)} running, {_or(metrics.waiting)} waiting, {_or(metrics.finished)} finished, "
+        f"{_or(metrics.preemptions)} preempted",
+        f"  KV cache   {_percent(metrics.kv_usage)} used{tokens}",
+        f"  caches     prefix {_percent(metrics.prefix_hit_rate)} of prompt tokens, images {_percent(metrics.image_hit_rate)}",
+        f"  latency    first token {_seconds(metrics.ttft)}, per token {_seconds(metrics.per_token)}, "
+        f"whole {_seconds(metrics.end_to_end)}  (p50 / p95 / p99)",
+    ]
+
+
+def _or(value: object) -> str:
+    if value is None:
+        return "?"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{share:.0%}"
+
+
+def _seconds(latency: Latency | None) -> str:
+    if latency is None:
+        return "?"
+    return (
+        " / ".join(
+            f"{value:.2f}" if value >= 0.1 else f"{value:.3f}" for value in (latency.p50, latency.p95, latency.p99)
+        )
+        + " s"
+    )
+
+
+def _watch(name: str | None) -> int:
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(Text(""), refresh_per_second=4, screen=False) as live:
+        while True:
+            live.update(Text("\n\n".join(text_of(state, metrics) for state, metrics in read_all(name))))
+            time.sleep(1)

@@ -1,0 +1,48 @@
+"""Options that name a server to ask, and the server they mean: a named endpoint, or the one that `up` started."""
+
+import argparse
+import asyncio
+import os
+
+from serverctl.chat import Target, find_target, normalize_url
+from serverctl.errors import EnvironmentLacksError, UsageError
+
+#: The key of a named endpoint, as for the agent: on a command line everybody on the machine could read it.
+KEY_VARIABLE = "MAI_AGENT_API_KEY"
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """--endpoint, --api-key and --model."""
+    group = parser.add_argument_group("server (default: the one that `mai-server up` started)")
+    group.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
+    group.add_argument("--api-key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")
+    group.add_argument("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
+
+
+def chosen_target(options: argparse.Namespace) -> Target:
+    """The server that a command line means; it answers.
+
+    Raises:
+        EnvironmentLacksError: there is none, or it does not answer.
+        UsageError: the address is none, or the model is not the one served.
+    """
+    if options.endpoint is not None:
+        key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE, "")
+        return asyncio.run(find_target(normalize_url(options.endpoint), key, options.model))
+    if options.api_key is not None:
+        raise UsageError("--api-key is for a named endpoint.", "Name it with --endpoint URL.")
+    running = running_target(options.model)
+    if running is None:
+        which = "No server of ours is running" if options.model is None else f"No server of ours serves {options.model}"
+        raise EnvironmentLacksError(
+            f"{which}.", "`mai-server up` starts one; another one is named with --endpoint URL."
+        )
+    return asyncio.run(find_target(running.base_url, running.api_key, running.model))
+
+
+def running_target(model: str | None) -> Target | None:
+    """The server that this program started and that is ready: the one with that model, or the first."""
+    from serverctl.process.control import current_target
+
+    found = current_target(model=model)
+    return None if found is None else Target(found.base_url, found.api_key, found.model)

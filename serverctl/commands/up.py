@@ -1,0 +1,278 @@
+"""`mai-server up`: starts a server (or finds the one that runs) and waits until it answers."""
+
+import argparse
+import contextlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from serverctl.commands.options import Request, add_goal, resolve, split_flags
+from serverctl.commands.parser import Formatter, Parser
+from serverctl.commands.progress import Progress
+from serverctl.errors import EnvironmentLacksError, ExitStatus, ServerError, StoppedError, UsageError
+from serverctl.plan.goal import Plan
+from serverctl.plan.render import render
+from serverctl.process import control
+from serverctl.process.identity import wait_gone
+from serverctl.process.request import ServerRequest, read_request, server_request
+from serverctl.process.state import LIVE, Folder, State, check_name, current_state
+
+_EXAMPLES = """examples:
+  mai-server up                              the best model for this machine
+  mai-server up --model MAI-UI-2B --preset throughput
+  mai-server up --set max_model_len=16384 -- --seed 0
+  mai-server up --foreground                 with vLLM's own output, until Ctrl-C
+
+A second `up` finds the server of the first. The API's key is made at every start: `mai-server status --json` has it.
+Ctrl-C while waiting stops the start."""
+
+
+def main(arguments: list[str]) -> int:
+    """Start a server and wait."""
+    own, flags = split_flags(arguments)
+    parser = Parser(
+        "mai-server up",
+        description="Start a server and wait until it answers.",
+        epilog=_EXAMPLES,
+        formatter_class=Formatter,
+    )
+    add_goal(parser)
+    group = parser.add_argument_group("running")
+    group.add_argument("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
+    group.add_argument("--cpu", action="store_true", help="serve on the processor (slow)")
+    group.add_argument("--port", type=int, metavar="N", help="where to listen on loopback (default: a free port)")
+    group.add_argument(
+        "--name", default=control.DEFAULT_NAME, help="the server's name, to run several (default: default)"
+    )
+    group.add_argument("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
+    group.add_argument("--foreground", action="store_true", help="stay, and show vLLM's output")
+    group.add_argument("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
+    group.add_argument("--yes", action="store_true", help="install vLLM without asking when it is missing")
+    group.add_argument("--json", action="store_true", help="print the server as JSON when it is ready")
+    options = parser.parse_args(own)
+    check_name(options.name)
+    if options.port is not None and not 1 <= options.port <= 65_535:
+        raise UsageError(f"{options.port} is no port.", "Use one from 1024 to 65535.")
+    if current_state(Folder(options.name)).phase in LIVE:
+        return _found(options)
+    options.gpu = "cpu" if options.cpu else None
+    options.flags = options.flags or []
+    request = resolve(options, flags + options.flags)
+    request = with_vllm(request, options)
+    plan = request.plan()
+    assert request.vllm is not None
+    render(plan, request.capabilities, 1, options.name_as)  # a person's flag that does not exist is refused here
+    base = server_request(request, plan, options.port, options.name_as)
+    servers = spread(options.name, base, plan)
+    if options.foreground:
+        return _foreground(servers, options)
+    show = Progress(quiet=options.json)
+    with show:
+        for text in plan.warnings:
+            show.say(f"! {text}")
+        states = _start(servers, show, wait=not options.no_wait)
+    if states is None:
+        return _found(options)
+    return ExitStatus.DONE if options.no_wait else report(states, options.json)
+
+
+def _start(servers: Sequence[tuple[str, ServerRequest]], show: Progress, wait: bool) -> list[State] | None:
+    """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here.
+
+    Raises:
+        StoppedError: Ctrl-C.
+    """
+    begun: list[str] = []
+    try:
+        for name, request in servers:
+            begun.append(name)
+            if not control.launch(name, request):
+                begun.remove(name)
+                if name == servers[0][0]:
+                    return None
+        if not wait:
+            show.say("Starting in the background: `mai-server status --watch` shows how it goes.")
+            return []
+        return [control.wait_ready(name, show.update) for name, _ in servers]
+    except KeyboardInterrupt:
+        show.say("Stopping the start.")
+        for name in begun:
+            control.stop(name)
+        raise StoppedError("Stopped: Ctrl-C.") from None
+
+
+def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, ServerRequest]]:
+    """One request a replica: the first has the name itself, the others a number; each has its own cards."""
+    if len(plan.replicas) == 1:
+        return [(name, base)]
+    servers = []
+    for number, cards in enumerate(plan.replicas):
+        pins = tuple(gpu.uuid or str(gpu.index) for gpu in cards)
+        port = None if base.port is None else base.port + number
+        servers.append((name if number == 0 else f"{name}-{number + 1}", replace(base, cards=pins, port=port)))
+    return servers
+
+
+def with_vllm(request: Request, options: argparse.Namespace) -> Request:
+    """The request with a vLLM to run, installed now if the person agrees.
+
+    Raises:
+        EnvironmentLacksError: there is none, and nobody to ask.
+    """
+    if request.vllm is not None:
+        return request
+    request.plan()  # what cannot be served must not be installed for
+    build = request.build()
+    text = (
+        f"vLLM is not installed: {build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)."
+    )
+    if not options.yes:
+        if options.json or not sys.stdin.isatty():
+            raise EnvironmentLacksError(text, "`mai-server install` installs it, or `mai-server up --yes`.")
+        print(f"{text} Install it now? [Y/n] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().casefold() not in ("", "y", "yes"):
+            raise EnvironmentLacksError("vLLM is needed and was not installed.", "`mai-server install` installs it.")
+    from serverctl.commands.install import Bar
+    from serverctl.install import install
+
+    with Bar(quiet=options.json) as bar:
+        install(build, bar.report)
+    return request.with_installed()
+
+
+def report(states: list[State], as_json: bool) -> int:
+    """Says how it went. Raises ServerError for the first server that did not become ready."""
+    for state in states:
+        if control.target_of(state) is None:
+            raise control.failure_of(state)
+    if as_json:
+        print(
+            json.dumps(
+                [server_json(state) for state in states] if len(states) > 1 else server_json(states[0]), indent=1
+            )
+        )
+        return ExitStatus.DONE
+    for state in states:
+        print(f"{state.name}: {state.model} answers at {state.url} (ready after {state.ready_after or 0:.0f} s).")
+    return ExitStatus.DONE
+
+
+def server_json(state: State) -> dict[str, object]:
+    """What a program needs to use a server, its key included."""
+    return {
+        "name": state.name,
+        "phase": state.phase,
+        "endpoint": state.url,
+        "api_key": Folder(state.name).key(),
+        "model": state.model,
+        "source": state.source,
+        "family": state.family,
+        "limits": state.limits,
+        "vllm": state.vllm,
+        "ready_after_s": None if state.ready_after is None else round(state.ready_after, 2),
+    }
+
+
+def _found(options: argparse.Namespace) -> int:
+    """A server of that name is there already: it is what `up` gives. Ctrl-C only ends the waiting: it is not ours.
+
+    Raises:
+        ServerError: it serves another model, or did not become ready.
+        StoppedError: Ctrl-C.
+    """
+    folder = Folder(options.name)
+    state = current_state(folder)
+    _check_model(options, folder, state)
+    if state.phase in ("ready", "degraded"):
+        if options.json:
+            return report([state], True)
+        print(f"Already running: {state.model} at {state.url}.")
+        return ExitStatus.DONE
+    if options.no_wait:
+        return ExitStatus.DONE
+    show = Progress(quiet=options.json)
+    try:
+        with show:
+            show.say("A server is already on its way; waiting for it.")
+            state = control.wait_ready(options.name, show.update)
+    except KeyboardInterrupt:
+        raise StoppedError("Stopped waiting: Ctrl-C.", "The start goes on: `mai-server down` stops it.") from None
+    _check_model(options, folder, state)
+    return report([state], options.json)
+
+
+def _check_model(options: argparse.Namespace, folder: Folder, state: State) -> None:
+    """Raises ServerError where a named model is not the one that runs. A server that still plans has no model yet."""
+    wanted = options.model
+    if wanted is None or state.phase not in LIVE:
+        return
+    known = {state.model, state.source}
+    with contextlib.suppress(ServerError):
+        known.add(read_request(folder.request_file).goal.model or "")
+    known.discard("")
+    names = {wanted.casefold(), str(Path(wanted).expanduser().resolve()).casefold()}
+    if known and not names & {name.casefold() for name in known}:
+        raise ServerError(
+            f"The server {options.name!r} already runs with {state.model or state.source or min(known)}.",
+            f"`mai-server down` stops it, or give the new one a name: --name {Path(wanted).name.lower()}.",
+        )
+
+
+def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Namespace) -> int:
+    """The owner in this process; its end is ours."""
+    if len(servers) > 1:
+        raise UsageError("Several servers cannot share the foreground.", "Leave --foreground out.")
+    from serverctl.process.supervisor import supervise
+
+    name, request = servers[0]
+    folder = Folder(name)
+    folder.make()
+    ending = folder.owner()
+    if ending is not None and current_state(folder).phase not in LIVE:
+        wait_gone(ending, 10)
+    done = threading.Event()
+    watcher = threading.Thread(target=_tell, args=(folder, options.json, done), daemon=True)
+    watcher.start()
+    try:
+        status = supervise(folder, request, None if options.json else _print_line)
+    finally:
+        done.set()
+        watcher.join()
+    if status == control.ALREADY_RUNNING:
+        raise ServerError(f"The server {name!r} already runs.", "`mai-server down` stops it.")
+    if status == ExitStatus.STOPPED:
+        raise StoppedError("Stopped: Ctrl-C.")
+    state = current_state(folder)
+    if state.phase == "failed":
+        raise control.failure_of(state)
+    return status
+
+
+def _tell(folder: Folder, as_json: bool, done: threading.Event) -> None:
+    """Says what our own server does on standard error, and with `as_json` what it is on standard output when ready."""
+    said: set[tuple[float, str]] = set()
+    begun = time.time()
+    shown = False
+    while True:
+        last = done.wait(0.1)
+        state = folder.read() or State(name=folder.name)
+        with contextlib.suppress(OSError):  # nobody reads any more
+            for when, sentence in state.events:
+                if when >= begun and (when, sentence) not in said:
+                    said.add((when, sentence))
+                    print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+            if as_json and state.phase == "ready" and not shown:
+                shown = True
+                print(json.dumps(server_json(state)), flush=True)
+        if last:
+            return
+
+
+def _print_line(line: str) -> None:
+    """vLLM's own output. Where nobody reads any more it goes on into the log alone."""
+    with contextlib.suppress(OSError):
+        print(line, flush=True)

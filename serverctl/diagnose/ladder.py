@@ -1,0 +1,285 @@
+"""A failure and a plan make the next try, or a stop with the reason.
+
+Rules: only values that were chosen automatically change, never a person's; one knob a step; a bounded number of
+tries; below the floor of accuracy (2 Mpx of a screenshot) nothing goes without being asked.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from serverctl.diagnose.classify import Failure
+from serverctl.diagnose.failures import Kind
+from serverctl.plan.compose import CONTEXT_STEPS
+from serverctl.plan.goal import Goal, Plan
+
+#: Starts in all, the first included.
+MOST_STARTS = 6
+#: Below this a screenshot of 1080p would be shrunk: not done unasked, pixels.
+LEAST_EDGE = 2_097_152
+#: What vLLM must find free beyond what it asks for, GiB.
+_MARGIN_GIB = 0.3
+
+Action: TypeAlias = Literal["adjust", "retry", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do about a failure.
+
+    Args:
+        action: start again with changed values, start again as it was, or stop.
+        because: one sentence for the person.
+        changes: knobs with their new values; `precision` and `model` stand for the choice of checkpoint.
+        wait_for_memory: whether to wait until the card's memory has come back before the next start.
+        new_port: whether another port is needed.
+        drop_flags: flags that this vLLM turned out not to have.
+    """
+
+    action: Action
+    because: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    wait_for_memory: bool = True
+    new_port: bool = False
+    drop_flags: tuple[str, ...] = ()
+
+
+def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...]) -> Step:
+    """The next step after a failed start or a death while serving.
+
+    Args:
+        failure: what happened.
+        plan: what was started.
+        goal: what the person wanted, with the adjustments so far.
+        earlier: the failures before this one, oldest first.
+    """
+    if len(earlier) + 1 >= MOST_STARTS:
+        return Step("stop", f"{MOST_STARTS} starts failed; the last one: {failure.words.title.lower()}.")
+    climb = _LADDERS.get(failure.kind)
+    if climb is None:
+        return Step("stop", _no_ladder(failure))
+    for step in climb(_View(failure, plan, goal, earlier)):
+        return step
+    return Step("stop", f"{failure.words.title}, and nothing that may be changed by itself is left to change.")
+
+
+class _View:
+    """What the ladders look at."""
+
+    def __init__(self, failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...]) -> None:
+        self.failure = failure
+        self.plan = plan
+        self.goal = goal
+        self.earlier = earlier
+        self.settings = plan.settings
+
+    def may(self, knob: str) -> bool:
+        """Whether a knob is ours to change."""
+        if knob in self.goal.overrides:
+            return False
+        reason = self.plan.reasons.get(knob)
+        if reason is not None and not reason.automatic:
+            return False
+        from serverctl.plan.settings import KNOBS
+
+        flag = KNOBS[knob].flag if knob in KNOBS else None
+        return flag is None or not any(word.split("=")[0].split(".")[0] == flag for word in self.goal.extra)
+
+    def lower(self, knob: str, steps: tuple[float, ...]) -> Any:
+        """The largest of some values that is below a knob's own, None where there is none or it is not ours."""
+        now = self.settings.get(knob)
+        if now is None or isinstance(now, str) or not self.may(knob):
+            return None
+        return next((step for step in sorted(steps, reverse=True) if step < now), None)
+
+
+def _no_ladder(failure: Failure) -> str:
+    return f"{failure.words.title}. Starting again would not help."
+
+
+def _adjust(view: _View, knob: str, value: Any, because: str) -> Step:
+    return Step("adjust", because, {knob: value})
+
+
+def _free_memory(view: _View) -> Iterator[Step]:
+    """Wait for memory to come back once, then ask for less."""
+    if Kind.FREE_MEM not in view.earlier:
+        yield Step("retry", "other programs held the card's memory: waited for it, and looked again what is free")
+    numbers = view.failure.numbers
+    now = view.settings.gpu_memory_utilization
+    if view.may("gpu_memory_utilization") and {"free_gib", "total_gib"} <= numbers.keys():
+        share = math.floor((numbers["free_gib"] - _MARGIN_GIB) / numbers["total_gib"] * 100) / 100
+        if 0.05 <= share and (now is None or share < now):
+            text = f"{numbers['free_gib']} of {numbers['total_gib']} GiB were free: asks for {share:.0%} of the card"
+            yield _adjust(view, "gpu_memory_utilization", share, text)
+
+
+def _shrink(view: _View) -> Iterator[Step]:
+    """Less working memory, one knob a step: pixels, batch, requests, then a larger share, then smaller weights."""
+    if edge := view.lower("longest_edge", (4_194_304, LEAST_EDGE)):
+        yield _adjust(
+            view,
+            "longest_edge",
+            int(edge),
+            f"screenshots of at most {edge / 1e6:.1f} Mpx: the largest image is what vLLM measures",
+        )
+    if batched := view.lower("max_num_batched_tokens", (8192, 4096, 2048)):
+        yield _adjust(view, "max_num_batched_tokens", int(batched), f"prefills {int(batched):,} tokens a step")
+    if sequences := view.lower("max_num_seqs", (4, 2, 1)):
+        yield _adjust(view, "max_num_seqs", int(sequences), f"{int(sequences)} requests at a time")
+    share = view.settings.gpu_memory_utilization
+    if share is not None and view.may("gpu_memory_utilization") and view.failure.kind is not Kind.PROFILE_OOM:
+        raised = round(share + 0.03, 2)
+        free = _free_share(view)
+        if raised <= min(0.95, free):
+            yield _adjust(view, "gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
+    yield from _smaller_weights(view)
+
+
+def _free_share(view: _View) -> float:
+    """The share that is free; where nothing is known, nothing more may be taken than vLLM's default."""
+    from serverctl.plan.compose import free_share
+
+    return free_share(view.plan.gpus) or 0.92
+
+
+def _smaller_weights(view: _View) -> Iterator[Step]:
+    """8 bits, then a 4-bit checkpoint, then a smaller model where none was named."""
+    plan = view.plan
+    nvidia = plan.vendor == "nvidia"
+    if plan.precision == "16-bit" and nvidia and view.may("quantization") and plan.model.own_precision == "16-bit":
+        yield _adjust(view, "precision", "fp8", "8-bit weights")
+    if (
+        plan.precision in ("16-bit", "fp8")
+        and view.may("quantization")
+        and any(q.bits == 4 for q in plan.model.quantized)
+    ):
+        yield _adjust(view, "precision", "w4", "a 4-bit checkpoint")
+    if view.goal.model is None and plan.model.name != "MAI-UI-2B":
+        yield _adjust(view, "model", "MAI-UI-2B", "the smaller model: the larger one does not fit here")
+
+
+def _kv_short(view: _View) -> Iterator[Step]:
+    """The context that vLLM says fits, if an agent can live with it; otherwise room must be made."""
+    fits = int(view.failure.numbers.get("fits", 0))
+    tokens = view.plan.model.image_tokens(*view.goal.screen, view.settings.longest_edge)
+    floor = min(CONTEXT_STEPS[0], tokens + 3072)
+    if view.may("max_model_len") and fits >= floor:
+        length = fits // 128 * 128
+        yield _adjust(view, "max_model_len", length, f"a context of {length:,} tokens: vLLM says that {fits:,} fit")
+    if (
+        view.may("kv_cache_dtype")
+        and view.settings.kv_cache_dtype is None
+        and view.plan.gpus
+        and (view.plan.gpus[0].sm or 0) >= 89
+    ):
+        yield _adjust(view, "kv_cache_dtype", "fp8", "the KV cache in 8 bits")
+    if view.settings.kv_cache_memory_bytes is None:
+        yield from _shrink(view)
+
+
+def _graphs(view: _View) -> Iterator[Step]:
+    """Fewer graphs, then none, and a little less for the KV cache."""
+    if view.settings.enforce_eager is None and view.may("max_cudagraph_capture_size"):
+        size = view.settings.max_cudagraph_capture_size
+        smaller = 8 if size is None or size > 8 else 4 if size > 4 else None
+        if smaller is not None:
+            yield _adjust(view, "max_cudagraph_capture_size", smaller, f"CUDA graphs for batches up to {smaller} only")
+    share = view.settings.gpu_memory_utilization
+    lowered = Kind.GRAPH_OOM in view.earlier[-1:] and "gpu_memory_utilization" not in view.goal.adjustments
+    if share is not None and lowered and view.may("gpu_memory_utilization"):
+        yield _adjust(view, "gpu_memory_utilization", round(share - 0.03, 2), "leaves 3 % of the card for graphs")
+    if not view.settings.enforce_eager and view.may("enforce_eager"):
+        yield _adjust(view, "enforce_eager", True, "no CUDA graphs: each token takes longer")
+
+
+def _runtime(view: _View) -> Iterator[Step]:
+    share = view.settings.gpu_memory_utilization
+    if share is not None and view.may("gpu_memory_utilization") and share > 0.5:
+        lower = round(share - 0.04, 2)
+        yield _adjust(
+            view, "gpu_memory_utilization", lower, f"uses {lower:.0%} of the card, so that requests have room"
+        )
+    yield from _graphs(view)
+
+
+def _retry_once(sentence: str) -> Callable[[_View], Iterator[Step]]:
+    def climb(view: _View) -> Iterator[Step]:
+        if view.failure.kind not in view.earlier:
+            yield Step("retry", sentence)
+
+    return climb
+
+
+def _port(view: _View) -> Iterator[Step]:
+    del view
+    yield Step("retry", "another program took the port: another one is used", wait_for_memory=False, new_port=True)
+
+
+def _flag(view: _View) -> Iterator[Step]:
+    """A flag of ours that the parser refuses after all is dropped and reported; a person's own is theirs to mend."""
+    flags = tuple(word for word in view.failure.numbers.get("flags", ()) if word.startswith("--"))
+    own = {word.split("=")[0] for word in view.goal.extra}
+    if flags and not own.intersection(flags):
+        yield Step(
+            "retry", f"this vLLM does not take {' '.join(flags)}: left out", wait_for_memory=False, drop_flags=flags
+        )
+
+
+def _set(knob: str, value: Any, because: str) -> Callable[[_View], Iterator[Step]]:
+    def climb(view: _View) -> Iterator[Step]:
+        if view.may(knob) and view.settings.get(knob) != value:
+            yield _adjust(view, knob, value, because)
+
+    return climb
+
+
+def _other_quantization(view: _View) -> Iterator[Step]:
+    if view.may("quantization") and view.settings.quantization == "fp8_per_channel":
+        yield _adjust(
+            view, "quantization", "fp8_per_tensor", "8-bit weights computed in 16 bits, which older cards can"
+        )
+    yield from (
+        step for step in _smaller_weights(view) if "precision" not in step.changes or step.changes["precision"] == "w4"
+    )
+
+
+def _max_len(view: _View) -> Iterator[Step]:
+    most = view.failure.numbers.get("most")
+    if most and view.may("max_model_len"):
+        yield _adjust(view, "max_model_len", int(most), f"the model was made for {most:,} tokens")
+
+
+def _attention(view: _View) -> Iterator[Step]:
+    if view.settings.attention_backend is not None and view.may("attention_backend"):
+        yield _adjust(view, "attention_backend", None, "vLLM chooses the attention backend")
+    if view.settings.kv_cache_dtype is not None and view.may("kv_cache_dtype"):
+        yield _adjust(view, "kv_cache_dtype", None, "the KV cache in 16 bits, which every backend has")
+
+
+_LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
+    Kind.FREE_MEM: _free_memory,
+    Kind.NO_KV: _shrink,
+    Kind.AUTOFIT_ZERO: _shrink,
+    Kind.PROFILE_OOM: _shrink,
+    Kind.KV_SHORT: _kv_short,
+    Kind.LOAD_OOM: _smaller_weights,
+    Kind.GRAPH_OOM: _graphs,
+    Kind.RUNTIME_OOM: _runtime,
+    Kind.PROFILE_RACE: _retry_once("another program freed memory while vLLM measured: measured again"),
+    Kind.PORT: _port,
+    Kind.FLAG: _flag,
+    Kind.BF16: _set("dtype", "half", "this card has no bfloat16"),
+    Kind.QUANT_ONLINE: _set("quantization", "fp8_per_tensor", "the name of the method in this vLLM"),
+    Kind.QUANT_CC: _other_quantization,
+    Kind.MAX_LEN: _max_len,
+    Kind.ATTENTION: _attention,
+    Kind.NETWORK: _retry_once("the download broke off: what is there is kept, and it goes on"),
+    Kind.CUDA: _retry_once("the card reported an error: started afresh"),
+    Kind.NCCL: _retry_once("the cards did not find each other: started afresh"),
+    Kind.ENGINE_DIED: _retry_once("the engine ended without a reason: started afresh"),
+    Kind.KILLED: _retry_once("the server was killed: started afresh"),
+    Kind.EXITED: _retry_once("the server ended without a reason: started afresh"),
+    Kind.STALLED: _retry_once("no progress: started afresh"),
+}

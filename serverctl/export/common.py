@@ -1,0 +1,216 @@
+"""What every export is made from, the servers of a plan, and the lines that say how a file was made."""
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from serverctl.capabilities import Capabilities
+from serverctl.errors import UsageError
+from serverctl.hardware.facts import Gpu, Hardware
+from serverctl.models.model import Precision
+from serverctl.plan.env import pins
+from serverctl.plan.goal import Goal, Plan, Reason
+from serverctl.plan.render import Command, render
+
+#: Variables that pin a server to its cards; inside a container the runtime pins it instead.
+PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
+#: What a start may take before something outside calls it dead, seconds: what VLLM_ENGINE_READY_TIMEOUT_S is set to.
+START_SECONDS = 3600
+#: vLLM's own flags that hold a secret: an export is a file that gets copied around.
+_SECRET_FLAGS = ("--hf-token", "--api-key")
+
+_WIDTH = 116
+_PRECISION: Mapping[Precision, str] = {"16-bit": "16-bit weights", "fp8": "8-bit weights", "w4": "4-bit weights"}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file of an export."""
+
+    name: str
+    text: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One of a plan's independent servers.
+
+    Args:
+        name: of its unit or service: the export's name, with a number from the second on.
+        port: where it listens.
+        cards: its own.
+        command: with its own port and pins.
+    """
+
+    name: str
+    port: int
+    cards: tuple[Gpu, ...]
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What an export is made from.
+
+    Args:
+        plan: what is served, and how.
+        hardware: found or imagined.
+        capabilities: of the vLLM that will serve.
+        goal: what was asked for; formats that plan anew start from it.
+        made_by: the command line that makes this export again.
+        port: of the first server; the others follow.
+        name: of units and services.
+        served_name: the model's name for clients; its own where None.
+        python: of the vLLM on this machine; None where there is none, or where the hardware is imagined.
+        environ: this machine's variables that a server here needs to find its files.
+        account: whom a server on this machine runs as.
+        user_unit: whether a systemd unit is for `systemctl --user`.
+        nodes: machines that share the model.
+    """
+
+    plan: Plan
+    hardware: Hardware
+    capabilities: Capabilities
+    goal: Goal
+    made_by: str
+    port: int = 8000
+    name: str = "mai-vllm"
+    served_name: str | None = None
+    python: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    account: str = "vllm"
+    user_unit: bool = False
+    nodes: int = 1
+
+    @property
+    def model(self) -> str:
+        """What clients call the model."""
+        return self.served_name or self.plan.model.name
+
+    @property
+    def folder(self) -> Path | None:
+        """The model's folder where it is one on this machine rather than a repository."""
+        path = Path(self.plan.model.source)
+        return path if path.is_absolute() else None
+
+    @property
+    def slots(self) -> int:
+        """Requests at a time that one server works on: its slots, or what its KV cache holds of the longest ones."""
+        return self.plan.settings.max_num_seqs or max(1, int(self.plan.max_concurrency))
+
+    def servers(self) -> tuple[Server, ...]:
+        """The plan's servers, each with its own port and cards."""
+        found = []
+        for number, cards in enumerate(self.plan.replicas):
+            plan = replace(self.plan, env=self._env(cards))
+            command = render(plan, self.capabilities, self.port + number, self.served_name)
+            name = self.name if number == 0 else f"{self.name}-{number + 1}"
+            found.append(Server(name, self.port + number, cards, command))
+        return tuple(found)
+
+    def _env(self, cards: tuple[Gpu, ...]) -> Mapping[str, tuple[str, Reason]]:
+        """The plan's variables, pinned to some cards, where several servers must be kept apart."""
+        if len(self.plan.replicas) == 1:
+            return self.plan.env
+        reason = Reason("keeps the servers apart", "hardware")
+        numbers = {
+            "CUDA_DEVICE_ORDER": ("PCI_BUS_ID", reason),
+            "CUDA_VISIBLE_DEVICES": (",".join(str(card.index) for card in cards), reason),
+        }
+        others = {name: value for name, value in self.plan.env.items() if name not in PINS}
+        return {**others, **(pins(cards, self.capabilities.version) or numbers)}
+
+
+Exporter: TypeAlias = Callable[[Source], Sequence[Document]]
+
+
+def card_ids(cards: Sequence[Gpu]) -> list[str]:
+    """Cards by their stable names, or by their numbers where they have none."""
+    named = all(card.uuid for card in cards)
+    return [card.uuid if named else str(card.index) for card in cards]
+
+
+def replaced(command: Command, **values: str) -> Command:
+    """A command with other values of some flags, named like Python's arguments: host="0.0.0.0"."""
+    wanted = {f"--{name.replace('_', '-')}": value for name, value in values.items()}
+    lines = tuple(replace(line, value=wanted.get(line.flag, line.value)) for line in command.lines)
+    return replace(command, lines=lines)
+
+
+def without(command: Command, *flags: str) -> Command:
+    """A command without some flags."""
+    return replace(command, lines=tuple(line for line in command.lines if line.flag not in flags))
+
+
+def flag_groups(command: Command) -> list[list[str]]:
+    """The command's flags, each with its value; the person's own words follow one by one."""
+    own: list[list[str]] = []
+    for word in command.extra:
+        if word.startswith("-") or not own:
+            own.append([word])
+        else:
+            own[-1].append(word)
+    return [line.words for line in command.lines] + own
+
+
+def summary(source: Source) -> str:
+    """The plan in a line: model, weights, cards, preset, what a request may hold."""
+    plan = source.plan
+    return (
+        f"{plan.model.name}, {_PRECISION[plan.precision]}, on {_cards(source)}; preset {plan.preset}; "
+        f"context {plan.context:,} tokens; {plan.settings.images} screenshots a request"
+    )
+
+
+def _cards(source: Source) -> str:
+    plan = source.plan
+    if not plan.gpus:
+        return "the processor alone"
+    cards = f"{len(plan.gpus) // source.nodes} x {plan.gpus[0].name}"
+    if source.nodes > 1:
+        return f"{cards} in each of {source.nodes} machines"
+    return cards if len(plan.replicas) == 1 else f"{cards} each, {len(plan.replicas)} independent servers"
+
+
+def header(source: Source, *lines: str) -> list[str]:
+    """How a file was made, what the plan warns of, and what the file's own format has to say; plain lines."""
+    plan, version = source.plan, source.capabilities.version
+    found = [
+        f"Made by: {source.made_by}",
+        f"Plan: {summary(source)}.",
+        f"vLLM {version}: every flag below was checked against the parser of this version.",
+    ]
+    found += [f"Note: {text}" for text in plan.warnings]
+    found += [f"Left out: {text}" for text in source.servers()[0].command.dropped]
+    return [*found, *(["", *lines] if lines else [])]
+
+
+def commented(lines: Sequence[str]) -> str:
+    """Lines as comments, long ones wrapped; indented lines are commands and stay as they are."""
+    found: list[str] = []
+    for line in lines:
+        whole = line.startswith((" ", "Made by: ")) or len(line) <= _WIDTH
+        found += [line] if whole else textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"# {line}".rstrip() + "\n" for line in found)
+
+
+def check_secrets(command: Command) -> None:
+    """Raises UsageError where a flag of the person's own would write a secret into the export."""
+    for word in command.extra:
+        if word.split("=")[0] in _SECRET_FLAGS:
+            raise UsageError(
+                f"{word.split('=')[0]} would write a secret into the export.",
+                "Leave it out, and set HF_TOKEN in the environment of the server instead.",
+            )
+
+
+def portable(source: Source, what: str) -> None:
+    """Raises UsageError where a format for other machines would name a folder of this one."""
+    if source.folder is not None:
+        raise UsageError(
+            f"{what} cannot use a model's folder of this machine ({source.folder}).",
+            "Name the model by its repository: --model ORG/NAME.",
+        )

@@ -1,0 +1,212 @@
+"""A Kubernetes manifest: secret, volume, deployment and service, for a cluster with NVIDIA's device plugin."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from serverctl.export.common import START_SECONDS, Document, Server, Source, commented, header, portable
+from serverctl.export.container import (
+    HUB_CACHE,
+    LISTENS,
+    SHM_GIB,
+    VLLM_CACHE,
+    about_image,
+    argv,
+    environment,
+    image,
+    to_yaml,
+)
+from serverctl.hardware.facts import GIB
+
+#: Not base64, on purpose: the cluster refuses it, so nothing runs with a key that everybody can read here.
+PLACEHOLDER = "<the key, in base64>"
+#: How long an agent's address stays with the same server after its last request, seconds: Kubernetes' own default.
+_AFFINITY_SECONDS = 10_800
+#: Main memory of a vLLM process beside the model: images, pinned buffers, compilers. An estimate, for the scheduler.
+_BASE_GIB, _CARD_GIB = 8, 4
+
+
+def documents(source: Source) -> Sequence[Document]:
+    """The manifest: one file, several objects."""
+    portable(source, "A manifest")
+    text = commented([*header(source), "", *_about(source)]) + to_yaml(data(source))
+    return [Document(f"{source.name}.yaml", text)]
+
+
+def data(source: Source) -> list[dict[str, Any]]:
+    """The objects, in the order in which they are needed."""
+    server = source.servers()[0]
+    return [_secret(source), _volume(source), _deployment(source, server), _service(source, server)]
+
+
+def _meta(source: Source, name: str) -> dict[str, Any]:
+    return {"name": name, "labels": _labels(source)}
+
+
+def _labels(source: Source) -> dict[str, str]:
+    return {"app.kubernetes.io/name": source.name}
+
+
+def _secret(source: Source) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _meta(source, f"{source.name}-key"),
+        "type": "Opaque",
+        "data": {"VLLM_API_KEY": PLACEHOLDER},
+    }
+
+
+def _volume(source: Source) -> dict[str, Any]:
+    weights = source.plan.model.weight_bytes(source.plan.model.own_precision) / GIB
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": _meta(source, f"{source.name}-cache"),
+        "spec": {
+            "accessModes": ["ReadWriteMany" if len(source.plan.replicas) > 1 else "ReadWriteOnce"],
+            # The weights, as much again for another model or revision, and compiled kernels.
+            "resources": {"requests": {"storage": f"{math.ceil(2 * weights + 10)}Gi"}},
+        },
+    }
+
+
+def _deployment(source: Source, server: Server) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _meta(source, source.name),
+        "spec": {
+            "replicas": len(source.plan.replicas),
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": _labels(source)},
+            "template": {
+                "metadata": {
+                    "labels": _labels(source),
+                    "annotations": {
+                        "prometheus.io/scrape": "true",
+                        "prometheus.io/port": str(server.port),
+                        "prometheus.io/path": "/metrics",
+                    },
+                },
+                "spec": {
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "terminationGracePeriodSeconds": 30,
+                    "containers": [_container(source, server)],
+                    "volumes": [
+                        {"name": "cache", "persistentVolumeClaim": {"claimName": f"{source.name}-cache"}},
+                        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{SHM_GIB}Gi"}},
+                    ],
+                },
+            },
+        },
+    }
+
+
+def _container(source: Source, server: Server) -> dict[str, Any]:
+    program, subcommand, *arguments = argv(source, server)
+    key = {"secretKeyRef": {"name": f"{source.name}-key", "key": "VLLM_API_KEY"}}
+    return {
+        "name": "vllm",
+        "image": image(source),
+        "command": [program, subcommand],
+        "args": [literal(word) for word in arguments],
+        "env": [
+            {"name": "VLLM_API_KEY", "valueFrom": key},
+            *({"name": name, "value": literal(value)} for name, value in environment(server).items()),
+        ],
+        "ports": [{"name": "http", "containerPort": server.port}],
+        "resources": _resources(source),
+        "securityContext": _security(source),
+        "volumeMounts": [
+            {"name": "cache", "mountPath": HUB_CACHE, "subPath": "huggingface"},
+            {"name": "cache", "mountPath": VLLM_CACHE, "subPath": "vllm"},
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+        ],
+        "startupProbe": {**_health(), "periodSeconds": 10, "failureThreshold": START_SECONDS // 10},
+        "readinessProbe": {**_health(), "periodSeconds": 5, "failureThreshold": 3},
+        "livenessProbe": {**_health(), "periodSeconds": 10, "failureThreshold": 6},
+    }
+
+
+def _security(source: Source) -> dict[str, Any]:
+    if source.plan.vendor == "cpu":
+        # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
+        return {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"], "add": ["SYS_NICE"]},
+            "seccompProfile": {"type": "Unconfined"},
+        }
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def literal(text: str) -> str:
+    """Text that Kubernetes takes as it is: it replaces $(NAME) in arguments and values."""
+    return text.replace("$(", "$$(")
+
+
+def _health() -> dict[str, Any]:
+    return {"httpGet": {"path": "/health", "port": "http"}, "timeoutSeconds": 10}
+
+
+def _resources(source: Source) -> dict[str, Any]:
+    if source.plan.vendor == "cpu":
+        memory = math.ceil(source.plan.budget.requested / GIB) + SHM_GIB
+        return {"requests": {"cpu": "4", "memory": f"{memory}Gi"}}
+    cards = len(source.plan.gpus)
+    return {
+        "requests": {"cpu": "4", "memory": f"{_BASE_GIB + _CARD_GIB * cards}Gi"},
+        "limits": {"nvidia.com/gpu": str(cards)},
+    }
+
+
+def _service(source: Source, server: Server) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "type": "ClusterIP",
+        "selector": _labels(source),
+        "ports": [{"name": "http", "port": server.port, "targetPort": "http"}],
+    }
+    if len(source.plan.replicas) > 1:
+        spec["sessionAffinity"] = "ClientIP"
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(source, source.name), "spec": spec}
+
+
+def _about(source: Source) -> list[str]:
+    name = source.name
+    cards = len(source.plan.gpus)
+    lines = [
+        "Put a key into the Secret first (the cluster refuses the placeholder, which is no base64):",
+        "  openssl rand -hex 24 | tr -d '\\n' | base64",
+        f"  kubectl apply -f {name}.yaml && kubectl rollout status deployment/{name} --timeout=60m",
+        f"  kubectl port-forward service/{name} {source.port}",
+        "",
+        *about_image(source),
+        f"{LISTENS} The Service is of type ClusterIP: reachable inside the cluster only, with the key. /metrics and "
+        "/health ask for no key; a NetworkPolicy keeps others from them.",
+        "strategy Recreate: the old pod holds the cards, so a rolling update would wait for free ones for ever.",
+        f"startupProbe: {START_SECONDS // 60} minutes for the first start, which downloads the model; until it "
+        "succeeds the other probes wait.",
+        "enableServiceLinks false: Kubernetes would set variables named after services, and vLLM reads VLLM_PORT.",
+        "Requests of processor and memory are estimates for the scheduler; shared memory (/dev/shm) counts as memory.",
+        "Scraping: the annotations on the pods are for a Prometheus that looks for them; others ignore them.",
+    ]
+    if cards:
+        lines.append(
+            f"nvidia.com/gpu: {cards} needs NVIDIA's device plugin. In a cluster with several kinds of cards add a "
+            "nodeSelector, for example nvidia.com/gpu.product (set by its feature discovery): the plan is for the "
+            "card named above."
+        )
+    if len(source.plan.replicas) > 1:
+        lines += [
+            f"sessionAffinity ClientIP: an agent stays with one of the {len(source.plan.replicas)} servers. Each step "
+            "repeats its history and screenshots, and only the server that saw them has them in its prefix and image "
+            "caches.",
+            "ReadWriteMany: pods on several nodes share the downloaded weights; a storage class must offer it.",
+        ]
+    return lines

@@ -1,0 +1,126 @@
+"""A Colab notebook for a card: installs the vLLM for the machine's driver, serves the plan, asks about one screenshot.
+
+The flags of both builds of vLLM are worked out here, each against its own parser: which one a borrowed machine's driver
+takes is only known there.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pprint import pformat
+from typing import Any
+
+from serverctl.capabilities import snapshot
+from serverctl.errors import UsageError
+from serverctl.export.cells_ask import ASK
+from serverctl.export.cells_serve import SERVE, Cell
+from serverctl.export.common import Document, Source, flag_groups, header, portable
+from serverctl.hardware.facts import GIB
+from serverctl.plan.decide import make_plan
+from serverctl.plan.gate import Build, builds
+from serverctl.plan.goal import CannotPlanError
+
+#: How far a family's grounding answers count: MAI-UI's own grounding evaluation divides by 1000 (configs/families),
+#: Qwen3-VL's prompts say that the screen is 1000 x 1000. Others answer in pixels of the resized picture.
+_DIVISORS = {"mai-ui": 1000, "qwen3-vl": 1000}
+#: Colab's names for its cards, where they have one.
+_COLAB = {"t4": "T4", "l4": "L4", "a100": "A100", "h100": "H100"}
+
+
+def documents(source: Source) -> Sequence[Document]:
+    """The notebook. Raises UsageError or CannotPlanError where no build of vLLM can serve the plan."""
+    portable(source, "A notebook")
+    if source.plan.vendor != "nvidia":
+        raise UsageError("Notebooks are for NVIDIA cards.", "Name one: --gpu T4, L4, A100-40, A100-80, H100 or B200.")
+    plans = _plans(source)
+    text = json.dumps(_notebook(source, plans), indent=1, ensure_ascii=False)
+    return [Document(f"{source.name}.ipynb", text + "\n")]
+
+
+def _plans(source: Source) -> dict[str, dict[str, Any]]:
+    """What each build of vLLM is started with, newest first; a build that cannot serve the plan is left out."""
+    found: dict[str, dict[str, Any]] = {}
+    refusal: CannotPlanError | None = None
+    for build in builds():
+        if build.least_driver is None:
+            continue
+        try:
+            found[build.name] = _plan(source, build)
+        except CannotPlanError as error:
+            refusal = refusal or error
+    if not found:
+        assert refusal is not None
+        raise refusal
+    return found
+
+
+def _plan(source: Source, build: Build) -> dict[str, Any]:
+    capabilities = snapshot(build.version)
+    goal = replace(source.goal, model=source.goal.model or source.plan.model.name)
+    plan = make_plan(source.hardware, goal, build.version)
+    here = replace(source, plan=plan, capabilities=capabilities, served_name=source.model)
+    command = here.servers()[0].command
+    argv = command.argv()
+    return {
+        "package": build.packages[0],
+        "python_most": build.python_most,
+        "least_driver": build.least_driver,
+        "least_cuda": build.least_cuda,
+        # The program's place is known only after the installation.
+        "command": argv[1 : len(argv) - len(command.flags)],
+        "flags": [" ".join(group) if len(group) == 1 else tuple(group) for group in flag_groups(command)],
+        "env": dict(command.env),
+        "notes": [*plan.warnings, *command.dropped],
+    }
+
+
+def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    plan = source.plan
+    card = plan.gpus[0]
+    family = plan.model.family or ""
+    weights = plan.model.weight_bytes(plan.model.own_precision) / GIB
+    values = {
+        "@HEADER@": "\n".join(f"> {line}".rstrip() + "  " for line in header(source)),
+        "@HEADER_COMMENT@": f"# Made by: {source.made_by}",
+        "@CARD@": card.name,
+        "@CARD_REPR@": repr(card.name),
+        "@CARD_MIB@": str(int(card.total_bytes / 2**20)),
+        "@CARDS@": str(len(plan.gpus)),
+        "@MODEL@": source.model,
+        "@MODEL_REPR@": repr(source.model),
+        "@WEIGHTS@": f"{weights:.0f}",
+        "@PORT@": str(source.port),
+        "@DIVISOR@": str(_DIVISORS.get(family)),
+        "@CONTEXT@": f"{plan.context:,}",
+        "@IMAGES@": str(plan.settings.images),
+        "@PLANS@": pformat(plans, width=110, sort_dicts=False),
+    }
+    colab = next((name for key, name in _COLAB.items() if card.name.casefold().split()[-1].startswith(key)), None)
+    return {
+        "cells": [_cell(cell, values) for cell in (*SERVE, *ASK)],
+        "metadata": {
+            "accelerator": "GPU",
+            "colab": {"provenance": [], **({"gpuType": colab} if colab else {})},
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _cell(cell: Cell, values: dict[str, str]) -> dict[str, Any]:
+    text = cell.text.strip("\n")
+    for mark, value in values.items():
+        text = text.replace(mark, value)
+    lines = text.splitlines(keepends=True)
+    if cell.kind == "markdown":
+        return {"cell_type": "markdown", "id": cell.name, "metadata": {}, "source": lines}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": cell.name,
+        "metadata": {},
+        "outputs": [],
+        "source": lines,
+    }

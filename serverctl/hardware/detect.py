@@ -1,0 +1,277 @@
+"""Asks this machine what is in it. All that touches the outside is here; what it says is parsed elsewhere."""
+
+import contextlib
+import os
+import platform
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from serverctl.hardware import nvidia, others
+from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware, Link
+
+#: A tool of a broken driver can hang for minutes; five seconds are ten times what a working one needs.
+TOOL_SECONDS = 5.0
+
+#: Runs a tool and gives its exit status and output; None where the tool is not there.
+RunTool = Callable[[Sequence[str]], tuple[int, str] | None]
+
+
+def run_tool(command: Sequence[str], seconds: float = TOOL_SECONDS) -> tuple[int, str] | None:
+    """Output and errors of a program together; a program that hangs counts as failed."""
+    path = shutil.which(command[0])
+    if path is None:
+        return None
+    try:
+        process = subprocess.Popen(
+            [path, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return 126, str(error)
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _abandon(process)
+        return 124, f"{command[0]} did not answer within {seconds:.0f} s"
+    return process.returncode, output + errors
+
+
+def _abandon(process: "subprocess.Popen[str]") -> None:
+    """Ends a program that hangs, with what it started; one stuck in its driver cannot be ended and is left alone."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | None = None) -> Hardware:
+    """What is in this machine. Never raises: what could not be found out is named in `problems`.
+
+    Args:
+        run: runs a tool; replaced in tests by one that replays recorded outputs.
+        nvml: asks NVML; replaced likewise.
+    """
+    cpu = detect_cpu()
+    problems: list[str] = []
+    answer = (nvml or ask_nvml)()
+    gpus, driver, links = answer if answer is not None else ((), None, ())
+    if not gpus:
+        gpus, driver, links = _nvidia_by_tool(run, problems)
+    elif any(gpu.mig for gpu in gpus):
+        gpus = _split(gpus, run, problems)
+    if not gpus:
+        gpus, driver = _gaudi(run, problems)
+    if not gpus:
+        gpus = _amd(run, problems)
+    if not gpus and platform.system() == "Darwin":
+        answer_text = run(["sysctl", "-n", "machdep.cpu.brand_string"])
+        apple = others.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
+        gpus = (apple,) if apple else ()
+    return Hardware(_visible(gpus, problems), cpu, driver, links, tuple(problems), platform.system())
+
+
+NvmlAnswer = tuple[tuple[Gpu, ...], Driver | None, tuple[tuple[int, int, Link], ...]]
+
+
+def ask_nvml() -> NvmlAnswer | None:
+    """What NVML knows; None where there is no NVML or it fails (then nvidia-smi is asked, which says why)."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    # A library that does not fit its binding fails in other ways, too: a missing function, a name that is no text.
+    troubles = (pynvml.NVMLError, AttributeError, OSError, ValueError)
+    try:
+        pynvml.nvmlInit()
+    except troubles:
+        return None
+    try:
+        return _read_nvml(pynvml)
+    except troubles:
+        return None
+    finally:
+        with contextlib.suppress(*troubles):
+            pynvml.nvmlShutdown()
+
+
+def _read_nvml(nvml: Any) -> NvmlAnswer:
+    """Asks for one thing at a time: a card that cannot answer one question still answers the others."""
+
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return question(*arguments)
+        except nvml.NVMLError:
+            return None
+
+    rows: list[dict[str, object]] = []
+    handles = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = ask(nvml.nvmlDeviceGetHandleByIndex, index)
+        if handle is None:
+            continue  # a card that fell off the bus
+        memory = ask(nvml.nvmlDeviceGetMemoryInfo, handle, nvml.nvmlMemory_v2) or ask(
+            nvml.nvmlDeviceGetMemoryInfo, handle
+        )
+        if memory is None:
+            continue  # it shares the machine's memory
+        mig = ask(nvml.nvmlDeviceGetMigMode, handle)
+        display = ask(nvml.nvmlDeviceGetDisplayActive, handle)
+        capability = ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+        handles.append((index, handle))
+        rows.append(
+            {
+                "index": index,
+                "name": _text(nvml.nvmlDeviceGetName(handle)),
+                "uuid": _text(ask(nvml.nvmlDeviceGetUUID, handle) or ""),
+                "total": memory.total,
+                "reserved": getattr(memory, "reserved", None),
+                "free": memory.free,
+                "capability": tuple(capability) if capability else None,
+                "display": None if display is None else bool(display),
+                "mig": bool(mig and mig[0]),
+            }
+        )
+    version = ask(nvml.nvmlSystemGetDriverVersion)
+    cuda = ask(nvml.nvmlSystemGetCudaDriverVersion_v2)
+    driver = Driver(_text(version), (cuda // 1000, cuda % 1000 // 10) if cuda else None) if version else None
+    links: list[tuple[int, int, Link]] = []
+    for position, (index, handle) in enumerate(handles):
+        for other, second in handles[position + 1 :]:
+            status = ask(nvml.nvmlDeviceGetP2PStatus, handle, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
+            if status is not None:
+                links.append((index, other, "nvlink" if status == nvml.NVML_P2P_STATUS_OK else "pcie"))
+    return nvidia.from_nvml(rows), driver, tuple(links)
+
+
+def _text(value: Any) -> str:
+    """Older bindings answer in bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
+    answer, fields = _query(run)
+    if answer is None:
+        return (), None, ()
+    status, text = answer
+    gpus, driver = nvidia.parse_query(text, fields)
+    for name in nvidia.unmeasured(text, fields):
+        problems.append(f"nvidia-smi does not say how much memory {name} has, so nothing can be planned for it.")
+    if not gpus and problems:
+        return (), None, ()
+    if not gpus or "Unable to determine the device handle" in text:
+        problems.append(nvidia.explain_trouble(text if text.strip() else f"nothing (exit status {status})"))
+    if not gpus:
+        return (), None, ()
+    banner = run(["nvidia-smi"])
+    if driver is not None and banner is not None:
+        driver = replace(driver, cuda=nvidia.parse_cuda(banner[1]))
+    topology = run(["nvidia-smi", "topo", "-m"]) if len(gpus) > 1 else None
+    links = nvidia.parse_topology(topology[1]) if topology else ()
+    if any(gpu.mig for gpu in gpus):
+        gpus = _split(gpus, run, problems)
+    return gpus, driver, links
+
+
+def _query(run: RunTool) -> tuple[tuple[int, str] | None, tuple[str, ...]]:
+    """The answer to a query, and the fields that were asked for: without those that an older driver does not know."""
+    fields: tuple[str, ...] = nvidia.FIELDS
+    while True:
+        answer = run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"])
+        unknown = nvidia.refused_field(answer[1]) if answer else None
+        if unknown is None or unknown not in fields or len(fields) == 1:
+            return answer, fields
+        fields = tuple(field for field in fields if field != unknown)
+
+
+def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gpu, ...]:
+    """Cards in MIG mode as their instances; a card without instances cannot be used and is left out."""
+    listing, banner = run(["nvidia-smi", "-L"]), run(["nvidia-smi"])
+    instances = nvidia.parse_mig(listing[1]) if listing else {}
+    memory = nvidia.parse_mig_memory(banner[1]) if banner else {}
+    parts: list[Gpu] = []
+    for gpu in gpus:
+        found = nvidia.mig_gpus(gpu, instances.get(gpu.index, ()), memory) if gpu.mig else (gpu,)
+        if not found:
+            problems.append(
+                f"Card {gpu.index} ({gpu.name}) is in MIG mode and has no instances: make some with "
+                "`nvidia-smi mig -cgi ... -C`, or switch the mode off with `nvidia-smi -mig 0`."
+            )
+        parts.extend(found)
+    return tuple(parts)
+
+
+def _gaudi(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
+    query = run(["hl-smi", f"--query-aip={','.join(others.GAUDI_FIELDS)}", "--format=csv,noheader,nounits"])
+    if query is None:
+        return (), None
+    gpus, driver = others.parse_gaudi(query[1])
+    if not gpus:
+        problems.append(f"hl-smi found no accelerator and said: {query[1].strip()[:200]}")
+    return gpus, driver
+
+
+def _amd(run: RunTool, problems: list[str]) -> tuple[Gpu, ...]:
+    query = run(["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--json"])
+    if query is None:
+        return ()
+    gpus = others.parse_rocm(query[1])
+    if not gpus:
+        problems.append(f"rocm-smi found no card and said: {query[1].strip()[:200]}")
+    return gpus
+
+
+def _visible(gpus: tuple[Gpu, ...], problems: list[str]) -> tuple[Gpu, ...]:
+    """Only the cards that CUDA_VISIBLE_DEVICES lets programs use, in its order; a person's wish is kept."""
+    wish = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wish is None or not gpus or gpus[0].vendor != "nvidia":
+        return gpus
+    chosen: list[Gpu] = []
+    for name in (part.strip() for part in wish.split(",") if part.strip()):
+        found = [gpu for gpu in gpus if name == str(gpu.index) or (not name.isdigit() and gpu.uuid.startswith(name))]
+        if not found or found[0] in chosen:
+            break  # as CUDA does: what follows an unknown device is not visible
+        chosen.append(found[0])
+    if len(chosen) < len(gpus):
+        problems.append(f"CUDA_VISIBLE_DEVICES={wish} hides {len(gpus) - len(chosen)} of {len(gpus)} cards.")
+    return tuple(chosen)
+
+
+def detect_cpu(root: Path = Path("/")) -> Cpu:
+    """The processor and memory of this machine, within the limits of a container (cgroup v2 or v1)."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    total, free = int(memory.total), int(memory.available)
+    name, features = others.parse_cpuinfo(_read(root / "proc/cpuinfo"))
+    cgroup = root / "sys/fs/cgroup"
+    for limit_file, used_file in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        if limit := others.parse_memory_limit(_read(cgroup / limit_file)):
+            used = others.parse_memory_limit(_read(cgroup / used_file)) or 0
+            total, free = min(total, limit), max(0, min(free, limit - used))
+            break
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Cpu(name or platform.processor(), cores, platform.machine(), features, total, free)
+
+
+def _read(path: Path) -> str:
+    """A small file's text; "" where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

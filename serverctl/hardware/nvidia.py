@@ -1,0 +1,267 @@
+"""NVIDIA cards: asked through NVML, and where that fails through `nvidia-smi`. The parsers are pure.
+
+Sources: `nvidia-smi --help-query-gpu` (fields), `nvidia-smi topo -m` (NV# is NVLink; PIX, PXB, PHB, NODE and SYS are
+ways over the bus).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from serverctl.hardware.facts import MIB, Driver, Gpu, Link
+
+#: What is asked of `nvidia-smi --query-gpu=... --format=csv,noheader,nounits`, in this order.
+FIELDS = (
+    "index",
+    "name",
+    "uuid",
+    "memory.total",
+    "memory.reserved",
+    "memory.free",
+    "compute_cap",
+    "display_active",
+    "mig.mode.current",
+    "driver_version",
+)
+
+#: Older drivers do not know `compute_cap`: the value then comes from the card's name (CUDA's published list of GPUs).
+_CAPABILITIES = (
+    (r"Quadro RTX|TITAN RTX", (7, 5)),
+    (r"\bAda\b", (8, 9)),
+    (r"Blackwell", (12, 0)),
+    (r"\bG?B300\b", (10, 3)),
+    (r"\bG?B[12]00\b", (10, 0)),
+    (r"\bGB10\b", (12, 1)),
+    (r"RTX 50[5-9]0", (12, 0)),
+    (r"\bG?H[12]00\b|\bH20\b|\bH800\b", (9, 0)),
+    (r"\bL2\b|\bL4\b|\bL20\b|\bL40S?\b|RTX 40[5-9]0", (8, 9)),
+    (r"RTX 30[5-9]0|RTX 2050|RTX A\d000|\bA10[GM]?\b|\bA16\b|\bA2\b|\bA40\b", (8, 6)),
+    (r"\bA100X?\b|\bA30X?\b|\bA800\b", (8, 0)),
+    (r"\bT4G?\b|RTX 20[678]0|GTX 16[56]0", (7, 5)),
+    (r"\bV100S?\b|TITAN V\b", (7, 0)),
+    (r"\bP100\b", (6, 0)),
+    (r"GTX 10\d0|\bP40\b|\bP4\b|TITAN Xp?\b", (6, 1)),
+    (r"GTX 9\d0|\bM60\b", (5, 2)),
+    (r"\bK80\b", (3, 7)),
+)
+
+
+def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
+    """The cards in the output of `nvidia-smi --query-gpu` with some of `FIELDS`; lines that are none are left out."""
+    gpus: list[Gpu] = []
+    driver: Driver | None = None
+    for values in _rows(text, fields):
+        total = _mebibytes(values.get("memory.total", ""))
+        name = values.get("name", "")
+        if total is None:
+            continue
+        gpus.append(
+            Gpu(
+                index=int(values["index"]),
+                name=name,
+                vendor="nvidia",
+                total_bytes=usable_bytes(total, _mebibytes(values.get("memory.reserved", ""))),
+                free_bytes=_mebibytes(values.get("memory.free", "")),
+                uuid=values.get("uuid", "") if _known(values.get("uuid", "")) else "",
+                compute_capability=_capability(values.get("compute_cap", "")) or capability_by_name(name),
+                display={"Enabled": True, "Disabled": False}.get(values.get("display_active", "")),
+                mig=values.get("mig.mode.current") == "Enabled",
+            )
+        )
+        if re.match(r"\d", values.get("driver_version", "")):
+            driver = Driver(values["driver_version"])
+    return tuple(gpus), driver
+
+
+def usable_bytes(total: int, reserved: int | None) -> int:
+    """What programs see of a card's memory: the driver counts what it keeps for itself as part of the whole."""
+    return total - reserved if reserved is not None and 0 < reserved < total // 4 else total
+
+
+def refused_field(text: str) -> str | None:
+    """The field that an older `nvidia-smi` says it does not know; None where it complains of none."""
+    found = re.search(r'Field "([\w.]+)" is not a valid field to query', text)
+    return found[1] if found and found[1] in FIELDS else None
+
+
+def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
+    """The names of cards that the tool lists without the size of their memory."""
+    rows = _rows(text, fields)
+    return tuple(row["name"] for row in rows if _known(row["name"]) and _mebibytes(row.get("memory.total", "")) is None)
+
+
+def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The lines that are rows of a query's answer, by field."""
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) == len(fields) and re.fullmatch(r"[0-9]{1,4}", cells[0]):
+            yield dict(zip(fields, cells, strict=True))
+
+
+def _known(value: str) -> bool:
+    """Whether a cell is a value: the tool writes [N/A], [Not Supported] and [Unknown Error] where it has none."""
+    return bool(value) and not value.startswith(("[", "N/A"))
+
+
+def parse_cuda(banner: str) -> tuple[int, int] | None:
+    """The CUDA version in the head of plain `nvidia-smi` output: the newest runtime that the driver serves."""
+    found = re.search(r"CUDA(?: UMD)? Version:\s*([0-9]{1,3})\.([0-9]{1,3})", banner)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """One line of `nvidia-smi -L` below a card: its number on the card, its profile (3g.40gb) and its UUID."""
+
+    number: int
+    profile: str
+    uuid: str
+
+
+def parse_mig(listing: str) -> dict[int, tuple[MigInstance, ...]]:
+    """The MIG instances in `nvidia-smi -L`, by their card's index."""
+    instances: dict[int, list[MigInstance]] = {}
+    card: int | None = None
+    for line in listing.splitlines():
+        if found := re.match(r"GPU ([0-9]{1,4}):", line):
+            card = int(found[1])
+        elif card is not None and (
+            found := re.match(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}):\s*\(UUID: (MIG-[^)]+)\)", line)
+        ):
+            instances.setdefault(card, []).append(MigInstance(int(found[2]), found[1], found[3]))
+    return {index: tuple(found) for index, found in instances.items()}
+
+
+def parse_mig_memory(banner: str) -> dict[tuple[int, int], tuple[int, int]]:
+    """Used and whole memory of MIG instances in bytes, by card and number, from plain `nvidia-smi`."""
+    row = r"^\|\s+([0-9]{1,4})\s+\S+\s+\S+\s+([0-9]{1,4})\s*\|\s*([0-9]{1,9})MiB\s*/\s*([0-9]{1,9})MiB\s*\|"
+    return {
+        (int(found[1]), int(found[2])): (int(found[3]) * MIB, int(found[4]) * MIB)
+        for found in re.finditer(row, banner, re.MULTILINE)
+    }
+
+
+def mig_gpus(
+    gpu: Gpu, instances: tuple[MigInstance, ...], memory: Mapping[tuple[int, int], tuple[int, int]]
+) -> tuple[Gpu, ...]:
+    """A split card as the instances a server can use, with the memory that the banner tells.
+
+    Where it does not, the profile's name does: 3g.40gb, of which about 5 % are not for programs.
+    """
+    parts: list[Gpu] = []
+    for instance in instances:
+        size = re.search(r"\.([0-9]{1,4})gb", instance.profile)
+        used, total = memory.get((gpu.index, instance.number), (None, None))
+        if total is None and size is not None:
+            total = int(size[1]) * 1000**3 * 95 // 100
+        if not total:
+            continue
+        parts.append(
+            Gpu(
+                index=gpu.index,
+                name=f"{gpu.name} MIG {instance.profile}",
+                vendor="nvidia",
+                total_bytes=total,
+                free_bytes=None if used is None else max(0, total - used),
+                uuid=instance.uuid,
+                compute_capability=gpu.compute_capability,
+                display=False,
+                mig=True,
+            )
+        )
+    return tuple(parts)
+
+
+def parse_topology(text: str) -> tuple[tuple[int, int, Link], ...]:
+    """How pairs of cards reach each other, from `nvidia-smi topo -m`."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    links: list[tuple[int, int, Link]] = []
+    columns: list[int] = []
+    for line in plain.splitlines():
+        cells = line.split()
+        if not columns:
+            columns = [int(cell[3:]) for cell in cells if re.fullmatch(r"GPU[0-9]{1,4}", cell)]
+            continue
+        if not cells or not re.fullmatch(r"GPU[0-9]{1,4}", cells[0]):
+            continue
+        row = int(cells[0][3:])
+        for column, cell in zip(columns, cells[1:], strict=False):
+            if row < column and cell != "X":
+                links.append((row, column, "nvlink" if re.fullmatch(r"NV\d+", cell) else "pcie"))
+    return tuple(links)
+
+
+#: What `nvidia-smi` says when the driver does not work, and what that means for a person.
+_TROUBLES = (
+    (
+        "couldn't communicate with the NVIDIA driver",
+        "the NVIDIA driver is not loaded: load or reinstall it (`modprobe nvidia` says why not), then restart",
+    ),
+    ("Driver/library version mismatch", "the NVIDIA driver was updated while it ran: restart the machine"),
+    ("Driver Not Loaded", "the NVIDIA driver is not loaded: `modprobe nvidia` says why not"),
+    ("No devices were found", "the NVIDIA driver works but sees no card"),
+    ("GPU is lost", "a card fell off the bus: restart the machine"),
+    (
+        "Unable to determine the device handle",
+        "the driver cannot talk to a card: restart the machine",
+    ),
+    ("Insufficient Permissions", "this user may not use the NVIDIA devices: join the group that owns /dev/nvidia*"),
+    (
+        "Failed to initialize NVML: Unknown Error",
+        "the NVIDIA devices are out of reach, as in a container that lost them: restart the container",
+    ),
+    (
+        "GPU access blocked by the operating system",
+        "Windows keeps the card from WSL: update its driver",
+    ),
+    ("did not answer within", "it does not answer, so the driver hangs: restart the machine (`dmesg` says why)"),
+)
+
+
+def explain_trouble(output: str) -> str:
+    """A sentence for what `nvidia-smi` printed instead of cards."""
+    for needle, meaning in _TROUBLES:
+        if needle.casefold() in output.casefold():
+            return f"nvidia-smi: {meaning}."
+    first = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
+    return f"nvidia-smi failed and said: {first[:200].rstrip('.')}."
+
+
+def capability_by_name(name: str) -> tuple[int, int] | None:
+    """The compute capability that CUDA's list gives a card of this name; None for names it does not know."""
+    for pattern, capability in _CAPABILITIES:
+        if re.search(pattern, name, re.IGNORECASE):
+            return capability
+    return None
+
+
+def from_nvml(rows: Iterable[dict[str, object]]) -> tuple[Gpu, ...]:
+    """Cards from what NVML answered, one mapping a card (see `detect.ask_nvml`)."""
+    gpus: list[Gpu] = []
+    for row in rows:
+        name = str(row["name"])
+        capability, reserved = row.get("capability"), row.get("reserved")
+        gpus.append(
+            Gpu(
+                index=int(str(row["index"])),
+                name=name,
+                vendor="nvidia",
+                total_bytes=usable_bytes(int(str(row["total"])), reserved if isinstance(reserved, int) else None),
+                free_bytes=int(str(row["free"])) if row.get("free") is not None else None,
+                uuid=str(row.get("uuid") or ""),
+                compute_capability=capability if isinstance(capability, tuple) else capability_by_name(name),
+                display=display if isinstance(display := row.get("display"), bool) else None,
+                mig=bool(row.get("mig")),
+            )
+        )
+    return tuple(gpus)
+
+
+def _capability(text: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def _mebibytes(text: str) -> int | None:
+    found = re.fullmatch(r"([0-9]{1,12})(?:\s*MiB)?", text)
+    return None if found is None else int(found[1]) * MIB

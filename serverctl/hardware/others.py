@@ -1,0 +1,109 @@
+"""Everything that is not an NVIDIA card: AMD, Intel Gaudi, Apple, and the plain processor. Pure parsers.
+
+Sources: `hl-smi --query-aip=name,memory.total,memory.free,index --format=csv,noheader,nounits` (MiB), `rocm-smi
+--showproductname --showmeminfo vram --showuniqueid --json` (bytes), /proc/cpuinfo, `sysctl`.
+"""
+
+import json
+import re
+
+from serverctl.hardware.facts import MIB, Driver, Gpu
+
+#: Instruction sets that vLLM's CPU build uses.
+CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "bf16", "sve")
+
+#: What is asked of `hl-smi --query-aip=... --format=csv,noheader,nounits`.
+GAUDI_FIELDS = ("index", "name", "memory.total", "memory.free", "uuid", "driver_version")
+
+
+def parse_gaudi(text: str) -> tuple[tuple[Gpu, ...], Driver | None]:
+    """The accelerators in the output of `hl-smi` with `GAUDI_FIELDS`."""
+    gpus: list[Gpu] = []
+    driver: Driver | None = None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) != len(GAUDI_FIELDS) or not re.fullmatch(r"[0-9]{1,4}", cells[0]):
+            continue
+        total = re.match(r"([0-9]{1,12})(?: MiB)?$", cells[2])
+        free = re.match(r"([0-9]{1,12})(?: MiB)?$", cells[3])
+        if total is None:
+            continue
+        gpus.append(
+            Gpu(
+                index=int(cells[0]),
+                name=gaudi_name(cells[1]),
+                vendor="gaudi",
+                total_bytes=int(total[1]) * MIB,
+                free_bytes=int(free[1]) * MIB if free else None,
+                uuid=cells[4],
+                display=False,
+            )
+        )
+        if re.match(r"\d", cells[5]):
+            driver = Driver(cells[5])
+    return tuple(gpus), driver
+
+
+def gaudi_name(product: str) -> str:
+    """HL-205 is sold as Gaudi, HL-225 and HL-288 as Gaudi 2, HL-325 to HL-338 as Gaudi 3 (Intel's product pages)."""
+    number = re.match(r"HL-?(20|2|3)\d", product, re.IGNORECASE)
+    if number is None:
+        return product
+    return {"20": "Gaudi", "2": "Gaudi 2", "3": "Gaudi 3"}[number[1]] + f" ({product})"
+
+
+def parse_rocm(text: str) -> tuple[Gpu, ...]:
+    """The AMD cards in the JSON of `rocm-smi`, which may say other things before and after it."""
+    try:
+        document = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(document, dict):
+        return ()
+    gpus: list[Gpu] = []
+    for key, card in document.items():
+        number = re.fullmatch(r"card([0-9]{1,4})", key)
+        if number is None or not isinstance(card, dict):
+            continue
+        total = _bytes(card.get("VRAM Total Memory (B)"))
+        used = _bytes(card.get("VRAM Total Used Memory (B)"))
+        if not total:
+            continue
+        name = card.get("Card Series") or card.get("Card series") or card.get("Device Name") or "AMD GPU"
+        gpus.append(
+            Gpu(
+                index=int(number[1]),
+                name=str(name).strip(),
+                vendor="amd",
+                total_bytes=total,
+                free_bytes=None if used is None else max(0, total - used),
+                uuid=str(card.get("Unique ID", "")),
+            )
+        )
+    return tuple(sorted(gpus, key=lambda gpu: gpu.index))
+
+
+def _bytes(value: object) -> int | None:
+    text = str(value)
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def parse_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
+    """The processor's name and the features of `CPU_FEATURES` it has, from /proc/cpuinfo."""
+    name = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
+    found = set(flags[1].split()) if flags else set()
+    return (name[1].strip() if name else ""), tuple(feature for feature in CPU_FEATURES if feature in found)
+
+
+def parse_memory_limit(text: str) -> int | None:
+    """A container's memory limit in bytes, from cgroup's memory.max; None where there is none (v1 then says 2**63)."""
+    value = _bytes(text.strip())
+    return value if value is not None and value < 1 << 60 else None
+
+
+def apple_gpu(brand: str, memory_bytes: int) -> Gpu | None:
+    """Apple's own chips share the machine's memory; None for Intel Macs."""
+    if not brand.startswith("Apple"):
+        return None
+    return Gpu(index=0, name=brand, vendor="apple", total_bytes=memory_bytes, display=True)

@@ -1,0 +1,297 @@
+"""Finds a model by what a person wrote: a folder, a known name, or a repository; from this disk before the network."""
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from serverctl.configs import config_names, load_config
+from serverctl.errors import EnvironmentLacksError, ServerError, UsageError
+from serverctl.models.model import Model, Quantized
+from serverctl.models.shape import read_shape
+
+#: Pixel limits where a model has no preprocessor_config.json: those of Qwen3-VL on the hub.
+_DEFAULT_PIXELS = (65_536, 16_777_216)
+_INDEX = "model.safetensors.index.json"
+_FILES = ("config.json", "preprocessor_config.json", "processor_config.json", _INDEX)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An entry of `configs/models`."""
+
+    name: str
+    repo: str
+    shape: str
+    family: str
+    history_images: int
+    reasoning_parser: str | None
+    quantized: tuple[Quantized, ...]
+
+
+def known_models() -> tuple[Known, ...]:
+    """Every model in `configs/models`."""
+    found: list[Known] = []
+    for file in config_names("models"):
+        data = load_config(f"models/{file}.toml")
+        for entry in data["model"]:
+            found.append(
+                Known(
+                    entry["name"],
+                    entry["repo"],
+                    entry["shape"],
+                    data["family"],
+                    data["history_images"],
+                    entry.get("reasoning_parser"),
+                    tuple(Quantized(q["repo"], q["bits"]) for q in entry.get("quantized", ())),
+                )
+            )
+    return tuple(found)
+
+
+def find_model(name: str, allow_network: bool = True) -> Model:
+    """The model that a person named: a folder with a config.json, a known name, or a repository (org/name).
+
+    Raises:
+        UsageError: nothing by that name is known, or the folder holds no model.
+        EnvironmentLacksError: the hub would have to be asked and cannot be.
+    """
+    if not name.strip():
+        raise UsageError("A model's name is empty.", "Name a known model, a repository or a folder.")
+    known, checkpoint = _known(name)
+    folder = _folder(name)
+    # A folder beside us that only happens to be called like a known model is not meant.
+    if folder is not None and (known is None or (folder / "config.json").is_file()):
+        return _from_folder(folder)
+    if name.startswith(("/", "./", "../", "~")):
+        raise UsageError(f"There is no folder {name}.", "Name a model's folder, a known model or a repository.")
+    repo = checkpoint.repo if checkpoint else known.repo if known else name
+    if repo.count("/") != 1 or not all(repo.split("/")):
+        near = difflib.get_close_matches(name.casefold(), _spellings(), 3, 0.4)
+        hint = f"Did you mean {' or '.join(_spellings()[each] for each in near)}?" if near else "Known models are: "
+        hint += "" if near else ", ".join(entry.name for entry in known_models()) + "."
+        raise UsageError(
+            f"No model named {name!r} is known.", f"{hint} Any other is named as org/name, or by its folder."
+        )
+    snapshot = cached_snapshot(repo)
+    if snapshot is not None:
+        files = {file: _read_json(snapshot / file) for file in _FILES if (snapshot / file).is_file()}
+        own = None if checkpoint is None else repo.rsplit("/", 1)[-1]
+        return _assemble(repo, files, f"config.json of {repo} on this disk", known, _weights_in(snapshot), own)
+    if known is not None:
+        shape = load_config(f"models/shapes/{known.shape}.json")
+        files = {"config.json": shape, "preprocessor_config.json": dict(shape["image"])}
+        model = _assemble(known.repo, files, f"configs/models/shapes/{known.shape}.json", known, None)
+        if checkpoint is None:
+            return model
+        return replace(model.as_checkpoint(checkpoint), name=repo.rsplit("/", 1)[-1])
+    if not allow_network:
+        raise EnvironmentLacksError(
+            f"{repo} is not on this disk and not among the known models.", "Let the hub be asked, or name a folder."
+        )
+    return _assemble(repo, _from_hub(repo), f"config.json of {repo} on the hub", None, None)
+
+
+def _folder(name: str) -> Path | None:
+    """The folder of this name; None where it is none, or no name that a folder can have."""
+    try:
+        folder = Path(name).expanduser()
+        return folder.resolve() if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _known(name: str) -> tuple[Known | None, Quantized | None]:
+    """The known model of a name or repository in any case; with its checkpoint where that was named."""
+    wanted = name.casefold()
+    for entry in known_models():
+        if wanted in (entry.name.casefold(), entry.repo.casefold()):
+            return entry, None
+        for checkpoint in entry.quantized:
+            if wanted in (checkpoint.repo.casefold(), checkpoint.repo.rsplit("/", 1)[-1].casefold()):
+                return entry, checkpoint
+    return None, None
+
+
+def _spellings() -> dict[str, str]:
+    """The names of known models by their lower case."""
+    return {entry.name.casefold(): entry.name for entry in known_models()}
+
+
+def cache_folder() -> Path:
+    """Where the hub's client keeps what it downloaded (its documented environment variables)."""
+    if named := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
+        return Path(named).expanduser()
+    home = os.environ.get("HF_HOME")
+    if home:
+        return Path(home).expanduser() / "hub"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface" / "hub"
+
+
+def repo_folder(repo: str) -> Path:
+    """Where the hub's client keeps one repository, also while it is being downloaded."""
+    return cache_folder() / f"models--{repo.replace('/', '--')}"
+
+
+def cached_snapshot(repo: str) -> Path | None:
+    """The folder of a downloaded repository's newest files; None where its config.json is not there."""
+    folder = repo_folder(repo)
+    reference = folder / "refs" / "main"
+    try:
+        revision = reference.read_text(encoding="ascii").strip() if reference.is_file() else ""
+        snapshots = [folder / "snapshots" / revision] if revision else sorted((folder / "snapshots").glob("*"))
+        return next((snapshot for snapshot in snapshots if (snapshot / "config.json").is_file()), None)
+    except (OSError, ValueError):  # no name that a folder can have, or no folder that we may read
+        return None
+
+
+def downloaded_bytes(repo: str) -> int:
+    """Bytes of a repository that are on this disk, parts of files included."""
+    total = 0
+    for path in (repo_folder(repo) / "blobs").glob("*"):
+        try:
+            total += path.stat().st_size
+        except OSError:  # renamed this instant, from part to whole
+            continue
+    return total
+
+
+def _weights_in(folder: Path) -> Path | None:
+    """The folder itself when it holds whole weights: every file of the index, or every part of a numbered set."""
+    if (folder / _INDEX).is_file():
+        names = _read_json(folder / _INDEX).get("weight_map")
+        files = {str(name) for name in names.values()} if isinstance(names, Mapping) else set()
+        return folder if files and all((folder / name).exists() for name in files) else None
+    files = {path.name for path in folder.glob("*.safetensors") if path.exists()}
+    numbered = [
+        found for found in (re.fullmatch(r".*-(\d{5})-of-(\d{5})\.safetensors", name) for name in files) if found
+    ]
+    whole = not numbered or len(numbered) == int(numbered[0][2])
+    return folder if files and whole else None
+
+
+def _from_folder(folder: Path) -> Model:
+    if not (folder / "config.json").is_file():
+        raise UsageError(
+            f"{folder} has no config.json, so it holds no model.", "Name the folder with the model's files."
+        )
+    files = {file: _read_json(folder / file) for file in _FILES if (folder / file).is_file()}
+    known = next((entry for entry in known_models() if entry.name.casefold() == folder.name.casefold()), None)
+    return _assemble(str(folder), files, f"{folder}/config.json", known, folder, folder.name)
+
+
+def _assemble(
+    source: str,
+    files: Mapping[str, Mapping[str, Any]],
+    origin: str,
+    known: Known | None,
+    local: Path | None,
+    name: str | None = None,
+) -> Model:
+    minimum, maximum = _pixels(files)
+    return Model(
+        name=name or (known.name if known else source.rsplit("/", 1)[-1]),
+        source=source,
+        shape=read_shape(files["config.json"], origin),
+        min_pixels=minimum,
+        max_pixels=maximum,
+        family=known.family if known else None,
+        history_images=known.history_images if known else 3,
+        origin=origin,
+        checkpoint_bytes=_index_bytes(files.get(_INDEX)) or _single_file_bytes(local),
+        reasoning_parser=known.reasoning_parser if known else None,
+        quantized=known.quantized if known and name is None else (),
+        local=local,
+    )
+
+
+def _index_bytes(index: Mapping[str, Any] | None) -> int | None:
+    """The size of all weights that an index names; None where it does not."""
+    metadata = (index or {}).get("metadata")
+    size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
+    return _whole(size)
+
+
+def _whole(value: object) -> int | None:
+    """A whole number above 0, also where it was written as 1.0 or as a text; None for everything else."""
+    try:
+        number = int(float(str(value)))
+    except (ValueError, OverflowError):
+        return None
+    return number if number > 0 else None
+
+
+def _single_file_bytes(folder: Path | None) -> int | None:
+    weights = folder / "model.safetensors" if folder else None
+    return weights.stat().st_size if weights and weights.is_file() else None
+
+
+def _pixels(files: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
+    """Limits of an image in pixels: from preprocessor_config.json, or where newer transformers write them."""
+    nested = files.get("processor_config.json", {}).get("image_processor")
+    for processor in (files.get("preprocessor_config.json"), nested):
+        if not isinstance(processor, Mapping):
+            continue
+        size = processor.get("size")
+        if isinstance(size, Mapping) and (most := _whole(size.get("longest_edge"))):
+            return min(_whole(size.get("shortest_edge")) or _DEFAULT_PIXELS[0], most), most
+        if most := _whole(processor.get("max_pixels")):
+            return min(_whole(processor.get("min_pixels")) or 3136, most), most
+    return _DEFAULT_PIXELS
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.", "Download the model again, or mend the file.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{path} holds no JSON object.", "Download the model again, or mend the file.")
+    return document
+
+
+def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
+    """The small files of a repository, through the hub's own client (its cache, token and offline rules hold)."""
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import (
+            EntryNotFoundError,
+            GatedRepoError,
+            HFValidationError,
+            LocalEntryNotFoundError,
+            RepositoryNotFoundError,
+        )
+    except ImportError as error:
+        raise EnvironmentLacksError("The hub's client is not installed.", "Install huggingface_hub.") from error
+    files: dict[str, dict[str, Any]] = {}
+    for file in _FILES:
+        try:
+            files[file] = _read_json(Path(hf_hub_download(repo, file)))
+        except LocalEntryNotFoundError as error:
+            raise EnvironmentLacksError(
+                f"The hub cannot be reached to look at {repo}.", "Download the model first, or name its folder."
+            ) from error
+        except EntryNotFoundError:
+            if file == "config.json":
+                raise UsageError(f"{repo} has no config.json.", "Is it a model that vLLM can serve?") from None
+        except GatedRepoError as error:
+            raise ServerError(
+                f"{repo} asks everybody to accept its terms first.",
+                "Accept them on its page and log in with `hf auth login`.",
+            ) from error
+        except (RepositoryNotFoundError, HFValidationError) as error:
+            raise UsageError(
+                f"There is no model {repo!r} on the hub, or it is private.",
+                "Check its name, or log in with `hf auth login`.",
+            ) from error
+        except ServerError:
+            raise
+        except Exception as error:  # whatever its transport raises: it was changed twice in two years
+            raise EnvironmentLacksError(
+                f"The hub cannot be asked about {repo}: {error}.", "Try again, or name the model's folder."
+            ) from error
+    return files

@@ -1,0 +1,245 @@
+"""A model's dimensions, read from its config.json, and how many parameters they make.
+
+Parameter counts follow the layer definitions in transformers (modeling_qwen3_vl.py, modeling_qwen2_5_vl.py,
+modeling_qwen2_vl.py); counted on the meta device they give the same numbers (tests/serverctl/models).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from serverctl.errors import UsageError
+
+#: No size in a config.json is larger; more is a mistake, and would only overflow later.
+_LARGEST = 10**9
+
+VisionKind: TypeAlias = Literal["qwen3_vl", "qwen2_5_vl", "qwen2_vl"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextShape:
+    """The language model. Sizes are in elements; `experts` is 0 for dense models."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    vocabulary: int
+    tied: bool
+    attention_bias: bool
+    qk_norm: bool
+    max_positions: int
+    experts: int = 0
+    experts_used: int = 0
+    expert_intermediate: int = 0
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Token embeddings and the output head, which quantisation leaves in 16 bits."""
+        return self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    @property
+    def block_parameters(self) -> int:
+        """All layers and the last norm: what quantisation shrinks."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        attention = 2 * self.hidden * queries + 2 * self.hidden * keys
+        attention += (queries + 2 * keys) if self.attention_bias else 0
+        attention += 2 * self.head_dim if self.qk_norm else 0
+        if self.experts:
+            feed_forward = self.experts * 3 * self.hidden * self.expert_intermediate + self.hidden * self.experts
+        else:
+            feed_forward = 3 * self.hidden * self.intermediate
+        return self.layers * (attention + feed_forward + 2 * self.hidden) + self.hidden
+
+    def kv_bytes_per_token(self, tensor_parallel: int = 1, element_bytes: int = 2) -> int:
+        """KV cache of one token on one card: 2 x layers x KV heads / TP x head size x bytes.
+
+        KV heads are repeated, never split, where there are fewer than cards.
+        """
+        return 2 * self.layers * max(1, self.kv_heads // tensor_parallel) * self.head_dim * element_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VisionShape:
+    """The vision tower. `factor` pixels on a side make one token."""
+
+    kind: VisionKind
+    depth: int
+    hidden: int
+    heads: int
+    intermediate: int
+    patch: int
+    temporal_patch: int
+    merge: int
+    channels: int
+    out_hidden: int
+    positions: int
+    deepstack: int
+
+    @property
+    def factor(self) -> int:
+        """Pixels on a side of what becomes one token: patch size x merge size."""
+        return self.patch * self.merge
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of the tower and its mergers."""
+        width = self.hidden
+        patch_weights = self.channels * self.temporal_patch * self.patch**2 * width
+        merged = width * self.merge**2
+        if self.kind == "qwen3_vl":
+            block = 4 * width**2 + 4 * width + 2 * width * self.intermediate + self.intermediate + width + 4 * width
+            merger = merged**2 + merged + merged * self.out_hidden + self.out_hidden
+            return (
+                patch_weights
+                + width
+                + self.positions * width
+                + self.depth * block
+                + (merger + 2 * width)
+                + self.deepstack * (merger + 2 * merged)
+            )
+        merger = merged**2 + merged + merged * self.out_hidden + self.out_hidden
+        if self.kind == "qwen2_5_vl":
+            feed_forward = 3 * width * self.intermediate + 2 * self.intermediate + width
+            block = 4 * width**2 + 4 * width + feed_forward + 2 * width
+            return patch_weights + self.depth * block + merger + width
+        feed_forward = 2 * width * self.intermediate + self.intermediate + width
+        block = 4 * width**2 + 4 * width + feed_forward + 4 * width
+        return patch_weights + self.depth * block + merger + 2 * width
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A whole model's dimensions, and how its published weights are stored."""
+
+    architecture: str
+    text: TextShape
+    vision: VisionShape | None
+    dtype: str
+    quantization: str | None
+    quantization_bits: int | None
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        vision = self.vision.parameters if self.vision else 0
+        return self.text.embedding_parameters + self.text.block_parameters + vision
+
+
+def read_shape(config: Mapping[str, Any], origin: str) -> Shape:
+    """The dimensions in a config.json.
+
+    Raises:
+        UsageError: it lacks what is needed; the message names `origin` and the missing entry.
+    """
+    text: Mapping[str, Any] = config.get("text_config") or config.get("llm_config") or config
+    architectures = config.get("architectures") or ["unknown"]
+    try:
+        method, bits = _quantization(config)
+        return Shape(
+            architecture=str(architectures[0]),
+            text=_text_shape(config, text),
+            vision=_vision_shape(config, text),
+            dtype=str(config.get("dtype") or config.get("torch_dtype") or text.get("dtype") or "bfloat16"),
+            quantization=method,
+            quantization_bits=bits,
+        )
+    except KeyError as error:
+        raise UsageError(
+            f"{origin} has no {error.args[0]!r}, so the model's size cannot be computed.",
+            "Is it a language or vision-language model's config.json?",
+        ) from error
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise UsageError(
+            f"{origin} holds a value that is no size: {error}.", "Is it a model's own config.json?"
+        ) from error
+
+
+def _size(entries: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    """A size that must be there, or has a default; 1 or more. Raises KeyError or ValueError."""
+    value = entries[name] if default is None else entries.get(name) or default
+    number = int(value)
+    if isinstance(value, bool) or not 1 <= number <= _LARGEST:
+        raise ValueError(f"{name} is {str(value)[:40]}")
+    return number
+
+
+def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape:
+    heads = _size(text, "num_attention_heads")
+    hidden = _size(text, "hidden_size")
+    experts = _size(text, "num_experts") if text.get("num_experts") else 0
+    model_type = str(text.get("model_type") or config.get("model_type") or "")
+    return TextShape(
+        hidden=hidden,
+        layers=_size(text, "num_hidden_layers"),
+        heads=heads,
+        kv_heads=_size(text, "num_key_value_heads", heads),
+        head_dim=_size(text, "head_dim", hidden // heads),
+        intermediate=_size(text, "intermediate_size"),
+        vocabulary=_size(text, "vocab_size"),
+        tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
+        # Qwen2 has biases on q, k and v whatever its config says; Qwen3 has norms on q and k instead.
+        attention_bias=bool(text.get("attention_bias", False)) or model_type.startswith("qwen2"),
+        qk_norm=model_type.startswith("qwen3"),
+        max_positions=_size(text, "max_position_embeddings", 32_768),
+        experts=experts,
+        experts_used=_size(text, "num_experts_per_tok", 1) if experts else 0,
+        expert_intermediate=_size(text, "moe_intermediate_size") if experts else 0,
+    )
+
+
+def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionShape | None:
+    vision = config.get("vision_config")
+    if not isinstance(vision, Mapping):
+        return None
+    model_type = str(config.get("model_type") or "")
+    kind: VisionKind = "qwen2_vl"
+    if model_type.startswith("qwen3_vl"):
+        kind = "qwen3_vl"
+    elif model_type.startswith("qwen2_5_vl"):
+        kind = "qwen2_5_vl"
+    # Qwen2-VL names the tower's width embed_dim and uses hidden_size for what leaves it.
+    width = _size(vision, "embed_dim" if kind == "qwen2_vl" and "embed_dim" in vision else "hidden_size")
+    ratio = vision.get("mlp_ratio")
+    return VisionShape(
+        kind=kind,
+        depth=_size(vision, "depth"),
+        hidden=width,
+        heads=_size(vision, "num_heads", 16),
+        intermediate=_size(vision, "intermediate_size", int(float(ratio) * width) if ratio else 4 * width),
+        patch=_size(vision, "patch_size", int(vision.get("spatial_patch_size") or 14)),
+        temporal_patch=_size(vision, "temporal_patch_size", 2),
+        merge=_size(vision, "spatial_merge_size", 2),
+        channels=_size(vision, "in_channels", int(vision.get("in_chans") or 3)),
+        out_hidden=_size(vision, "out_hidden_size", _size(text, "hidden_size")),
+        positions=int(vision.get("num_position_embeddings") or 0),
+        deepstack=len(vision.get("deepstack_visual_indexes") or ()),
+    )
+
+
+#: Bits of a weight where a method's own entry does not say: by the method's name, or by the algorithm's.
+_METHOD_BITS = {"fp8": 8, "fbgemm_fp8": 8, "modelopt": 8, "awq": 4, "gptq": 4, "mxfp4": 4, "modelopt_fp4": 4}
+
+
+def _quantization(config: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """How a checkpoint is quantised, as its config says: the method's name and the bits of a weight."""
+    found = config.get("quantization_config") or config.get("compression_config")
+    if not isinstance(found, Mapping) or not found:
+        return None, None
+    method = str(found.get("quant_method") or "unknown")
+    bits = found.get("bits") or found.get("w_bit") or found.get("num_bits")
+    if bits is None:
+        groups = found.get("config_groups")
+        weights = [
+            group["weights"]["num_bits"]
+            for group in (groups.values() if isinstance(groups, Mapping) else ())
+            if isinstance(group, Mapping)
+            and isinstance(group.get("weights"), Mapping)
+            and "num_bits" in group["weights"]
+        ]
+        algorithm = str(found.get("quant_algo") or "").upper()
+        four = "FP4" in algorithm or "W4" in algorithm or found.get("load_in_4bit")
+        bits = weights[0] if weights else 4 if four else 8 if found.get("load_in_8bit") else _METHOD_BITS.get(method)
+    return method, int(bits) if bits else None

@@ -1,0 +1,298 @@
+"""One try at a plan: given cards, precision and images, the settings, their reasons, and whether they fit."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from serverctl.configs import load_config
+from serverctl.hardware.catalogue import limits_for
+from serverctl.hardware.facts import GIB, Gpu
+from serverctl.models.model import Model, Precision
+from serverctl.plan.calibration import measured_for
+from serverctl.plan.goal import Goal, Reason
+from serverctl.plan.memory import Budget, card_budget
+from serverctl.plan.presets import Preset
+from serverctl.plan.settings import Settings
+
+FACTS = "vLLM 0.33 by card: docs/serving.md"
+
+#: Contexts worth choosing from. The smallest holds one 1080p screenshot, a prompt and an answer.
+CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)
+#: Tokens of a request beside its screenshots: 1.5k of prompt and history, 2k of answer, some room.
+TEXT_TOKENS = 4096
+#: The KV cache should hold a little more than one longest request, so that a second one does not wait for it whole.
+SLACK = 1.2
+#: What a person who fixed the context must at least leave for prompt and answer beside one screenshot.
+LEAST_TEXT_TOKENS = 1024
+#: Below this a 16-bit plan gives way to quantised weights with more room.
+GOOD_CONTEXT = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one server uses its cards."""
+
+    cards: tuple[Gpu, ...]
+    tensor_parallel: int
+    pipeline_parallel: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One try.
+
+    Args:
+        settings: all knobs.
+        reasons: why, by knob.
+        budget: of one card.
+        context: tokens a request can count on; 0 where nothing fits.
+        needed: tokens that the wanted screenshots need.
+        cap: the longest context that was worth having on this card.
+    """
+
+    settings: Settings
+    reasons: Mapping[str, Reason]
+    budget: Budget
+    context: int
+    needed: int
+    cap: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether a request with the wanted screenshots fits."""
+        return self.context >= self.needed
+
+    @property
+    def roomy(self) -> bool:
+        """Whether the context is one that nobody would trade weights' accuracy for."""
+        return self.fits and self.context >= min(GOOD_CONTEXT, self.cap)
+
+
+class Draft:
+    """Collects knobs with their reasons; a person's own values win, then adjustments, then what is decided here."""
+
+    def __init__(self, goal: Goal, preset: Preset) -> None:
+        self._goal = goal
+        self._preset = preset
+        self.values: dict[str, Any] = {}
+        self.reasons: dict[str, Reason] = {}
+        for name, value in preset.settings.items():
+            self._put(name, value, Reason(f"preset {preset.name}: {preset.about}", "configs/presets"))
+        for name, value in goal.adjustments.items():
+            if name in Settings.__dataclass_fields__:
+                because = goal.adjusted_because.get(name, "adjusted after an earlier start")
+                self._put(name, value, Reason(because, "repair"))
+        for name, value in goal.overrides.items():
+            self._put(name, value, Reason("your own setting", "you", automatic=False))
+
+    def _put(self, name: str, value: Any, reason: Reason) -> None:
+        self.values[name] = value
+        self.reasons[name] = reason
+
+    def has(self, name: str) -> bool:
+        """Whether a knob already has a value, or is left to vLLM by the preset."""
+        return name in self.values or name in self._preset.leave
+
+    def decide(self, name: str, value: Any, text: str, source: str) -> None:
+        """Gives a knob its value unless it already has one."""
+        if value is not None and not self.has(name):
+            self._put(name, value, Reason(text, source))
+
+    def drop(self, name: str) -> None:
+        """Takes back a preset's value that does not suit this card; a person's own value stays."""
+        reason = self.reasons.get(name)
+        if reason is not None and reason.source == "configs/presets":
+            del self.values[name], self.reasons[name]
+
+    def settings(self) -> Settings:
+        """The knobs so far."""
+        return Settings(**self.values)
+
+
+def compose(
+    model: Model, precision: Precision, layout: Layout, images: int, preset: Preset, goal: Goal, vllm: str
+) -> Candidate:
+    """Settings for one way of using the cards.
+
+    Args:
+        model: what is served.
+        precision: how its weights are held.
+        layout: the cards and how they share the model.
+        images: screenshots in a request that must fit.
+        preset: preferences.
+        goal: the person's wishes.
+        vllm: vLLM's version, by which measured numbers are kept.
+    """
+    draft = Draft(goal, preset)
+    smallest = min(layout.cards, key=lambda gpu: gpu.total_bytes)
+    limits = limits_for(smallest)
+    sm = smallest.sm
+    if sm is not None and sm < preset.least_sm:
+        for name in ("performance_mode", "max_cudagraph_capture_size"):
+            draft.drop(name)
+    if any(gpu.display for gpu in layout.cards):
+        draft.drop("gpu_memory_utilization")
+    draft.drop("images")  # a preset's is the most to try for; how many fit is decided here
+    _numbers(draft, precision, sm, preset, model)
+    thoughts(draft, model)
+    _parallel(draft, layout, model)
+    utilization, why = _utilization(layout.cards, limits.gpu_memory_utilization, limits.source)
+    draft.decide("gpu_memory_utilization", utilization, why, limits.source)
+    _bounded_utilization(draft, layout.cards)
+    batched = limits.max_num_batched_tokens
+    draft.decide("max_num_batched_tokens", batched, _batch_reason(batched), limits.source)
+    tokens = 0
+    if model.shape.vision is not None:
+        edge = min(limits.longest_edge, model.max_pixels)
+        draft.decide("longest_edge", edge, _edge_reason(model, edge, goal), limits.source)
+        draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", FACTS)
+        tokens = model.image_tokens(*goal.screen, draft.values["longest_edge"])
+    sequences = limits.max_num_seqs
+    settings = draft.settings()
+    if not draft.has("max_num_seqs"):
+        settings = replace(settings, max_num_seqs=sequences)
+    measured = measured_for(vllm, smallest.name, model, precision, settings)
+    budget = card_budget(model, precision, settings, smallest.total_bytes, measured)
+    needed = _needed(draft, images, tokens, preset)
+    cap = max(limits.max_model_len, preset.least_context)
+    context = _context(draft, model, budget, cap)
+    if model.shape.vision is not None:
+        most = preset.settings.get("images") or 2 * images
+        _images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS) // max(tokens, 1)))
+    fitting = max(1, min(sequences, budget.kv_tokens // max(needed, 1)))
+    draft.decide(
+        "max_num_seqs",
+        fitting,
+        f"requests of {needed:,} tokens that the KV cache holds, at most {sequences} on this card; slots size buffers",
+        limits.source,
+    )
+    return Candidate(draft.settings(), draft.reasons, budget, context, needed, cap)
+
+
+def thoughts(draft: Draft, model: Model) -> None:
+    """Tells the thoughts of a model that is known to think first from its answer, by the parser that is its own."""
+    if model.reasoning_parser is not None:
+        draft.drop("reasoning_parser")
+        draft.decide("reasoning_parser", model.reasoning_parser, f"{model.name} thinks first", "configs/models")
+
+
+def _needed(draft: Draft, images: int, tokens: int, preset: Preset) -> int:
+    """Tokens of a request. Where a person or vLLM fixed the context, one screenshot may leave less room for text."""
+    fixed = "max_model_len" in draft.values and draft.reasons["max_model_len"].source in ("you", "repair")
+    wanted = draft.values.get("images") or images
+    if fixed and (wanted == 1 or "images" in draft.values):
+        return int(wanted * tokens + LEAST_TEXT_TOKENS)
+    return max(wanted * tokens + TEXT_TOKENS, 0 if fixed else preset.least_context)
+
+
+def _numbers(draft: Draft, precision: Precision, sm: int | None, preset: Preset, model: Model) -> None:
+    """Number formats: of the weights, of the sums, of the KV cache."""
+    if sm is not None and sm < 80:
+        draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", FACTS)
+    if precision == "fp8" and model.own_precision == "16-bit":
+        if sm is None or sm >= 89:
+            why = "8-bit weights, quantised while loading: 16 bits do not leave room; this card computes in fp8"
+            draft.decide("quantization", "fp8_per_channel", why, FACTS)
+        else:
+            why = "8-bit weights, quantised while loading: 16 bits do not leave room; computed in 16 bits (Marlin)"
+            draft.decide("quantization", "fp8_per_tensor", why, FACTS)
+    if preset.fp8_kv and sm is not None and sm >= 89:
+        draft.decide("kv_cache_dtype", "fp8", "halves the KV cache of a token (SM 8.9 and up)", FACTS)
+
+
+def _parallel(draft: Draft, layout: Layout, model: Model) -> None:
+    if layout.tensor_parallel > 1:
+        draft.decide("tensor_parallel_size", layout.tensor_parallel, layout.reason, "docs/serving.md")
+    if layout.tensor_parallel > 1 and model.shape.vision is not None:
+        text = "every card keeps the small vision tower whole and takes some of the images: nothing to exchange"
+        draft.decide("mm_encoder_tp_mode", "data", text, FACTS)
+    if layout.pipeline_parallel > 1:
+        draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
+
+
+def _utilization(cards: tuple[Gpu, ...], own: float | None, source: str) -> tuple[float, str]:
+    """The share of memory: vLLM's default, less on a card that drives a display, less where others use the card."""
+    config = load_config("memory.toml")["utilization"]
+    if any(gpu.display for gpu in cards):
+        return config["display"], "this card also drives a display, which needs room"
+    if own is not None:
+        return own, f"of this card ({source})"
+    return config["headless"], "vLLM's own default; no display on this card"
+
+
+def free_share(cards: tuple[Gpu, ...]) -> float | None:
+    """The largest utilisation that vLLM accepts with what is free now on the fullest of some cards."""
+    shares = [share_of(gpu.free_bytes / GIB, gpu.total_gib) for gpu in cards if gpu.free_bytes is not None]
+    return max(0.05, min(shares)) if shares else None
+
+
+def share_of(free_gib: float, total_gib: float) -> float:
+    """floor((free - margin) / total) in hundredths: what may be asked for of a card with some memory free."""
+    margin: float = load_config("memory.toml")["seeds"]["margin_gib"]
+    return math.floor((free_gib - margin) / total_gib * 100 + 1e-6) / 100
+
+
+def _bounded_utilization(draft: Draft, cards: tuple[Gpu, ...]) -> None:
+    """An automatic share never asks for more than is free: vLLM refuses to start otherwise."""
+    share = free_share(cards)
+    if share is None or not draft.reasons["gpu_memory_utilization"].automatic:
+        return
+    if draft.values["gpu_memory_utilization"] > share:
+        draft.values["gpu_memory_utilization"] = share
+        draft.reasons["gpu_memory_utilization"] = Reason(
+            "other programs use this card: what is free, less a margin, as a share of all", "free memory, measured now"
+        )
+
+
+def _context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
+    """Chooses the context, or checks the person's; 0 where not even the smallest fits."""
+    most = model.shape.text.max_positions
+    wished = draft.values.get("max_model_len")
+    if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of a fixed size that is too large for the card
+        return 0
+    longest = budget.longest_context
+    if wished == "auto":
+        return min(most, longest)
+    if wished is not None:
+        measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself said that this much fits
+        return int(wished) if wished <= most and (measured or longest >= wished) else 0
+    within = [step for step in CONTEXT_STEPS if step <= min(cap, most)] or [most // budget.block * budget.block]
+    steps = [step for step in within if step * SLACK <= budget.kv_tokens]
+    if not steps:
+        steps = [step for step in within[:2] if step <= longest]
+    if not steps:
+        draft.decide("max_model_len", within[0], "nothing fits", "arithmetic")
+        return 0
+    text = f"the longest useful context that the KV cache of {budget.kv_tokens:,} tokens holds with some slack"
+    draft.decide("max_model_len", steps[-1], text, "memory formula")
+    return steps[-1]
+
+
+def _images(draft: Draft, model: Model, images: int, tokens: int, most: int) -> None:
+    """More screenshots than the model's own client keeps, where they fit: history then drops them in blocks."""
+    chosen = max(images, most) if images >= model.history_images else images
+    if chosen > images:
+        text = (
+            f"{model.name}'s own client keeps {model.history_images}; with {chosen}, old ones are dropped in blocks "
+            "and the prefix cache keeps the rest"
+        )
+    else:
+        text = f"screenshots of {tokens:,} tokens that fit beside the text"
+    draft.decide("images", chosen, text, "measured: docs/serving.md")
+
+
+def _edge_reason(model: Model, edge: int, goal: Goal) -> str:
+    tokens = model.image_tokens(*goal.screen, edge)
+    width, height = goal.screen
+    native = model.image_tokens(width, height)
+    if tokens == native:
+        return f"a {width}x{height} screen stays whole: {tokens:,} tokens; also bounds what vLLM profiles"
+    return f"a {width}x{height} screen is shrunk from {native:,} to {tokens:,} tokens; also bounds what vLLM profiles"
+
+
+def _batch_reason(batched: int) -> str:
+    if batched >= 4096:
+        return "a screenshot of 2,000 tokens and its prompt are prefilled in one step"
+    return "small, for memory: a long prompt is prefilled in several steps"

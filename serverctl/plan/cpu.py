@@ -1,0 +1,107 @@
+"""The plan for a plain processor: honest about its speed, for trying things out with a small model."""
+
+from serverctl.configs import load_config
+from serverctl.hardware.facts import GIB, Hardware
+from serverctl.models.model import Model
+from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.env import environment
+from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.memory import Budget, cpu_budget
+from serverctl.plan.presets import Preset
+from serverctl.plan.settings import Settings
+
+_SOURCE = "configs/memory.toml"
+
+
+def plan_cpu(hardware: Hardware, model: Model, preset: Preset, goal: Goal, vllm: str) -> Plan:
+    """A plan without a card.
+
+    Raises:
+        CannotPlanError: the model is too large for this to make sense, or for the memory.
+    """
+    config = load_config("memory.toml")["cpu"]
+    billions = model.shape.parameters / 1e9
+    if billions > config["most_billion"] and not goal.force:
+        raise CannotPlanError(
+            f"{model.name} has {billions:.1f} billion parameters: on a plain processor one step would take minutes.",
+            "Use --model MAI-UI-2B for trying it out, or --force. The literal engine (--engine literal) needs none.",
+        )
+    draft = Draft(goal, preset)
+    for name in ("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images"):
+        draft.drop(name)
+    draft.decide("dtype", "bfloat16", "what vLLM's CPU build computes fastest", _SOURCE)
+    draft.decide(
+        "kv_cache_memory_bytes", config["kv_cache_bytes"], "a share of memory would take nearly all of it", _SOURCE
+    )
+    thoughts(draft, model)
+    longest = min(config["longest_edge"], model.max_pixels)
+    draft.decide("longest_edge", longest, "fewer tokens: a processor prefills slowly", _SOURCE)
+    draft.decide(
+        "max_model_len",
+        min(config["max_model_len"], model.shape.text.max_positions),
+        "as short as an agent can use",
+        _SOURCE,
+    )
+    draft.decide("max_num_seqs", 1, "one request has all the cores", _SOURCE)
+    draft.decide("max_num_batched_tokens", 2048, "vLLM's default on a processor", "vllm/engine/arg_utils.py")
+    draft.decide("enforce_eager", True, "compilation takes longer than it saves here", _SOURCE)
+    draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
+    settings = draft.settings()
+    budget = cpu_budget(model, settings, hardware.cpu.free_bytes)
+    tokens = model.image_tokens(*goal.screen, settings.longest_edge)
+    context = _context(model, settings, budget)
+    most = model.history_images if settings.images is None else settings.images
+    images = max(1, min(most, (context - TEXT_TOKENS // 2) // tokens))
+    draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
+    asked = settings.images or images
+    if asked * tokens + LEAST_TEXT_TOKENS > context:
+        raise CannotPlanError(
+            f"{asked} screenshots of {tokens:,} tokens do not fit into a context of {context:,}.",
+            "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context.",
+        )
+    if budget.requested > hardware.cpu.free_bytes and not goal.force:
+        raise CannotPlanError(
+            f"{model.name} needs about {budget.requested / GIB:.1f} GiB of memory, and "
+            f"{hardware.cpu.free_bytes / GIB:.1f} GiB are free.",
+            "Close other programs, use a smaller model, or --force.",
+        )
+    warnings = ["A plain processor is slow: seconds to minutes a step. For trying things out only."]
+    if not {"avx512f", "avx2", "asimd"} & set(hardware.cpu.features):
+        warnings.append("This processor lacks AVX2: vLLM's CPU build may not run.")
+    if tokens < model.image_tokens(*goal.screen):
+        warnings.append(f"Screenshots are shrunk to {settings.longest_edge:,} pixels: small targets will be missed.")
+    return Plan(
+        model=model,
+        precision=model.own_precision,
+        vendor="cpu",
+        preset=preset.name,
+        replicas=((),),
+        settings=draft.settings(),
+        reasons=draft.reasons,
+        env=environment(draft.settings(), preset, (), vllm),
+        budget=budget,
+        context=context,
+        extra=goal.extra,
+        warnings=tuple(warnings),
+        notes=(f"Dimensions: {model.origin}.",),
+    )
+
+
+def _context(model: Model, settings: Settings, budget: Budget) -> int:
+    """The context, where it fits into the KV cache and the model. Raises CannotPlanError."""
+    most = model.shape.text.max_positions
+    if not isinstance(settings.max_model_len, int):
+        return min(most, budget.longest_context)
+    context = settings.max_model_len
+    if context > most:
+        raise CannotPlanError(
+            f"{model.name} was made for {most:,} tokens, and {context:,} are asked for.",
+            f"Ask for a context of at most {most:,} tokens.",
+        )
+    if context > budget.longest_context:
+        raise CannotPlanError(
+            f"A context of {context:,} tokens needs {context * budget.token / GIB:.1f} GiB of KV cache, and it has "
+            f"{budget.kv / GIB:.1f} GiB.",
+            "Ask for a shorter context, or for more with --set kv_cache_memory_bytes=BYTES.",
+        )
+    return context

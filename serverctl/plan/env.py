@@ -1,0 +1,68 @@
+"""Environment variables of a server beside its flags."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from serverctl.hardware.facts import Gpu
+from serverctl.plan.goal import Reason
+from serverctl.plan.presets import Preset
+from serverctl.plan.settings import Settings
+
+#: vLLM refuses request bodies above this by default (VLLM_HTTP_MAX_REQUEST_BODY_SIZE), bytes.
+_DEFAULT_BODY = 32 * 1024**2
+_LARGE_BODY = 256 * 1024**2
+#: Bytes of a screenshot as PNG in base64, at most about: screens with photographs take 2 bytes a pixel.
+_BYTES_PER_PIXEL = 2.7
+
+
+#: The first vLLM known to take stable names in CUDA_VISIBLE_DEVICES; earlier ones read numbers only and end with
+#: "invalid literal for int()" (vllm#41848).
+_TAKES_NAMES = (0, 32)
+
+
+def takes_names(vllm: str) -> bool:
+    """Whether a vLLM takes cards' stable names where it is told which cards to use."""
+    found = re.match(r"(\d{1,4})\.(\d{1,4})", vllm)
+    return found is None or (int(found[1]), int(found[2])) >= _TAKES_NAMES
+
+
+def pins(gpus: Sequence[Gpu], vllm: str) -> Mapping[str, tuple[str, Reason]]:
+    """The variables that keep a server to its cards: by their stable names, or by number for an older vLLM."""
+    if not gpus or gpus[0].vendor != "nvidia" or not all(gpu.uuid for gpu in gpus):
+        return {}
+    if takes_names(vllm):
+        reason = Reason("pins the server to its cards by their stable names", "hardware")
+        return {"CUDA_VISIBLE_DEVICES": (",".join(gpu.uuid for gpu in gpus), reason)}
+    reason = Reason(f"pins the server to its cards; vLLM {vllm} takes numbers only", "hardware")
+    return {
+        "CUDA_DEVICE_ORDER": ("PCI_BUS_ID", Reason("numbers cards as nvidia-smi does", "hardware")),
+        "CUDA_VISIBLE_DEVICES": (",".join(str(gpu.index) for gpu in gpus), reason),
+    }
+
+
+def environment(
+    settings: Settings, preset: Preset, gpus: tuple[Gpu, ...], vllm: str
+) -> Mapping[str, tuple[str, Reason]]:
+    """The variables and why each is set. The key of the API is not among them: it is made at start."""
+    found = {
+        "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
+        "VLLM_ENABLE_STARTUP_PLAN": (
+            "1",
+            Reason("the next start reuses the profiled size of the KV cache", "vllm/envs.py"),
+        ),
+        "VLLM_ENGINE_READY_TIMEOUT_S": (
+            "3600",
+            Reason(
+                "slow disks and first compilations outlast the default of 600 s; this controller watches for stalls",
+                "vllm/envs.py",
+            ),
+        ),
+    }
+    body = (settings.images or 1) * (settings.longest_edge or 16_777_216) * _BYTES_PER_PIXEL
+    if body > _DEFAULT_BODY:
+        why = "several large screenshots in base64 can exceed the default of 32 MiB"
+        found["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"] = (str(_LARGE_BODY), Reason(why, "vllm/envs.py"))
+    found.update(pins(gpus, vllm))
+    for name, value in preset.env.items():
+        found[name] = (value, Reason(f"preset {preset.name}", "configs/presets"))
+    return found

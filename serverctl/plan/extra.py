@@ -1,0 +1,116 @@
+"""The person's own vLLM flags: what is a setting of ours is planned with, the rest is checked and passed on."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from serverctl.capabilities import Capabilities
+from serverctl.errors import UsageError
+from serverctl.plan.goal import Goal
+from serverctl.plan.settings import KNOBS, check_value
+
+#: A person's own flags that would take from the controller what it must know, or from them what they rely on.
+_REFUSED = {
+    "--host": "the server listens on loopback only; a tunnel or reverse proxy is the way to share it",
+    "--port": "use --port of `mai-server up`",
+    "--api-key": "a key is made at every start",
+    "--served-model-name": "use --name-as of `mai-server up`",
+    "--model": "use --model of mai-server",
+    "--uds": "the controller talks to a port",
+    "--headless": "use `mai-server export multi-node`",
+}
+#: Short names of vLLM's flags for settings of ours.
+_SHORT = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}
+_SHORT |= {"-q": "--quantization", "--device-memory-utilization": "--gpu-memory-utilization"}
+_BY_FLAG = {knob.flag: name for name, knob in KNOBS.items() if name not in ("images", "longest_edge")}
+_BY_FLAG["--limit-mm-per-prompt.image"] = "images"
+
+
+def absorbed(goal: Goal) -> Goal:
+    """The goal with those of the person's flags that are settings of ours taken for settings.
+
+    A plan that did not know them would reckon with other numbers than the server is started with. What cannot be read
+    (32k is vLLM's way to write a number) is passed on as it is.
+    """
+    kept: list[str] = []
+    values: dict[str, Any] = {}
+    words = list(goal.extra)
+    position = 0
+    while position < len(words):
+        taken, found = _setting(words[position:])
+        if taken:
+            values.update(found)
+        else:
+            kept.append(words[position])
+        position += taken or 1
+    return replace(goal, extra=tuple(kept), overrides={**goal.overrides, **values}) if values else goal
+
+
+def _setting(words: Sequence[str]) -> tuple[int, Mapping[str, Any]]:
+    """How many words at the beginning are settings of ours, and which; 0 where they are none."""
+    flag, sign, value = words[0].partition("=")
+    flag = _SHORT.get(flag, flag)
+    negated = "--" + flag.removeprefix("--no-") if flag.startswith("--no-") else ""
+    name = _BY_FLAG.get(flag) or _BY_FLAG.get(negated)
+    if name is not None and KNOBS[name].kind == "switch":
+        return (0, {}) if sign else (1, {name: not negated})
+    if not sign:
+        value = words[1] if len(words) > 1 else ""
+    count = 1 if sign else 2
+    found = _from_json(flag, value) if name is None else _checked(name, value)
+    return (count, found) if found else (0, {})
+
+
+def _checked(name: str, value: Any) -> Mapping[str, Any]:
+    try:
+        return {name: check_value(name, value, "your own flag")}
+    except UsageError:
+        return {}
+
+
+def _from_json(flag: str, value: str) -> Mapping[str, Any]:
+    """Images and pixels out of the JSON of their flags, where it says nothing else."""
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError):
+        return {}
+    match flag, document:
+        case "--limit-mm-per-prompt", {"image": int(count), **rest} if rest in ({}, {"video": 0}):
+            return _checked("images", count)
+        case "--mm-processor-kwargs", {"max_pixels": int(pixels), **rest} if not rest:
+            return _checked("longest_edge", pixels)
+        case "--mm-processor-kwargs", {"size": {"longest_edge": int(pixels)}, **rest} if not rest:
+            return _checked("longest_edge", pixels)
+    return {}
+
+
+def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
+    """The person's own flags, if this vLLM has all of them. Raises UsageError naming the first that it has not."""
+    takes = 0  # values that the last flag can still take
+    for word in extra:
+        if not word.startswith("-") or _is_number(word):
+            if takes < 1:
+                raise UsageError(f"{word!r} belongs to no flag.", "After -- come vLLM's flags, each with its value.")
+            takes -= 1
+            continue
+        flag, sign, _ = word.partition("=")
+        # Dotted forms set one entry of a JSON value (--limit-mm-per-prompt.image 4); -O3 and -cc.mode are vLLM's own.
+        stem = flag.split(".")[0]
+        option = capabilities.options.get(flag) or capabilities.options.get(stem)
+        canonical = option.flag if option else stem
+        if canonical in _REFUSED:
+            because = _REFUSED[canonical]
+            raise UsageError(f"{flag} cannot be passed on.", f"{because[0].upper()}{because[1:]}.")
+        if option is None and not capabilities.has(flag) and stem not in ("-O", "-O0", "-O1", "-O2", "-O3"):
+            near = difflib.get_close_matches(flag, list(capabilities.options), 2, 0.6)
+            hint = f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
+            raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", hint)
+        takes = 0 if sign or option is None or not option.takes_value else option.most_values
+        takes = 1 if stem == "-O" or (flag != stem and not sign) else takes
+    return tuple(extra)
+
+
+def _is_number(word: str) -> bool:
+    return word[1:].replace(".", "", 1).isdigit()

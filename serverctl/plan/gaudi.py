@@ -1,0 +1,102 @@
+"""The plan for Intel Gaudi: another vLLM (the vllm-gaudi plugin), other knobs, other memory rules.
+
+vLLM's version must match the plugin's (0.26 with 0.26). Graphs are compiled by image shape, so the real screen is
+named beforehand; the plugin's own buckets are far below 1080p (extension/bucketing/vision.py).
+"""
+
+from serverctl.hardware.facts import GIB, Gpu
+from serverctl.models.model import Model
+from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.goal import CannotPlanError, Goal, Plan, Reason
+from serverctl.plan.memory import card_budget
+from serverctl.plan.presets import Preset
+
+_SOURCE = "vllm-gaudi 0.26: docs/serving.md"
+#: What the plugin's makers list as validated, by the number of the generation.
+_VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl"), "Gaudi 2": ("qwen2_5_vl",)}
+
+
+def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal) -> Plan:
+    """A plan on Gaudi cards.
+
+    Raises:
+        CannotPlanError: the model does not fit on them.
+    """
+    draft = Draft(goal, preset)
+    for name in ("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images"):
+        draft.drop(name)
+    card = cards[0]
+    precision = model.own_precision
+    weights = model.weight_bytes(precision)
+    wished = draft.values.get("tensor_parallel_size")
+    sizes = [wished] if wished else [1, 2, 4, 8]
+    size = next((n for n in sizes if n <= len(cards) and weights / n < 0.6 * card.total_bytes), None)
+    if size is None:
+        asked = f"{wished} of " if wished else ""
+        raise CannotPlanError(
+            f"{model.name} does not fit on {asked}{len(cards)} x {card.name}: its weights are {weights / GIB:.0f} GiB.",
+            "Use a smaller model or more cards.",
+        )
+    thoughts(draft, model)
+    draft.decide("dtype", "bfloat16", "the format Gaudi computes in", _SOURCE)
+    draft.decide("max_num_seqs", 4, "each number of requests is one more graph to compile", _SOURCE)
+    draft.decide("max_num_batched_tokens", 8192, "a screenshot and its prompt in one step", _SOURCE)
+    if size > 1:
+        draft.decide("tensor_parallel_size", size, "the weights do not fit on fewer cards", _SOURCE)
+    draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
+    count = int(draft.values["images"])
+    tokens = model.image_tokens(*goal.screen, draft.values.get("longest_edge"))
+    room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + TEXT_TOKENS))
+    length = next(room, CONTEXT_STEPS[-1])
+    draft.decide("max_model_len", length, f"{count} screenshots of {tokens:,} tokens, prompt and answer", _SOURCE)
+    settings = draft.settings()
+    budget = card_budget(model, precision, settings, card.total_bytes)
+    longest = min(model.shape.text.max_positions, budget.longest_context)
+    context = settings.max_model_len if isinstance(settings.max_model_len, int) else longest
+    if context > longest:
+        raise CannotPlanError(
+            f"A context of {context:,} tokens does not fit: the KV cache or the model allows {longest:,}.",
+            "Ask for a shorter context, a smaller model or more cards.",
+        )
+    if count * tokens + LEAST_TEXT_TOKENS > context:
+        raise CannotPlanError(
+            f"{count} screenshots of {tokens:,} tokens do not fit into a context of {context:,}.",
+            "Ask for fewer images or a longer context.",
+        )
+    width, height = goal.screen
+    env = {
+        "VLLM_MULTIMODAL_RESOLUTIONS": (
+            f"{width}x{height}x1-{count}",
+            Reason("graphs for exactly this screen: without it every screenshot is compiled anew", _SOURCE),
+        ),
+        "HABANA_VISIBLE_MODULES": (
+            ",".join(str(gpu.index) for gpu in cards[:size]),
+            Reason("pins the server to its cards", _SOURCE),
+        ),
+        "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
+    }
+    env |= {name: (value, Reason(f"preset {preset.name}", "configs/presets")) for name, value in preset.env.items()}
+    generation = card.name[:7]
+    kind = model.shape.vision.kind if model.shape.vision else ""
+    warnings = ["Gaudi plans were written from the plugin's source and documentation; they were not run."]
+    if kind not in _VALIDATED.get(generation, ()):
+        warnings.append(f"The plugin's makers list no {model.name}-like model as validated on {generation}.")
+    return Plan(
+        model=model,
+        precision=precision,
+        vendor="gaudi",
+        preset=preset.name,
+        replicas=(cards[:size],),
+        settings=draft.settings(),
+        reasons=draft.reasons,
+        env=env,
+        budget=budget,
+        context=context,
+        extra=goal.extra,
+        warnings=tuple(warnings),
+        notes=(
+            f"Dimensions: {model.origin}.",
+            "Out of memory while graphs are captured: raise VLLM_GRAPH_RESERVED_MEM from 0.1 to 0.2 or 0.4. Out of "
+            "memory at the start: lower --gpu-memory-utilization, there a share of what is free after profiling.",
+        ),
+    )

@@ -1,0 +1,94 @@
+"""What is wanted, and what comes out: goals, adjustments, reasons and plans, as plain frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from serverctl.errors import EnvironmentLacksError
+from serverctl.hardware.facts import Gpu, Vendor
+from serverctl.models.model import Model, Precision
+from serverctl.plan.memory import Budget
+from serverctl.plan.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a person wants of a server.
+
+    Args:
+        model: a known name, a repository or a folder; None to choose by memory.
+        preset: one of `configs/presets/presets.toml`; None for the default.
+        overrides: the person's own values of knobs; never changed by anything.
+        extra: the person's own vLLM flags, passed on as they are.
+        screen: width and height in pixels of the screen that will be looked at.
+        adjustments: automatic values that a repair or a tuning put in place of planned ones.
+        adjusted_because: why, by knob.
+        force: plan also what is not advised (a large model on a plain processor).
+    """
+
+    model: str | None = None
+    preset: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
+    screen: tuple[int, int] = (1920, 1080)
+    adjustments: Mapping[str, Any] = field(default_factory=dict)
+    adjusted_because: Mapping[str, str] = field(default_factory=dict)
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a knob has its value, and where that comes from. `automatic` values may be changed by a repair."""
+
+    text: str
+    source: str
+    automatic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to start, and why.
+
+    Args:
+        model: what is served (by which of its checkpoints, too).
+        precision: how its weights are held.
+        vendor: what it runs on.
+        preset: the preset's name.
+        replicas: the cards of each independent server; one empty tuple for the processor.
+        settings: the values of the knobs.
+        reasons: why, by knob.
+        env: environment variables beside the flags, with their reasons.
+        budget: the memory of one card.
+        context: tokens of prompt and answer together that a request can count on.
+        extra: the person's own flags.
+        warnings: what a person should know before starting it.
+        notes: what else could be done, and what to expect.
+    """
+
+    model: Model
+    precision: Precision
+    vendor: Vendor
+    preset: str
+    replicas: tuple[tuple[Gpu, ...], ...]
+    settings: Settings
+    reasons: Mapping[str, Reason]
+    env: Mapping[str, tuple[str, Reason]]
+    budget: Budget
+    context: int
+    extra: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The cards of the first replica."""
+        return self.replicas[0]
+
+    @property
+    def max_concurrency(self) -> float:
+        """Requests of the whole context at a time that the KV cache of one replica holds."""
+        return self.budget.concurrency(self.context)
+
+
+class CannotPlanError(EnvironmentLacksError):
+    """No plan works on this hardware: the message says why, and the remedy names the ways out."""

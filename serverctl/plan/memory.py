@@ -1,0 +1,176 @@
+"""The memory of one card under a plan: what weights, activations and graphs take, and what is left for the KV cache.
+
+Mirrors vLLM 0.33's `gpu_worker.determine_available_memory`:
+
+    requested = ceil(total x utilization)
+    KV        = requested - weights / TP - context - peak activations - graphs
+
+and `kv_cache_utils`: blocks = floor(KV / page), tokens = blocks x block size, concurrency = blocks / ceil(L / block).
+"""
+
+import math
+from dataclasses import dataclass
+
+from serverctl.configs import load_config
+from serverctl.hardware.facts import GIB
+from serverctl.models.model import Model, Precision
+from serverctl.plan.settings import Settings
+
+#: Tokens in one block of the KV cache: 16 on CUDA, 128 on the processor (vLLM's defaults by backend).
+CUDA_BLOCK, CPU_BLOCK = 16, 128
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one card's memory goes to, in bytes.
+
+    Args:
+        total: the card's memory.
+        requested: what vLLM is allowed to use of it.
+        weights: the model's, on this card.
+        context: CUDA's own, and what torch does not see.
+        activations: the peak while profiling: the largest image, the largest batch, the sampler.
+        graphs: captured CUDA graphs.
+        kv: what is left for the KV cache; negative where nothing is.
+        token: KV cache of one token on this card.
+        block: tokens in one block.
+        measured: whether a real start on this card replaced the seeds.
+    """
+
+    total: int
+    requested: int
+    weights: int
+    context: int
+    activations: int
+    graphs: int
+    kv: int
+    token: int
+    block: int
+    measured: bool = False
+
+    @property
+    def used(self) -> int:
+        """What is taken beside the KV cache."""
+        return self.weights + self.context + self.activations + self.graphs
+
+    @property
+    def longest_context(self) -> int:
+        """The longest request that vLLM admits: one block is always held back."""
+        return max(0, self.kv_tokens - self.block)
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens that the KV cache holds, as vLLM prints it ("GPU KV cache size")."""
+        return kv_tokens(self.kv, self.token, self.block)
+
+    def concurrency(self, max_model_len: int) -> float:
+        """Requests of `max_model_len` tokens at a time, as vLLM prints it ("Maximum concurrency")."""
+        return self.kv_tokens / (max(1, math.ceil(max_model_len / self.block)) * self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a real start on this card took, in bytes a card; replaces the seeds (see `plan.calibration`)."""
+
+    weights: int | None = None
+    context: int | None = None
+    activations: int | None = None
+    graphs: int | None = None
+
+
+def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
+    """Tokens in a KV cache of some bytes: whole blocks only, never negative."""
+    return max(0, kv_bytes // (token_bytes * block)) * block
+
+
+def card_budget(
+    model: Model, precision: Precision, settings: Settings, total: int, measured: Measured | None = None
+) -> Budget:
+    """The budget of each of the cards that share the model, in bytes.
+
+    Args:
+        model: what is served.
+        precision: how its weights are held.
+        settings: with utilisation, parallelism, pixel budget, batched tokens and sequences.
+        total: memory of the smallest of the cards.
+        measured: what a real start took.
+    """
+    seeds = load_config("memory.toml")["seeds"]
+    known = measured or Measured()
+    parallel = settings.tensor_parallel_size or 1
+    stages = settings.pipeline_parallel_size or 1
+    requested = math.ceil(total * (settings.gpu_memory_utilization or 0.92))
+    weights = known.weights or _weights_per_card(model, precision, settings)
+    context = known.context if known.context is not None else round(seeds["context_gib"] * GIB)
+    activations = known.activations or max(
+        _activation_seed(model, parallel), _activation_formula(model, settings, total)
+    )
+    graphs = known.graphs if known.graphs is not None else round(seeds["graphs_gib"] * GIB)
+    if settings.enforce_eager:
+        graphs = 0
+    token = model.shape.text.kv_bytes_per_token(parallel, kv_element_bytes(settings.kv_cache_dtype)) // stages
+    kv = requested - weights - context - activations - graphs
+    if settings.kv_cache_memory_bytes is not None:  # vLLM then looks at nothing else
+        kv = settings.kv_cache_memory_bytes
+    return Budget(total, requested, weights, context, activations, graphs, kv, token, CUDA_BLOCK, measured is not None)
+
+
+def cpu_budget(model: Model, settings: Settings, free: int) -> Budget:
+    """The budget of main memory, in bytes: the KV cache is given, not what is left."""
+    config = load_config("memory.toml")["cpu"]
+    kv = settings.kv_cache_memory_bytes or config["kv_cache_bytes"]
+    element = 4 if settings.dtype == "float32" else 2
+    weights = model.weight_bytes(model.own_precision) * (element // 2)
+    token = model.shape.text.kv_bytes_per_token(1, element)
+    requested = weights + kv + config["overhead_bytes"]
+    return Budget(free, requested, weights, 0, config["overhead_bytes"], 0, kv, token, CPU_BLOCK)
+
+
+def kv_element_bytes(kv_cache_dtype: str | None) -> int:
+    """Bytes of one number in the KV cache."""
+    return 1 if kv_cache_dtype and (kv_cache_dtype.startswith(("fp8", "int8"))) else 2
+
+
+def _weights_per_card(model: Model, precision: Precision, settings: Settings) -> int:
+    """Weights are split over the cards; a vision tower in data mode is whole on each of them."""
+    parallel = (settings.tensor_parallel_size or 1) * (settings.pipeline_parallel_size or 1)
+    whole = model.weight_bytes(precision)
+    own = model.vision_bytes if parallel > 1 and settings.mm_encoder_tp_mode == "data" else 0
+    return max(0, (whole - own) // parallel + own - round((settings.cpu_offload_gb or 0) * GIB))
+
+
+def _activation_seed(model: Model, parallel: int) -> int:
+    billions = model.shape.parameters / 1e9 / parallel
+    entries = load_config("memory.toml")["seeds"]["activations"]
+    gib: float = next((entry["gib"] for entry in entries if billions < entry["below_billion"]), entries[-1]["gib"])
+    return round(gib * GIB)
+
+
+def _left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:
+    """Requests and tokens a step, with vLLM's own defaults where a plan leaves them to it (0.33's arg_utils.py)."""
+    large = total >= 70 * GIB
+    sequences, batched = (1024, 16_384 if total >= 160 * GIB else 8192) if large else (256, 2048)
+    more = 2 if settings.performance_mode == "throughput" else 1
+    return settings.max_num_seqs or sequences * more, settings.max_num_batched_tokens or batched * more
+
+
+def _activation_formula(model: Model, settings: Settings, total: int) -> int:
+    """The larger of the vision tower on the largest image and the language model on the largest batch.
+
+    ViT(P) = P patches x 8.5 x width x 2 bytes + tokens x output width x (1 + deepstack) x 2 bytes; the language model
+    holds two rows of its feed-forward layer and four of its hidden state a token; the sampler holds logits in fp32,
+    twice, for every sequence.
+    """
+    text = model.shape.text
+    parallel = settings.tensor_parallel_size or 1
+    sequences, batched = _left_to_vllm(settings, total)
+    language = batched * (2 * text.intermediate // parallel + 4 * text.hidden) * 2
+    sampler = sequences * text.vocabulary * 4 * 2
+    vision = 0
+    if model.shape.vision is not None:
+        tower = model.shape.vision
+        pixels = min(settings.longest_edge or model.max_pixels, model.max_pixels)
+        patches = pixels // tower.patch**2
+        tokens = pixels // tower.factor**2
+        vision = round(patches * 8.5 * tower.hidden * 2) + tokens * tower.out_hidden * (1 + tower.deepstack) * 2
+    return max(vision, language + sampler)

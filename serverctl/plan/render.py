@@ -1,0 +1,161 @@
+"""A plan and a vLLM's capabilities make a command: every flag checked against the parser, everything left out named."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from serverctl.capabilities import Capabilities
+from serverctl.plan.extra import check_extra
+from serverctl.plan.goal import Plan, Reason
+from serverctl.plan.settings import KNOBS, flag_text
+
+#: Flags of every plan: value (None for a switch), reason, source.
+COMMON: Mapping[str, tuple[str | None, str, str]] = {
+    "--generation-config": ("vllm", "sampling is the agent's, not the repository's", "docs/serving.md"),
+    "--api-server-count": ("1", "several would share the port silently, and split the image cache", "docs/serving.md"),
+    "--disable-access-log-for-endpoints": ("/health,/metrics", "keeps the log to what matters", "docs/serving.md"),
+    "--shutdown-timeout": ("5", "requests in flight get five seconds", "docs/serving.md"),
+    "--enable-prompt-tokens-details": (None, "answers say how many tokens the prefix cache gave", "docs/serving.md"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One flag as it is emitted."""
+
+    flag: str
+    value: str | None
+    reason: Reason
+    knob: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The flag as arguments."""
+        return [self.flag] if self.value is None else [self.flag, self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is started.
+
+    Args:
+        lines: flags in order, with their reasons.
+        model: the positional argument.
+        extra: the person's own flags.
+        env: environment variables.
+        dropped: what this vLLM has no flag or variable for, in sentences.
+        module: whether vLLM is run as a module because its console script does not work.
+    """
+
+    lines: tuple[Line, ...]
+    model: str
+    extra: tuple[str, ...]
+    env: Mapping[str, str]
+    dropped: tuple[str, ...] = ()
+    module: bool = False
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+
+    @property
+    def flags(self) -> list[str]:
+        """All flags, the person's own last."""
+        return [word for line in self.lines for word in line.words] + list(self.extra)
+
+    def argv(self, python: Path | str | None = None) -> list[str]:
+        """The whole command line: by the environment's own command, or by its Python as a module.
+
+        Args:
+            python: the environment's Python; None for a plain `vllm serve` to show.
+        """
+        if self.module:
+            return [
+                str(python or "python"), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model, *self.flags
+            ]  # fmt: skip
+        program = "vllm" if python is None else str(Path(python).with_name("vllm"))
+        return [program, "serve", self.model, *self.flags]
+
+
+def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str | None = None) -> Command:
+    """The command for a plan on one vLLM.
+
+    Args:
+        plan: what to start.
+        capabilities: of the vLLM that will run it.
+        port: on loopback.
+        served_name: the model's name for clients; the model's own where None.
+
+    Raises:
+        UsageError: the person's own flags contain one that this vLLM does not have, or that is not theirs to set.
+    """
+    fixed = Reason("one server, on this machine only", "docs/safety.md")
+    lines = [
+        Line("--served-model-name", served_name or plan.model.name, Reason("what clients call it", "models")),
+        Line("--host", "127.0.0.1", fixed),
+        Line("--port", str(port), fixed),
+    ]
+    lines += [Line(flag, value, Reason(text, source)) for flag, (value, text, source) in COMMON.items()]
+    for name, value in plan.settings.given().items():
+        flag, rendered = _flag(name, value, plan, capabilities)
+        if rendered is not False:
+            lines.append(Line(flag, rendered, plan.reasons.get(name, Reason("planned", "plan")), name))
+    if plan.precision == "fp8" and plan.settings.quantization and plan.model.own_precision == "16-bit":
+        text = "the vision tower stays in 16 bits: grounding depends on it"
+        value = json.dumps({"ignore": ["visual.*"]}, separators=(",", ":"))
+        lines.append(Line("--quantization-config", value, Reason(text, "docs/serving.md")))
+    own = check_extra(plan.extra, capabilities)
+    given = [word.split("=")[0] for word in own if word.startswith("--")]
+    mine = {capabilities.options[flag].flag if flag in capabilities.options else flag for flag in given}
+    parts = {flag.split(".")[0] for flag in given if "." in flag}
+    kept: list[Line] = []
+    dropped: list[str] = []
+    for line in lines:
+        if not capabilities.has(line.flag):
+            what = f"{line.flag} {line.value or ''}".strip()
+            dropped.append(f"{what}: vLLM {capabilities.version} has no such flag ({line.reason.text}).")
+        elif line.flag in parts and (line.value or "").startswith("{"):
+            kept += [part for part in _dotted(line) if part.flag not in given]
+        elif line.flag not in mine:
+            kept.append(line)
+    env = {name: value for name, (value, _) in plan.env.items() if capabilities.reads(name)}
+    dropped += [
+        f"{name}: vLLM {capabilities.version} does not read it." for name in plan.env if not capabilities.reads(name)
+    ]
+    return Command(tuple(kept), plan.model.source, own, env, tuple(dropped), module=not capabilities.console_script)
+
+
+def _dotted(line: Line) -> list[Line]:
+    """A flag with a JSON value as one flag an entry: beside dotted flags of the person's, vLLM merges only such."""
+
+    def entries(prefix: str, value: Any) -> list[tuple[str, str]]:
+        if isinstance(value, dict):
+            return [pair for name, inner in value.items() for pair in entries(f"{prefix}.{name}", inner)]
+        return [(prefix, value if isinstance(value, str) else flag_text(value))]
+
+    pairs = entries(line.flag, json.loads(line.value or "{}"))
+    return [Line(flag, value, line.reason, line.knob) for flag, value in pairs]
+
+
+def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tuple[str, Any]:
+    """A knob as flag and value: None for a bare switch, False to emit nothing."""
+    knob = KNOBS[name]
+    match name:
+        case "images":
+            limit: dict[str, Any] = {"image": value, "video": 0}
+            if plan.vendor == "gaudi":
+                resolution = plan.env["VLLM_MULTIMODAL_RESOLUTIONS"][0].split("x")
+                limit["image"] = {"count": value, "width": int(resolution[0]), "height": int(resolution[1])}
+            return knob.flag, flag_text(limit)
+        case "longest_edge":
+            return knob.flag, flag_text({"size": {"shortest_edge": plan.model.min_pixels, "longest_edge": value}})
+        case "quantization" if capabilities.quantizations and value not in capabilities.quantizations:
+            # Before 0.28 the online method was called fp8 for every granularity.
+            return knob.flag, "fp8" if value.startswith("fp8") else value
+        case "max_model_len" if value == "auto":
+            return knob.flag, "auto"
+    if knob.kind == "switch":
+        if value:
+            return knob.flag, None
+        negative = f"--no-{knob.flag.removeprefix('--')}"
+        return (negative, None) if capabilities.has(negative) else (knob.flag, False)
+    return knob.flag, flag_text(value)

@@ -1,0 +1,180 @@
+"""The knobs of a server: their names, vLLM's flags for them, and what values they take.
+
+One frozen object holds them; `None` everywhere means that vLLM's own default is kept and no flag is emitted.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from serverctl.errors import UsageError
+
+KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One setting: vLLM's flag, the kind of its value, the least and most it may be, and what it does."""
+
+    flag: str
+    kind: KnobKind
+    about: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+#: Every knob by its name in `Settings`. Flags are those of `vllm serve` 0.33 (configs/vllm/0.33.0.json).
+KNOBS: Mapping[str, Knob] = {
+    "dtype": Knob("--dtype", "text", "number format", choices=("auto", "half", "float16", "bfloat16", "float32")),
+    "quantization": Knob("--quantization", "text", "quantise weights while loading: fp8_per_channel, fp8_per_tensor"),
+    "max_model_len": Knob("--max-model-len", "int", "tokens of prompt and answer together, or auto", 512),
+    "images": Knob("--limit-mm-per-prompt", "int", "screenshots in one request", 1, 64),
+    "longest_edge": Knob("--mm-processor-kwargs", "int", "pixel budget of one screenshot", 65_536, 16_777_216),
+    "max_num_seqs": Knob("--max-num-seqs", "int", "requests at a time", 1, 65_536),
+    "max_num_batched_tokens": Knob("--max-num-batched-tokens", "int", "tokens of one prefill step", 256),
+    "gpu_memory_utilization": Knob("--gpu-memory-utilization", "float", "share of the card's memory", 0.05, 0.99),
+    "kv_cache_memory_bytes": Knob("--kv-cache-memory-bytes", "int", "KV cache in bytes, instead of a share", 1 << 20),
+    "kv_cache_dtype": Knob("--kv-cache-dtype", "text", "number format of the KV cache: auto, fp8"),
+    "enforce_eager": Knob("--enforce-eager", "switch", "no compilation and no CUDA graphs"),
+    "max_cudagraph_capture_size": Knob("--max-cudagraph-capture-size", "int", "largest batch with a CUDA graph", 1),
+    "performance_mode": Knob(
+        "--performance-mode", "text", "what vLLM tunes itself for", choices=("balanced", "interactivity", "throughput")
+    ),
+    "tensor_parallel_size": Knob("--tensor-parallel-size", "int", "cards that share every layer", 1, 64),
+    "pipeline_parallel_size": Knob("--pipeline-parallel-size", "int", "groups of cards that share the layers", 1, 64),
+    "data_parallel_size": Knob("--data-parallel-size", "int", "engines behind one port", 1, 64),
+    "mm_encoder_tp_mode": Knob(
+        "--mm-encoder-tp-mode", "text", "how the vision tower is shared", choices=("weights", "data")
+    ),
+    "attention_backend": Knob("--attention-backend", "text", "attention kernels: FLASH_ATTN, FLASHINFER, TRITON_ATTN"),
+    "reasoning_parser": Knob("--reasoning-parser", "text", "how thoughts are told from the answer: qwen3, deepseek_r1"),
+    "spec_method": Knob("--spec-method", "text", "speculative decoding: ngram"),
+    "spec_tokens": Knob("--spec-tokens", "int", "tokens guessed at a time", 1, 32),
+    "mm_processor_cache_gb": Knob("--mm-processor-cache-gb", "float", "memory for processed images, GiB", 0, 512),
+    "cpu_offload_gb": Knob("--cpu-offload-gb", "float", "weights kept in main memory, GiB a card: slow", 0, 1024),
+    "log_requests": Knob("--enable-log-requests", "switch", "log every request"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a server is started with. Names and values as in `KNOBS`; None keeps vLLM's default.
+
+    `max_model_len` may be "auto": vLLM then takes the longest context that fits.
+    """
+
+    dtype: str | None = None
+    quantization: str | None = None
+    max_model_len: int | str | None = None
+    images: int | None = None
+    longest_edge: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    gpu_memory_utilization: float | None = None
+    kv_cache_memory_bytes: int | None = None
+    kv_cache_dtype: str | None = None
+    enforce_eager: bool | None = None
+    max_cudagraph_capture_size: int | None = None
+    performance_mode: str | None = None
+    tensor_parallel_size: int | None = None
+    pipeline_parallel_size: int | None = None
+    data_parallel_size: int | None = None
+    mm_encoder_tp_mode: str | None = None
+    attention_backend: str | None = None
+    reasoning_parser: str | None = None
+    spec_method: str | None = None
+    spec_tokens: int | None = None
+    mm_processor_cache_gb: float | None = None
+    cpu_offload_gb: float | None = None
+    log_requests: bool | None = None
+
+    def get(self, name: str) -> Any:
+        """One knob by its name."""
+        return getattr(self, name)
+
+    def given(self) -> dict[str, Any]:
+        """The knobs that are set."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+assert set(KNOBS) == {field.name for field in fields(Settings)}, "every knob has a flag"
+
+
+def check_value(name: str, value: Any, origin: str) -> Any:
+    """A knob's value as it must be, from TOML or from the command line's text.
+
+    Raises:
+        UsageError: no such knob, or not its kind of value; the message names `origin`.
+    """
+    knob = KNOBS.get(name)
+    if knob is None:
+        raise UsageError(f"{origin}: there is no setting {name!r}.", f"Settings are: {', '.join(KNOBS)}.")
+    if name == "max_model_len" and value in ("auto", "-1", -1):
+        return "auto"
+    result = _convert(knob.kind, value)
+    if result is None:
+        raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"It takes {_takes(knob)}: {knob.about}.")
+    if isinstance(result, int | float) and not isinstance(result, bool):
+        too_small = knob.least is not None and result < knob.least
+        if too_small or (knob.most is not None and result > knob.most):
+            raise UsageError(f"{origin}: {name} cannot be {value}.", f"It takes {_takes(knob)}: {knob.about}.")
+    if knob.choices and result not in knob.choices:
+        raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"Choose one of: {', '.join(knob.choices)}.")
+    return result
+
+
+def _convert(kind: KnobKind, value: Any) -> Any:
+    """The value in the knob's kind, None where it is not one."""
+    if kind == "switch":
+        if isinstance(value, bool):
+            return value
+        return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}.get(
+            str(value).lower()
+        )
+    if isinstance(value, bool):
+        return None
+    if kind == "text":
+        return value if isinstance(value, str) and value and not value.startswith("-") else None
+    try:
+        number = float(str(value).replace("_", ""))
+    except ValueError:
+        return None
+    if kind == "float":
+        return number if math.isfinite(number) else None
+    return int(number) if number.is_integer() else None
+
+
+def _takes(knob: Knob) -> str:
+    what = {"int": "a whole number", "float": "a number", "text": "a name", "switch": "true or false"}[knob.kind]
+    if knob.least is not None and knob.most is not None:
+        return f"{what} from {knob.least:g} to {knob.most:g}"
+    return f"{what} from {knob.least:g}" if knob.least is not None else what
+
+
+def parse_assignments(texts: list[str]) -> dict[str, Any]:
+    """Knobs from `--set NAME=VALUE` texts. Raises UsageError."""
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name = name.strip().removeprefix("--").replace("-", "_")
+        if not sign:
+            raise UsageError(f"--set {text} has no value.", "Write --set NAME=VALUE, for example max_model_len=16384.")
+        values[name] = check_value(name, value.strip(), "--set")
+    return values
+
+
+def settings_from(document: Mapping[str, Any]) -> Settings:
+    """Settings from their JSON, as `dataclasses.asdict` made it. Raises UsageError for unknown names."""
+    return Settings(**{name: check_value(name, value, "plan") for name, value in document.items() if value is not None})
+
+
+def flag_text(value: Any) -> str:
+    """A value as a flag takes it: integers plain (vLLM reads 32k as 32000), JSON compact."""
+    if isinstance(value, dict | list):
+        return json.dumps(value, separators=(",", ":"))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

@@ -1,0 +1,186 @@
+"""A plan for a person's eyes (rich), and as JSON for programs."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from serverctl.hardware.facts import GIB, Hardware
+from serverctl.plan.goal import Plan
+from serverctl.plan.memory import Budget
+from serverctl.plan.render import Command
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: The parts of the memory bar: name, colour, and the character that shows it without colours.
+_PARTS = (
+    ("weights", "blue", "█"),
+    ("activations", "magenta", "▓"),
+    ("graphs", "cyan", "▒"),
+    ("context", "yellow", "░"),
+    ("KV cache", "green", "■"),
+    ("left free", "bright_black", "·"),
+)
+
+
+def parts(budget: Budget) -> list[tuple[str, int]]:
+    """What a card's memory goes to, in bytes, in the order of the bar; they add up to the card's memory."""
+    used = budget.weights + budget.activations + budget.graphs + budget.context
+    kv = max(0, budget.kv)
+    return [
+        ("weights", budget.weights),
+        ("activations", budget.activations),
+        ("graphs", budget.graphs),
+        ("context", budget.context),
+        ("KV cache", kv),
+        ("left free", max(0, budget.total - used - kv)),
+    ]
+
+
+def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
+    """The bar as runs of (text, colour, part's name), `width` characters in all; no part that is there is left out."""
+    present = [(name, size) for name, size in parts(budget) if size > 0]
+    whole = sum(size for _, size in present) or 1
+    counts = {name: max(1, round(size / whole * width)) for name, size in present}
+    largest = max(counts, key=lambda name: counts[name])
+    counts[largest] = max(1, counts[largest] + width - sum(counts.values()))
+    look = {name: (colour, mark) for name, colour, mark in _PARTS}
+    return [(look[name][1] * count, look[name][0], name) for name, count in counts.items()]
+
+
+def shell_line(command: Command, python: str | None = None) -> str:
+    """The command as a person could type it, environment first."""
+    settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command.env.items())
+    return f"{settings} {shlex.join(command.argv(python))}".strip()
+
+
+def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_origin: str) -> dict[str, Any]:
+    """The whole plan as JSON values. Sizes are bytes, contexts tokens, utilisation a share."""
+    budget = plan.budget
+    return {
+        "model": plan.model.name,
+        "source": plan.model.source,
+        "family": plan.model.family,
+        "parameters": plan.model.shape.parameters,
+        "precision": plan.precision,
+        "preset": plan.preset,
+        "vendor": plan.vendor,
+        "vllm": {"version": vllm, "capabilities": vllm_origin},
+        "hardware": hardware_json(hardware),
+        "replicas": [
+            [{"index": gpu.index, "name": gpu.name, "uuid": gpu.uuid} for gpu in group] for group in plan.replicas
+        ],
+        "settings": plan.settings.given(),
+        "argv": command.argv(),
+        "env": dict(command.env),
+        "flags": [
+            {
+                "flag": line.flag,
+                "value": line.value,
+                "setting": line.knob,
+                "reason": line.reason.text,
+                "source": line.reason.source,
+                "automatic": line.reason.automatic,
+            }
+            for line in command.lines
+        ],
+        "extra": list(command.extra),
+        "dropped": list(command.dropped),
+        "memory": {
+            "total": budget.total,
+            "requested": budget.requested,
+            **{name.replace(" ", "_").lower(): size for name, size in parts(budget)},
+            "measured": budget.measured,
+        },
+        "expected": {
+            "kv_bytes_per_token": budget.token,
+            "kv_tokens": budget.kv_tokens,
+            "block_size": budget.block,
+            "max_model_len": plan.context,
+            "max_concurrency": round(plan.max_concurrency, 2),
+        },
+        "limits": limits_json(plan),
+        "warnings": list(plan.warnings),
+        "notes": list(plan.notes),
+    }
+
+
+def limits_json(plan: Plan) -> dict[str, Any]:
+    """What an agent must keep to: images a request, pixels an image, context, and how many screenshots to keep."""
+    return {
+        "images": plan.settings.images,
+        "max_pixels": plan.settings.longest_edge,
+        "context": plan.context,
+        "history_images": min(plan.model.history_images, plan.settings.images or plan.model.history_images),
+    }
+
+
+def hardware_json(hardware: Hardware) -> dict[str, Any]:
+    """The hardware as JSON values."""
+    document = asdict(hardware)
+    document["vendor"] = hardware.vendor
+    return document
+
+
+def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware, why: bool = True) -> None:
+    """The plan as a person reads it: what, the memory, every flag with its reason, the command."""
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    where = _where(plan, hardware)
+    console.print(
+        f"[bold]{escape(plan.model.name)}[/bold], {_precision(plan)}, on {escape(where)} (preset {plan.preset})"
+    )
+    width = max(20, min(72, console.width - 4))
+    line = Text("  ")
+    for text, colour, _ in bar(plan.budget, width):
+        line.append(text, style=colour)
+    console.print(line)
+    look = {name: (colour, mark) for name, colour, mark in _PARTS}
+    legend = Text("  ")
+    for name, size in parts(plan.budget):
+        if size:
+            colour, mark = look[name]
+            legend.append(f"{mark} ", style=colour)
+            legend.append(f"{name} {size / GIB:.1f}  ")
+    legend.append(f"of {plan.budget.total / GIB:.1f} GiB")
+    legend.append(", as measured here" if plan.budget.measured else ", estimated", style="dim")
+    console.print(legend)
+    console.print(
+        f"  KV cache of {plan.budget.kv_tokens:,} tokens: {plan.max_concurrency:.2f} requests of {plan.context:,} "
+        f"tokens at a time; {plan.settings.images or 'no'} screenshots a request"
+    )
+    for text in plan.warnings:
+        console.print(f"[yellow]![/yellow] {escape(text)}")
+    for text in command.dropped:
+        console.print(f"[yellow]left out[/yellow] {escape(text)}")
+    if why:
+        table = Table(show_edge=False, pad_edge=False, box=None)
+        table.add_column("flag", style="bold", overflow="fold", min_width=30)
+        table.add_column("why", overflow="fold")
+        for entry in command.lines:
+            mark = "" if entry.reason.automatic else "[green]yours:[/green] "
+            table.add_row(escape(" ".join(entry.words)), mark + escape(entry.reason.text))
+        for word in command.extra:
+            table.add_row(escape(word), "[green]yours[/green]")
+        for name, value in command.env.items():
+            reason = plan.env.get(name)
+            table.add_row(escape(f"{name}={value}"), escape(reason[1].text if reason else ""))
+        console.print(table)
+    for text in plan.notes:
+        console.print(f"[dim]- {escape(text)}[/dim]")
+
+
+def _precision(plan: Plan) -> str:
+    names: Mapping[str, str] = {"16-bit": "16-bit weights", "fp8": "8-bit weights", "w4": "4-bit weights"}
+    return names[plan.precision]
+
+
+def _where(plan: Plan, hardware: Hardware) -> str:
+    if not plan.gpus:
+        return f"the processor ({hardware.cpu.name}, {hardware.cpu.cores} cores)"
+    count = len(plan.gpus)
+    cards = f"{count} x {plan.gpus[0].name}" if count > 1 else plan.gpus[0].name
+    return cards if len(plan.replicas) == 1 else f"{len(plan.replicas)} servers, each on {cards}"

@@ -1,0 +1,186 @@
+"""One life of a vLLM process behind its guardian: start, output, orders, exit."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from serverctl.diagnose.classify import Failure, classify
+from serverctl.diagnose.lines import LogLine, parse_line
+from serverctl.diagnose.stages import Stage, StartReport, advance
+from serverctl.process.identity import MARK, Identity, identity_of, kill_marked
+from serverctl.process.logs import MOST_LINE, LogWriter, Tail
+
+_GUARDIAN = Path(__file__).with_name("guardian.py")
+#: Output that is read at a time, bytes.
+_CHUNK = 65_536
+#: A line that never ends is cut into pieces of this size, bytes.
+_MOST_PENDING = 65_536
+
+
+class Child:
+    """A running server process.
+
+    Args:
+        log: where its output goes.
+        on_line: called for every line while the server starts.
+        echo: called for every line, always.
+    """
+
+    def __init__(
+        self,
+        log: LogWriter,
+        on_line: Callable[[LogLine, StartReport], None],
+        echo: Callable[[str], None] | None = None,
+    ) -> None:
+        self._log = log
+        self._on_line = on_line
+        self._echo = echo
+        self._tail = Tail()
+        self._control: int | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._process: asyncio.subprocess.Process | None = None
+        self.report = StartReport()
+        self.lines = 0
+        self.mark = ""
+        self.server_pid: int | None = None
+        self.exit_status: int | None = None
+        self.exited = asyncio.Event()
+        self.guardian: Identity | None = None
+
+    async def start(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
+        """Starts the guardian and, through it, the server. Raises OSError where a process cannot be started."""
+        control_read, control_write = os.pipe()
+        status_read, status_write = os.pipe()
+        self.mark = env[MARK]
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", str(_GUARDIAN), str(control_read), str(status_write), *command,
+                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+                env=dict(env), cwd=folder, pass_fds=(control_read, status_write), start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            os.close(control_write)
+            os.close(status_read)
+            raise
+        finally:
+            os.close(control_read)
+            os.close(status_write)
+        self._control = control_write
+        self.guardian = identity_of(self._process.pid)
+        self._tasks = [asyncio.create_task(self._read_status(status_read)), asyncio.create_task(self._read_output())]
+
+    async def _read_status(self, descriptor: int) -> None:
+        """What the guardian says; when it says nothing any more, it is gone, and so must be the rest."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+        )
+        try:
+            while line := await reader.readline():
+                word, _, number = line.decode("ascii", "replace").strip().partition(" ")
+                if word == "pid":
+                    self.server_pid = int(number)
+                elif word == "exit":
+                    self.exit_status = int(number)
+        finally:
+            transport.close()
+        assert self._process is not None
+        await self._process.wait()
+        if self.exit_status is None:  # the guardian was killed
+            self.exit_status = -9
+        await asyncio.to_thread(kill_marked, self.mark)
+        self.exited.set()
+
+    async def _read_output(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        pending = b""
+        while chunk := await self._process.stdout.read(_CHUNK):
+            pending += chunk
+            *whole, pending = pending.replace(b"\r\n", b"\n").split(b"\n")
+            for raw in whole:
+                self._take(raw)
+            if b"\r" in pending:  # a progress bar draws itself anew without ending its line
+                self._take(pending, keep=False)
+                text = pending.rstrip(b"\r")  # a return at the very end may be half a line's end
+                pending = text.rpartition(b"\r")[2] + pending[len(text) :]
+            if len(pending) > _MOST_PENDING:
+                self._take(pending)
+                pending = b""
+        if pending:
+            self._take(pending)
+
+    def _take(self, raw: bytes, keep: bool = True) -> None:
+        """One line of output: to the log, to the stages, to whoever listens."""
+        shown = raw.rstrip(b"\r").rpartition(b"\r")[2]
+        text = shown[:MOST_LINE].decode("utf-8", "replace")
+        self.lines += 1
+        if keep:
+            self._log.write(text if len(shown) <= MOST_LINE else f"{text} ... (cut)")
+            self._tail.add(text)
+            if self._echo is not None:
+                self._echo(text)
+        if self.report.stage < Stage.SERVING:
+            line = parse_line(text)
+            self.report = advance(self.report, line)
+            self._on_line(line, self.report)
+
+    def ask_to_end(self) -> None:
+        """SIGTERM to vLLM's own process: requests in flight may finish."""
+        self._order(b"T")
+
+    def kill(self) -> None:
+        """Kills every process of the server."""
+        self._order(b"K")
+
+    def _order(self, order: bytes) -> None:
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._control, order)
+
+    async def end(self, grace_seconds: float) -> None:
+        """Ends the server: asks, waits, kills, and looks that nothing is left."""
+        if not self.exited.is_set():
+            self.ask_to_end()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.exited.wait(), grace_seconds)
+        if not self.exited.is_set():
+            self.kill()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.exited.wait(), 15)
+        await self.close()
+
+    async def close(self) -> None:
+        """After the end: lets the guardian go, collects the rest of the output, kills what is left."""
+        if self._control is not None:
+            os.close(self._control)
+            self._control = None
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=3)
+            for task in late:
+                task.cancel()
+            self._tasks = []
+        if self.mark:
+            await asyncio.to_thread(kill_marked, self.mark)
+
+    def failure(self, asked: bool = False) -> Failure:
+        """What its output and exit status show."""
+        return classify([parse_line(text) for text in self._tail], self.report, self.exit_status, asked)
+
+    def last_lines(self, count: int) -> list[str]:
+        """The last lines of its output."""
+        return [parse_line(text).text for text in list(self._tail)[-count:]]
+
+
+def server_env(environ: Mapping[str, str], extra: Mapping[str, str], key: str, run: str) -> dict[str, str]:
+    """A server's environment: ours, the plan's, the key (not on the command line, where `ps` shows it), the mark."""
+    env = {name: value for name, value in environ.items() if name not in ("VLLM_API_KEY", "VLLM_HOST_IP")}
+    if env.get("VLLM_LOGGING_LEVEL", "INFO").upper() in ("WARNING", "ERROR", "CRITICAL"):
+        del env["VLLM_LOGGING_LEVEL"]  # stages and memory are INFO lines
+    # vLLM names its processes through setproctitle, which writes over their environment, the mark included, unless told
+    # not to by SPT_NOENV: a server whose guardian was killed could not be found any more.
+    return {**env, **extra, "VLLM_API_KEY": key, MARK: run, "PYTHONUNBUFFERED": "1", "SPT_NOENV": "1"}

@@ -1,0 +1,217 @@
+"""What everybody but the supervisor does with servers: start one, wait for it, find it, stop it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from serverctl.errors import EnvironmentLacksError, ServerError
+from serverctl.process.identity import end_left_behind, is_alive, read_identity, wait_gone
+from serverctl.process.state import LIVE, Folder, State, current_state, server_names, write_private
+
+if TYPE_CHECKING:
+    from serverctl.process.request import ServerRequest
+
+#: How often a waiting client reads the state, seconds.
+_POLL = 0.05
+#: A supervisor is asked to end for this long (vLLM's grace, and some) before it is killed.
+_DOWN_SECONDS = 25.0
+#: A new supervisor imports a few modules; on a slow disk that takes seconds.
+_BEGIN_SECONDS = 60.0
+#: Exit status of a supervisor when another one holds the lock.
+ALREADY_RUNNING = 75
+DEFAULT_NAME = "default"
+
+Progress = Callable[[State], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server that is ready.
+
+    Args:
+        base_url: of the API.
+        api_key: its key.
+        model: what clients call the model.
+        name: the server's name.
+        family: the agent's family of the model, None where not known.
+        limits: images, max_pixels, context, history_images.
+    """
+
+    base_url: str
+    api_key: str
+    model: str
+    name: str = DEFAULT_NAME
+    family: str | None = None
+    limits: dict[str, Any] | None = None
+
+
+def launch(name: str, request: "ServerRequest") -> bool:
+    """Starts the supervisor of a server in the background, unless one runs. Gives whether it was started now."""
+    folder = Folder(name)
+    folder.make()
+    with folder.launching():
+        if current_state(folder).phase in LIVE:
+            return False
+        ending = folder.owner()  # it has said how it went, and is about to go
+        if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
+            return False
+        write_private(folder.request_file, request.to_json())
+        _clean_up(folder)
+        with folder.supervisor_log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", _SUPERVISOR, name],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
+            )  # fmt: skip
+        return _has_begun(folder, process)
+
+
+#: Our own package may be in a checkout. Its folder must not come to the supervisor by PYTHONPATH: vLLM would inherit
+#: that, and import our libraries in place of its own.
+_SUPERVISOR = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r}); "
+    "from serverctl.process.supervisor import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
+    """Waits until a new supervisor has written its first state.
+
+    Raises:
+        ServerError: it has not, and is ended.
+    """
+    what, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
+    end = time.monotonic() + _BEGIN_SECONDS
+    while time.monotonic() < end:
+        status = process.poll()
+        state = folder.read()
+        if state is not None and state.owner is not None and state.owner.pid == process.pid:
+            return True
+        if status == ALREADY_RUNNING:
+            return False
+        if status is not None:
+            raise ServerError(f"{what} could not start (exit status {status}).", remedy)
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    raise ServerError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
+
+
+def wait_ready(name: str, progress: Progress | None = None) -> State:
+    """Waits until a server is ready, or is not going to be; gives its last state."""
+    folder = Folder(name)
+    while True:
+        state = current_state(folder)
+        if progress is not None:
+            progress(state)
+        if state.phase in ("ready", "degraded", "failed", "stopped"):
+            return state
+        time.sleep(_POLL)
+
+
+def target_of(state: State) -> Target | None:
+    """A ready server as something to talk to."""
+    if state.phase not in ("ready", "degraded") or state.url is None:
+        return None
+    return Target(state.url, Folder(state.name).key(), state.model, state.name, state.family, dict(state.limits))
+
+
+def current_target(name: str | None = None, model: str | None = None) -> Target | None:
+    """The server that is ready: the named one, or the first that serves the named model, or the first."""
+    for candidate in [name] if name else ordered_names():
+        target = target_of(current_state(Folder(candidate)))
+        if target is not None and (model is None or model.casefold() in (target.model.casefold(), _source(candidate))):
+            return target
+    return None
+
+
+def _source(name: str) -> str:
+    state = Folder(name).read()
+    return state.source.casefold() if state else ""
+
+
+def ordered_names() -> list[str]:
+    """All servers, the default one first."""
+    return sorted(server_names(), key=lambda name: (name != DEFAULT_NAME, name))
+
+
+def stop(name: str, progress: Progress | None = None) -> bool:
+    """Stops a server and everything of it; gives whether there was anything to stop. Returns when all is gone."""
+    folder = Folder(name)
+    owner = folder.owner()
+    if owner is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(owner.pid, signal.SIGTERM)
+        end = time.monotonic() + _DOWN_SECONDS
+        while is_alive(owner) and time.monotonic() < end:
+            if progress is not None:
+                progress(current_state(folder))
+            time.sleep(_POLL)
+        if is_alive(owner):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(owner.pid, signal.SIGKILL)
+            wait_gone(owner, 5)
+    left = clean_up(folder)
+    return owner is not None or left > 0
+
+
+def clean_up(folder: Folder) -> int:
+    """Ends what a dead supervisor left behind, and says so in the state; gives how many processes there were."""
+    if folder.read() is None:
+        return 0
+    with folder.launching():
+        return _clean_up(folder)
+
+
+def _clean_up(folder: Folder) -> int:
+    state = folder.read()
+    if state is None or folder.owner() is not None:
+        return 0
+    left = end_left_behind(read_identity(state.guardian), state.run) if state.run else []
+    if state.phase in LIVE or left:
+        state.phase = "stopped"
+        state.note(time.time(), "Stopped; what a killed program had left behind was ended." if left else "Stopped.")
+        state.guardian = state.server_pid = None
+        with contextlib.suppress(OSError):  # a full disk
+            folder.write(state)
+    return len(left)
+
+
+def failure_of(state: State) -> ServerError:
+    """The error for a server that did not become ready."""
+    found = state.failure or {}
+    title = str(found.get("title") or state.message or "The server did not start").rstrip(".")
+    evidence = str(found.get("evidence") or "").strip()
+    because = str(found.get("stopped_because") or "").strip()
+    remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")
+    said = f' It said: "{evidence[:300]}".' if evidence else ""
+    told = f" {because}" if because and because != remedy else ""
+    error = ServerError(f"{title}.{said}{told}", remedy)
+    if found.get("kind") == "CANNOT_PLAN":
+        error.exit_status = EnvironmentLacksError.exit_status
+    return error
+
+
+@contextmanager
+def running(name: str, request: "ServerRequest", progress: Progress | None = None) -> Iterator[Target]:
+    """A server for the time of a block: started, waited for, and stopped at its end.
+
+    Raises:
+        ServerError: it did not become ready.
+    """
+    launch(name, request)
+    try:
+        state = wait_ready(name, progress)
+        target = target_of(state)
+        if target is None:
+            raise failure_of(state)
+        yield target
+    finally:
+        stop(name)

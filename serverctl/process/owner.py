@@ -1,0 +1,398 @@
+"""The one task that owns a server's state: plans, starts, watches, repairs, restarts and stops it."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from serverctl.diagnose.classify import Failure
+from serverctl.diagnose.failures import Kind
+from serverctl.diagnose.ladder import Step, next_step
+from serverctl.diagnose.lines import LogLine
+from serverctl.diagnose.stages import Stage, StartReport
+from serverctl.errors import ExitStatus, ServerError
+from serverctl.metrics import read_metrics
+from serverctl.models.find import downloaded_bytes
+from serverctl.plan.goal import Plan
+from serverctl.plan.render import Command, render
+from serverctl.plan.show import limits_json
+from serverctl.process import memory_of_plans, probe
+from serverctl.process.child import Child, server_env
+from serverctl.process.identity import Identity, end_left_behind, identity_of, read_identity
+from serverctl.process.logs import LogWriter
+from serverctl.process.patience import patience
+from serverctl.process.recovery import back_off, memory_wanted, wait_for_memory
+from serverctl.process.report import describe, essentials, report_json
+from serverctl.process.request import Prepared, ServerRequest, prepare
+from serverctl.process.state import Folder, Phase, State, file_stamp
+from serverctl.process.watch import StallWatch
+
+#: How often the owner looks around, seconds: bounds how late a status file is.
+_TICK = 0.05
+#: /health while starting (cheap: the port is refused until the end), and while serving.
+_POLL_STARTING, _POLL_SERVING = 0.1, 2.0
+#: An engine that died takes its API server with it within three seconds; what it said then explains a missing answer.
+_LAST_WORDS = 5.0
+#: How often the owner looks whether its folder is still there.
+_LOOK_EVERY = 1.0
+#: vLLM gets its own --shutdown-timeout of 5 s and some; a start that is asked to end may swallow the signal.
+#: Idle workers of the CPU build ignore the signal until vLLM kills them itself after those 5 s.
+_GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
+#: Two deaths within this time and nothing more is tried.
+_DEATHS_WINDOW = 600.0
+
+
+class Owner:
+    """Owns one server from request to end.
+
+    Args:
+        folder: the server's folder; its lock is held by the caller.
+        request: what is to be started.
+        echo: also gets every line of the server's output (for `up --foreground`).
+    """
+
+    def __init__(self, folder: Folder, request: ServerRequest, echo: Callable[[str], None] | None = None) -> None:
+        self._folder = folder
+        self._request = request
+        self._echo = echo
+        self._patience = patience()
+        self._goal = request.goal
+        self._stop = asyncio.Event()
+        self._earlier: tuple[Kind, ...] = ()
+        self._dropped: tuple[str, ...] = ()
+        self._first_plan: Plan | None = None
+        self._log = LogWriter(folder.log_file)
+        self._written = ""
+        self._written_as: tuple[int, int] | None = None
+        self._lock = file_stamp(folder.lock_file)
+        self._next_look = 0.0
+        self._trouble = ""
+        self._key = ""
+        me = identity_of(os.getpid()) or Identity(os.getpid(), time.time())
+        self.state = State(
+            phase="planning", name=folder.name, supervisor=me.to_json(), started=time.time(), log=str(folder.log_file)
+        )
+        before = folder.read()
+        self._before = None if before is None else read_identity(before.guardian)
+        if before is not None:
+            self.state.run = before.run  # until what it marks is gone
+        self._set("planning", "Looking at the hardware and planning.")
+
+    def stop(self) -> None:
+        """Asks for the end; safe from signal handlers of the loop."""
+        self._stop.set()
+
+    async def run(self) -> ExitStatus:
+        """Runs until stopped or until nothing more can be tried."""
+        left = await asyncio.to_thread(end_left_behind, self._before, self.state.run)
+        if left:
+            self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
+        try:
+            return await self._run()
+        finally:
+            self._log.close()
+
+    async def _run(self) -> ExitStatus:
+        while True:
+            if self._stop.is_set():
+                return self._stopped()
+            try:
+                prepared = await asyncio.to_thread(self._prepare)
+                command = self._command(prepared)
+                self._key = self._key or self._folder.new_key()  # the same after a restart: clients go on
+            except ServerError as error:
+                return self._fail("CANNOT_PLAN", error.what, "", error.remedy, "")
+            except OSError as error:
+                what = f"{error.filename or self._folder.path} cannot be written: {error.strerror or error}."
+                return self._fail("CANNOT_PLAN", what, "", "Is there space on the disk, and is the folder yours?", "")
+            if self._stop.is_set():
+                return self._stopped()
+            failure = await self._life(prepared, command)
+            if failure is None:
+                return self._stopped()
+            step = self._decide(failure, prepared.plan)
+            self.state.failure = describe(failure)
+            if step.action == "stop":
+                words = failure.words
+                return self._fail(
+                    failure.kind.value, words.title, words.cause, step.because, failure.evidence, words.remedy
+                )
+            self._apply(step)
+            await self._pause(step, failure, prepared.plan)
+            self._set("planning", "Looking at the hardware and planning.")
+
+    def _prepare(self) -> Prepared:
+        """The plan as things are now, from the last adjustments that worked."""
+        prepared = prepare(self._request, self._goal)
+        if self._first_plan is None:
+            self._first_plan = prepared.plan
+            values, because = memory_of_plans.recall(prepared.plan, self._goal, prepared.capabilities.version)
+            if values:
+                merged = {**values, **self._goal.adjustments}
+                goal = replace(
+                    self._goal, adjustments=merged, adjusted_because={**because, **self._goal.adjusted_because}
+                )
+                # What worked with other memory free, or another model on the disk, need not work now.
+                with contextlib.suppress(ServerError):
+                    prepared = prepare(self._request, goal)
+                    self._goal = goal
+        return prepared
+
+    def _command(self, prepared: Prepared) -> Command:
+        if self.state.port is None:
+            self.state.port = self._request.port or probe.free_port()
+        command = render(prepared.plan, prepared.capabilities, self.state.port, self._request.served_name)
+        lines = tuple(line for line in command.lines if line.flag not in self._dropped)
+        return replace(command, lines=lines)
+
+    async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
+        """One start and what follows. None when it was stopped, the failure otherwise."""
+        plan, state = prepared.plan, self.state
+        run = secrets.token_hex(8)
+        state.run, state.attempt, state.ready_at = run, state.attempt + 1, None
+        state.model = self._request.served_name or plan.model.name
+        state.source, state.family, state.vllm = plan.model.source, plan.model.family, prepared.capabilities.version
+        state.limits = limits_json(plan)
+        state.plan = essentials(plan, command)
+        state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
+        self._set("starting", f"Starting {state.model} (start {state.attempt}).")
+        if self._request.port is not None and not probe.port_is_free(self._request.port):
+            return Failure(Kind.PORT, Stage.LAUNCHED, f"port {self._request.port} is in use", {})
+        self._log.write(f"mai-server: start {state.attempt}: {' '.join(command.argv())}")
+        child = Child(self._log, self._on_line, self._echo)
+        argv = command.argv(self._request.vllm_python)
+        try:
+            await child.start(argv, server_env(os.environ, command.env, self._key, run), self._folder.path)
+        except OSError as error:
+            return Failure(Kind.IMPORT, Stage.LAUNCHED, f"{argv[0]}: {error.strerror or error}", {})
+        try:
+            return await self._watch(child, prepared)
+        finally:
+            self._set_process(None)
+            await child.end(0.1)
+            state.server_pid = None
+
+    async def _watch(self, child: Child, prepared: Prepared) -> Failure | None:
+        """Until the child ends, is asked to, or has to be."""
+        state = self.state
+        self._set_process(child)
+        ready = asyncio.create_task(self._become_ready(child, prepared))
+        health: asyncio.Task[None] | None = None
+        stall = StallWatch(lambda: self._progress(child, prepared.plan), self._patience)
+        stopped = asyncio.create_task(self._stop.wait())
+        ended = asyncio.create_task(child.exited.wait())
+        try:
+            while True:
+                await asyncio.wait({stopped, ended}, timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+                if state.server_pid != child.server_pid:
+                    self._set_process(child)
+                if stopped.done():
+                    self._set("stopping", "Stopping.")
+                    await child.end(await self._grace())
+                    return None
+                if ended.done():
+                    await child.close()
+                    return self._ended(child)
+                if ready.done() and health is None:
+                    trouble = ready.result()
+                    if trouble is not None:
+                        # A server that dies of the question is a server that died: its output says why.
+                        waiting = {stopped, ended}
+                        await asyncio.wait(waiting, timeout=_LAST_WORDS, return_when=asyncio.FIRST_COMPLETED)
+                        if stopped.done() or ended.done():
+                            continue
+                        return trouble
+                    self._became_ready(child, prepared)
+                    health = asyncio.create_task(self._watch_health(child))
+                if health is not None and health.done():
+                    evidence = f"no answer to /health for {self._patience.deaf:.0f} s"
+                    return replace(child.failure(), kind=Kind.STALLED, evidence=evidence)
+                self._look()
+                if health is None and (silent := await stall.check()):
+                    return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
+        finally:
+            for task in (ready, health, stopped, ended):
+                if task is not None:
+                    task.cancel()
+
+    async def _grace(self) -> float:
+        """How long an asked server may take to end: as long as requests need, where there are any."""
+        if self.state.ready_at is None or self.state.port is None:
+            return _GRACE_STARTING
+        metrics = await asyncio.to_thread(read_metrics, self.state.port, "", 1.0)
+        return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
+
+    def _ended(self, child: Child) -> Failure:
+        """It ended and nobody asked it to: a failure whatever its exit status."""
+        failure = child.failure()
+        if failure.kind is Kind.NONE:
+            failure = replace(failure, kind=Kind.EXITED, evidence="\n".join(child.last_lines(3)))
+        if self.state.ready_at is not None and failure.stage < Stage.SERVING:
+            failure = replace(failure, stage=Stage.SERVING)
+        return failure
+
+    async def _become_ready(self, child: Child, prepared: Prepared) -> Failure | None:
+        """Waits for /health, then asks the model. None when it answered."""
+        port, model, key = self.state.port, self.state.model, self._key
+        assert port is not None
+        # A program that answers on this port before ours has bound it must not be taken for ours: the log says when.
+        while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, port):
+            await asyncio.sleep(_POLL_STARTING)
+        self._set("probing", "Asking the model one token about a picture.")
+        image = prepared.plan.model.shape.vision is not None
+        answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._patience.answer)
+        if answer.status is None and not child.exited.is_set():
+            answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._patience.answer)
+        if not answer.ok:
+            text = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
+            return Failure(Kind.NO_ANSWER, Stage.SERVING, text[:600], {}, None, child.report)
+        context = await asyncio.to_thread(probe.served_context, port, key, model)
+        if context is not None:
+            self.state.limits["context"] = context
+        return None
+
+    def _became_ready(self, child: Child, prepared: Prepared) -> None:
+        state = self.state
+        state.ready_at = time.time()
+        state.failure = None
+        self._earlier = ()
+        took = state.ready_at - (state.stage_at.get("LAUNCHED") or state.ready_at)
+        state.report = report_json(child.report)
+        state.stage, state.percent, state.download = "serving", None, None
+        self._set("ready", f"{state.model} answers on port {state.port}, {took:.0f} s after its start.")
+        assert self._first_plan is not None
+        memory_of_plans.remember(self._first_plan, self._goal, prepared.capabilities.version)
+        memory_of_plans.measure(child.report, prepared.plan, prepared.capabilities.version)
+
+    async def _watch_health(self, child: Child) -> None:
+        """Ends when the engine has been deaf for too long; tells a slow answer from a dead process on the way."""
+        port = self.state.port
+        assert port is not None
+        deaf_since: float | None = None
+        while True:
+            await asyncio.sleep(_POLL_SERVING)
+            if child.exited.is_set():
+                return await asyncio.sleep(3600)  # the exit is what counts
+            if await asyncio.to_thread(probe.is_healthy, port):
+                if deaf_since is not None:
+                    self._set("ready", "Answers again.")
+                deaf_since = None
+                continue
+            now = time.monotonic()
+            deaf_since = deaf_since or now
+            if self.state.phase == "ready" and now - deaf_since > _POLL_SERVING:
+                self._set("degraded", "Does not answer /health.")
+            if now - deaf_since > self._patience.deaf:
+                return None
+
+    def _decide(self, failure: Failure, plan: Plan) -> Step:
+        """What to do about a failure; counts deaths of a server that had been ready."""
+        state = self.state
+        if state.ready_at is not None:
+            now = time.time()
+            state.deaths = [*(when for when in state.deaths if now - when < _DEATHS_WINDOW), now]
+            self._earlier = ()
+            if len(state.deaths) >= 2:
+                return Step("stop", "It died twice within ten minutes, so it is not started again by itself.")
+        if failure.kind is Kind.PORT and self._request.port is not None:
+            text = f"Port {self._request.port} is your own choice, so no other one is taken."
+            return Step("stop", text)
+        step = next_step(failure, plan, self._goal, self._earlier)
+        self._earlier = (*self._earlier, failure.kind)
+        return step
+
+    def _apply(self, step: Step) -> None:
+        if step.changes:
+            self._goal = replace(
+                self._goal,
+                adjustments={**self._goal.adjustments, **step.changes},
+                adjusted_because={**self._goal.adjusted_because, **dict.fromkeys(step.changes, step.because)},
+            )
+        if step.new_port and self._request.port is None:
+            self.state.port = None
+        self._dropped += step.drop_flags
+        failure = self.state.failure or {}
+        self.state.note(time.time(), f"{failure.get('title', 'It failed')}: {step.because}.")
+        self._log.write(f"mai-server: {self.state.message}")
+
+    async def _pause(self, step: Step, failure: Failure, plan: Plan) -> None:
+        """Back-off after a death, and waiting until the card's memory has come back."""
+        self._set("restarting" if self.state.deaths else "waiting", self.state.message)
+        if not await self._sleep(back_off(len(self.state.deaths))):
+            wanted = memory_wanted(step, failure, plan)
+            await wait_for_memory(wanted, self._request.hardware, self._sleep, self._patience.memory)
+
+    async def _sleep(self, seconds: float) -> bool:
+        """Waits, but not longer than until the end is asked for; gives whether it is."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        return self._stop.is_set()
+
+    def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
+        """What changes while a start makes progress: output, bytes of the download."""
+        got = 0
+        if plan.model.local is None and child.report.stage < Stage.LOADED and "/" in plan.model.source:
+            got = downloaded_bytes(plan.model.source)
+            whole = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
+            if got:
+                self.state.download = {"bytes": got, "total": max(whole, got)}
+        return child.lines, got
+
+    def _on_line(self, line: LogLine, report: StartReport) -> None:
+        del line
+        name = report.stage.name
+        if name not in self.state.stage_at:
+            self.state.stage_at[name] = time.time()
+        self.state.stage, self.state.percent = report.words, report.percent
+
+    def _set_process(self, child: Child | None) -> None:
+        self.state.guardian = child.guardian.to_json() if child and child.guardian else None
+        self.state.server_pid = child.server_pid if child else None
+        if child is not None:
+            self.state.stage_at.setdefault("LAUNCHED", time.time())
+        self._flush()
+
+    def _set(self, phase: Phase, message: str) -> None:
+        self.state.phase = phase
+        self.state.note(time.time(), message)
+        self._flush()
+
+    def _look(self) -> None:
+        """Keeps the state file true: after changes, and after somebody else's; ends a server nobody can find again."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_EVERY
+            if file_stamp(self._folder.state_file) != self._written_as:
+                self._written = ""
+            if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
+                self.state.note(time.time(), "Its folder was removed, so the server is stopped.")
+                self.stop()
+            if self._log.trouble and self._log.trouble != self._trouble:
+                self._trouble = self._log.trouble
+                self.state.note(time.time(), self._trouble)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Writes the state when it changed. A disk that is full must not end a server that serves."""
+        text = repr(self.state)
+        if text == self._written:
+            return
+        self._written, self._written_as = text, None
+        with contextlib.suppress(OSError):
+            self._folder.write(self.state)
+            self._written_as = file_stamp(self._folder.state_file)
+
+    def _stopped(self) -> ExitStatus:
+        self._set("stopped", "Stopped.")
+        return ExitStatus.DONE
+
+    def _fail(self, kind: str, title: str, cause: str, because: str, evidence: str, remedy: str = "") -> ExitStatus:
+        self.state.failure = {
+            "kind": kind, "title": title, "cause": cause, "remedy": remedy or because, "evidence": evidence,
+            "stopped_because": because,
+        }  # fmt: skip
+        self._set("failed", f"{title.rstrip('.')}. {because}".strip())
+        return ExitStatus.FAILED

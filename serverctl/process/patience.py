@@ -1,0 +1,39 @@
+"""How long the controller waits for what: one place, each value replaceable by an environment variable."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Waits in seconds. MAI_SERVER_STALL_SECONDS replaces `stall`, and so on for each.
+
+    Args:
+        stall: without any progress for this long a start is stuck. A first compilation is silent for minutes.
+        silent: with nothing but a busy processor for this long, too: a loop without end keeps it busy.
+        answer: for one token about a picture at the end of a start: compiles what the warm-up left out.
+        deaf: a serving engine that answers no health check for this long is dead, whatever its process does.
+        memory: for a card's memory to come back after a process ended.
+    """
+
+    stall: float = 300.0
+    silent: float = 2700.0
+    answer: float = 120.0
+    deaf: float = 120.0
+    memory: float = 30.0
+
+
+def patience(environ: Mapping[str, str] | None = None) -> Patience:
+    """The waits, with those that the environment replaces; what is no positive number there is ignored."""
+    source = os.environ if environ is None else environ
+    found: dict[str, float] = {}
+    for field in fields(Patience):
+        try:
+            value = float(source[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
+        except (KeyError, ValueError):
+            continue
+        if math.isfinite(value) and value > 0:
+            found[field.name] = value
+    return Patience(**found)

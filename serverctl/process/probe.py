@@ -1,0 +1,104 @@
+"""Asks a server on loopback: is it there, what does it serve, does it answer a picture. Blocking and small."""
+
+import base64
+import http.client
+import io
+import json
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+#: Nothing that is asked for is longer; another program on the port may talk without end, bytes.
+_MOST_ANSWER = 16 * 1024**2
+#: 65,536 pixels: the smallest image that Qwen3-VL's processor keeps as it is.
+_PROBE_SIDE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered: HTTP status (None where nothing answered) and the body or the reason."""
+
+    status: int | None
+    body: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it answered as it should."""
+        return self.status == 200
+
+    def json(self) -> Any:
+        """The body as JSON; None where it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+
+def ask(
+    port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0, host: str = "127.0.0.1"
+) -> Answer:
+    """One request. Never raises: what went wrong is in the answer."""
+    connection = http.client.HTTPConnection(host, port, timeout=seconds)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        if payload is None:
+            connection.request("GET", path, headers=headers)
+        else:
+            headers["Content-Type"] = "application/json"
+            connection.request("POST", path, json.dumps(payload), headers)
+        response = connection.getresponse()
+        return Answer(response.status, response.read(_MOST_ANSWER).decode("utf-8", "replace"))
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Answer(None, f"{type(error).__name__}: {error}")
+    finally:
+        connection.close()
+
+
+def is_healthy(port: int) -> bool:
+    """Whether /health says 200: the engine lives. It does not run the model."""
+    return ask(port, "/health").ok
+
+
+def served_context(port: int, key: str, model: str) -> int | None:
+    """The effective max_model_len in /v1/models; None where it does not say."""
+    document = ask(port, "/v1/models", key).json()
+    entries = document.get("data") if isinstance(document, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("id") == model and isinstance(entry.get("max_model_len"), int):
+            return int(entry["max_model_len"])
+    return None
+
+
+def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0) -> Answer:
+    """One token about a small picture: the whole way through the model, its vision tower included."""
+    content: list[dict[str, Any]] = [{"type": "text", "text": "Hi"}]
+    if image:
+        content.insert(0, {"type": "image_url", "image_url": {"url": _picture()}})
+    payload = {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1, "temperature": 0}
+    return ask(port, "/v1/chat/completions", key, payload, seconds)
+
+
+def _picture() -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (_PROBE_SIDE, _PROBE_SIDE), (40, 90, 160)).save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on now."""
+    with socket.socket() as attempt:
+        attempt.bind(("127.0.0.1", 0))
+        return int(attempt.getsockname()[1])
+
+
+def port_is_free(port: int) -> bool:
+    """Whether nobody listens on a port of loopback. vLLM itself may share a port silently, so this is asked first."""
+    with socket.socket() as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,48 @@
+"""What the state says about plans, failures and starts, as JSON values."""
+
+from dataclasses import asdict
+from typing import Any
+
+from serverctl.diagnose.classify import Failure
+from serverctl.diagnose.failures import WORDS
+from serverctl.diagnose.stages import StartReport
+from serverctl.plan.goal import Plan
+from serverctl.plan.render import Command
+
+
+def describe(failure: Failure) -> dict[str, Any]:
+    """A failure as JSON values."""
+    words = WORDS[failure.kind]
+    return {
+        "kind": failure.kind.value,
+        "class": failure.kind.group,
+        "title": words.title,
+        "cause": words.cause,
+        "remedy": words.remedy,
+        "evidence": failure.evidence,
+        "stage": failure.stage.name.lower(),
+        "exit_status": failure.exit_status,
+        "numbers": failure.numbers,
+    }
+
+
+def essentials(plan: Plan, command: Command) -> dict[str, Any]:
+    """What of a plan the state shows."""
+    return {
+        "preset": plan.preset,
+        "precision": plan.precision,
+        "settings": plan.settings.given(),
+        "cards": [gpu.name for gpu in plan.gpus],
+        "expected_kv_tokens": plan.budget.kv_tokens,
+        "expected_concurrency": round(plan.max_concurrency, 2),
+        "argv": command.argv(),
+        "dropped": list(command.dropped),
+        "warnings": list(plan.warnings),
+    }
+
+
+def report_json(report: StartReport) -> dict[str, Any]:
+    """What vLLM printed about itself, as JSON values; what it did not print is left out."""
+    return {
+        name: value for name, value in asdict(report).items() if value is not None and name not in ("stage", "percent")
+    }

@@ -1,0 +1,148 @@
+"""What `up` was asked for, on disk: the supervisor reads it, and so does everybody who asks what runs and why."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from serverctl.capabilities import Capabilities, installed
+from serverctl.config import ServerConfig
+from serverctl.environment import VllmEnvironment
+from serverctl.errors import EnvironmentLacksError, ServerError
+from serverctl.hardware.facts import Hardware
+from serverctl.plan.decide import make_plan
+from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.settings import check_value
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRequest:
+    """What a supervisor is to start.
+
+    Args:
+        goal: what is wanted.
+        vllm_python: the Python of the environment with vLLM.
+        port: None for a free one.
+        served_name: the model's name for clients; None for its own.
+        cards: UUIDs (or numbers) of the cards to use; empty for the plan's choice.
+        processor: whether to serve without a card.
+    """
+
+    goal: Goal
+    vllm_python: str
+    port: int | None = None
+    served_name: str | None = None
+    cards: tuple[str, ...] = ()
+    processor: bool = False
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps(asdict(self), indent=1)
+
+    def hardware(self) -> Hardware:
+        """The hardware to plan for, as it is now: free memory included.
+
+        Raises:
+            EnvironmentLacksError: its cards cannot be found any more; the processor is no substitute nobody asked for.
+        """
+        from serverctl.hardware.detect import detect, detect_cpu
+
+        if self.processor:
+            return Hardware((), detect_cpu())
+        found = detect()
+        if not self.cards:
+            return found
+        chosen = tuple(gpu for gpu in found.gpus if gpu.uuid in self.cards or str(gpu.index) in self.cards)
+        if not chosen:
+            why = f" {' '.join(found.problems)}" if found.problems else ""
+            raise EnvironmentLacksError(
+                f"The server's card {self.cards[0]} cannot be found any more.{why}",
+                "`nvidia-smi` must list it; then `mai-server up` starts the server again.",
+            )
+        return replace(found, gpus=chosen)
+
+    def capabilities(self) -> Capabilities:
+        """What the vLLM that will run accepts."""
+        return installed(Path(self.vllm_python))
+
+
+class Wanted(Protocol):
+    """What a command line asked for (`commands.options.Request`)."""
+
+    @property
+    def goal(self) -> Goal:
+        """What is wanted."""
+        ...
+
+    @property
+    def vllm(self) -> VllmEnvironment | None:
+        """The vLLM that would run."""
+        ...
+
+    @property
+    def config(self) -> ServerConfig:
+        """The person's settings."""
+        ...
+
+
+def server_request(
+    wanted: Wanted, plan: Plan, port: int | None = None, served_name: str | None = None
+) -> ServerRequest:
+    """What a supervisor is to start for a plan: on exactly the plan's cards."""
+    assert wanted.vllm is not None
+    return ServerRequest(
+        goal=wanted.goal,
+        vllm_python=str(wanted.vllm.python),
+        port=port or wanted.config.port,
+        served_name=served_name,
+        cards=tuple(gpu.uuid or str(gpu.index) for gpu in plan.gpus),
+        processor=not plan.gpus,
+    )
+
+
+def read_request(path: Path) -> ServerRequest:
+    """A request from its file. Raises ServerError where it cannot be read."""
+    try:
+        return request_from(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ServerError(f"{path} cannot be read: {error}.", "Start the server again with `mai-server up`.") from error
+
+
+def request_from(document: Mapping[str, Any]) -> ServerRequest:
+    """A request from its JSON. Raises KeyError, TypeError or UsageError where it is none."""
+    goal = document["goal"]
+    return ServerRequest(
+        goal=Goal(
+            model=goal["model"],
+            preset=goal["preset"],
+            overrides={name: check_value(name, value, "request") for name, value in goal["overrides"].items()},
+            extra=tuple(goal["extra"]),
+            screen=(int(goal["screen"][0]), int(goal["screen"][1])),
+            adjustments=dict(goal["adjustments"]),
+            adjusted_because=dict(goal["adjusted_because"]),
+            force=bool(goal["force"]),
+        ),
+        vllm_python=document["vllm_python"],
+        port=document["port"],
+        served_name=document["served_name"],
+        cards=tuple(document["cards"]),
+        processor=bool(document["processor"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan with the vLLM it was made for."""
+
+    plan: Plan
+    capabilities: Capabilities
+    hardware: Hardware
+    dropped: tuple[str, ...] = field(default=())
+
+
+def prepare(request: ServerRequest, goal: Goal) -> Prepared:
+    """The plan for a request as things are now. Raises ServerError."""
+    hardware = request.hardware()
+    capabilities = request.capabilities()
+    return Prepared(make_plan(hardware, goal, capabilities.version), capabilities, hardware)

@@ -1,0 +1,99 @@
+"""The background process of one server: takes the lock, runs the owner, and always leaves a clear state."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from serverctl.errors import ExitStatus, ServerError
+from serverctl.process.control import ALREADY_RUNNING
+from serverctl.process.identity import identity_of
+from serverctl.process.owner import Owner
+from serverctl.process.request import ServerRequest, read_request
+from serverctl.process.state import Folder, State, write_private
+
+
+def main(arguments: list[str]) -> int:
+    """Run the server of a name, as its request says, until it ends."""
+    return supervise(Folder(arguments[0]))
+
+
+def supervise(folder: Folder, request: ServerRequest | None = None, echo: Callable[[str], None] | None = None) -> int:
+    """Run a server's owner in this process.
+
+    Args:
+        folder: of the server.
+        request: what to start; None to read it from the folder, where somebody who holds `launching` has put it.
+        echo: gets the lines of the server's output.
+    """
+    owner: Owner | None = None
+    with contextlib.ExitStack() as stack:
+        try:
+            with contextlib.nullcontext() if request is None else folder.launching():
+                lock = folder.take()
+                if lock is None:
+                    return ALREADY_RUNNING
+                stack.enter_context(lock)
+                if request is not None:
+                    write_private(folder.request_file, request.to_json())
+                owner = Owner(folder, request or read_request(folder.request_file), echo)
+            _raise_file_limit()
+            return asyncio.run(_run(owner, in_foreground=request is not None))
+        except ServerError as error:
+            _leave(folder, owner, str(error))
+            return error.exit_status
+        except Exception:
+            text = traceback.format_exc()
+            print(text, file=sys.stderr, flush=True)
+            said = f"mai-server itself failed: {text.strip().splitlines()[-1]}."
+            _leave(folder, owner, f"{said} The whole is in {folder.supervisor_log}.")
+            return ExitStatus.FAILED
+
+
+async def _run(owner: Owner, in_foreground: bool) -> int:
+    loop = asyncio.get_running_loop()
+    interrupted = asyncio.Event()
+
+    def interrupt() -> None:
+        interrupted.set()
+        owner.stop()
+
+    loop.add_signal_handler(signal.SIGTERM, owner.stop)
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    # The terminal closes: the background goes on, and so does what was started with nohup.
+    if in_foreground and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, owner.stop)
+    else:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    status = await owner.run()
+    return ExitStatus.STOPPED if interrupted.is_set() and status == ExitStatus.DONE else status
+
+
+def _leave(folder: Folder, owner: Owner | None, sentence: str) -> None:
+    """The last state of a supervisor that failed itself."""
+    me = identity_of(os.getpid())
+    state = owner.state if owner else State(name=folder.name, supervisor=me.to_json() if me else None)
+    state.phase = "failed"
+    state.note(time.time(), sentence)
+    state.failure = {
+        "kind": "CONTROLLER",
+        "title": sentence,
+        "cause": "",
+        "remedy": "`mai-server up` tries again.",
+        "evidence": "",
+    }
+    with contextlib.suppress(OSError):
+        folder.write(state)
+
+
+def _raise_file_limit() -> None:
+    """vLLM wants many open files; the hard limit is ours to use."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

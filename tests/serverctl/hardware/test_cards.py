@@ -1,0 +1,120 @@
+"""Cards that are not here can be planned for by name, and every size of card has its limits."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import look
+
+from serverctl.errors import ServerError, UsageError
+from serverctl.hardware.catalogue import card_names, imagine, limits_for
+from serverctl.hardware.facts import GIB, Gpu
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "gib", "sm"),
+    [
+        ("t4", "Tesla T4", 14.6, 75),
+        ("T4 16GB", "Tesla T4", 14.6, 75),
+        ("Tesla T4", "Tesla T4", 14.6, 75),
+        ("L4", "NVIDIA L4", 22, 89),
+        ("a10g", "NVIDIA A10G", 22, 86),
+        ("RTX 3060", "NVIDIA GeForce RTX 3060", 11.6, 86),
+        ("rtx3060 12 GB", "NVIDIA GeForce RTX 3060", 11.6, 86),
+        ("3090", "NVIDIA GeForce RTX 3090", 23.6, 86),
+        ("NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4090", 23.5, 89),
+        ("5090", "NVIDIA GeForce RTX 5090", 31.4, 120),
+        ("L40S", "NVIDIA L40S", 44.4, 89),
+        ("A100", "NVIDIA A100-SXM4-80GB", 79.2, 80),
+        ("A100 40GB", "NVIDIA A100-SXM4-40GB", 39.4, 80),
+        ("a100-80", "NVIDIA A100-SXM4-80GB", 79.2, 80),
+        ("H100 80GB", "NVIDIA H100 80GB HBM3", 79.2, 90),
+        ("h200", "NVIDIA H200", 139.8, 90),
+        ("B200", "NVIDIA B200", 178.4, 100),
+        ("V100", "Tesla V100-SXM2-16GB", 15.8, 70),
+        ("gaudi2", "Gaudi 2", 94.6, None),
+    ],
+)
+def test_a_card_is_known_by_any_common_spelling(name: str, found: str, gib: float, sm: int | None) -> None:
+    [gpu] = imagine(name).gpus
+    assert (gpu.name, gpu.sm) == (found, sm)
+    assert gpu.total_gib == pytest.approx(gib)
+    assert gpu.free_bytes is None, "what is free there nobody knows"
+
+
+def test_every_card_is_known_by_its_own_name_and_once_only() -> None:
+    names = card_names()
+    assert len(names) == len(set(names)) > 20
+    for name in names:
+        [gpu] = imagine(name).gpus
+        assert [g.name for g in imagine(gpu.name).gpus] == [gpu.name], "its driver's name leads back to it"
+
+
+@pytest.mark.parametrize(("name", "hint"), [("rtx 409", "rtx-4090"), ("H100 40GB", "h100"), ("T40", "t4")])
+def test_an_unknown_card_is_refused_with_near_names(name: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        imagine(name)
+    assert name in refusal.value.what
+    assert hint in refusal.value.remedy
+
+
+@pytest.mark.parametrize("count", [0, -1, 65, 10**9])
+def test_a_number_of_cards_that_no_machine_has_is_refused(count: int) -> None:
+    with pytest.raises(UsageError, match="cannot have"):
+        imagine("t4", count)
+
+
+def test_several_cards_have_nvlink_where_such_machines_usually_do() -> None:
+    assert imagine("h100", 4).all_nvlink((0, 1, 2, 3))
+    assert not imagine("4090", 2).all_nvlink((0, 1))
+
+
+def test_cards_of_several_kinds_are_joined_with_a_plus_sign() -> None:
+    found = imagine("4090+3060")
+    assert [gpu.name.split()[-1] for gpu in found.gpus] == ["4090", "3060"]
+    assert [gpu.index for gpu in found.gpus] == [0, 1]
+    assert found.link(0, 1) == "pcie"
+    with pytest.raises(UsageError, match="several makers"):
+        imagine("4090+gaudi2")
+
+
+@pytest.mark.parametrize("name", ["cpu", "none"])
+def test_no_card_can_be_named_too(name: str) -> None:
+    found = imagine(name)
+    assert (found.gpus, found.vendor, found.imagined) == ((), "cpu", True)
+
+
+@given(name=st.text(max_size=30))
+def test_any_name_gives_a_machine_or_a_refusal_for_a_person(name: str) -> None:
+    try:
+        found = imagine(name)
+    except ServerError as refusal:
+        assert refusal.remedy
+    else:
+        assert found.imagined
+
+
+@given(gib=st.floats(0.5, 500), sm=st.sampled_from([None, 75, 80, 86, 89, 90, 100, 120]))
+def test_a_card_of_any_size_has_limits_that_keep_a_1080p_screen_whole(gib: float, sm: int | None) -> None:
+    capability = None if sm is None else (sm // 10, sm % 10)
+    limits = limits_for(Gpu(0, "a card nobody listed", "nvidia", round(gib * GIB), compute_capability=capability))
+    assert limits.longest_edge >= 1920 * 1080
+    assert limits.max_num_seqs >= 1
+    assert limits.max_num_batched_tokens >= 2048
+
+
+def test_larger_cards_are_never_given_less() -> None:
+    sizes = [limits_for(Gpu(0, "card", "nvidia", gib * GIB)) for gib in range(4, 400)]
+    for small, large in itertools.pairwise(sizes):
+        assert small.longest_edge <= large.longest_edge
+        assert small.max_model_len <= large.max_model_len
+        assert small.max_num_seqs <= large.max_num_seqs
+        assert small.max_num_batched_tokens <= large.max_num_batched_tokens
+
+
+def test_a_card_with_limits_of_its_own_has_them_whether_it_is_here_or_not() -> None:
+    here, there = limits_for(look("t4").gpus[0]), limits_for(imagine("t4").gpus[0])
+    assert here == there
+    assert (here.gpu_memory_utilization, here.max_model_len, here.max_num_batched_tokens) == (0.90, 12_288, 2048)
+    assert here.source == "configs/gpus/cards.toml, t4"

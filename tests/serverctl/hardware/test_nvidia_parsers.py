@@ -1,0 +1,179 @@
+"""The parsers of the tools' outputs are total: any text gives cards or none, never an exception or a guess."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import DATA
+
+from serverctl.hardware import nvidia, others
+from serverctl.hardware.facts import MIB, Driver, Gpu
+
+#: Text made of what the tools write, so that it comes close to being right.
+PIECES = st.sampled_from(
+    [
+        "0", "1", "²", "٣", ",", ", ", "\n", "\r", "\x00", "GPU", "GPU0", "GPU-1", "NV12", " X ", "PHB", "\t", "15360",
+        "MiB", "[N/A]", "Enabled", "7.5", "580.95.05", "MIG 3g.40gb", "Device  0:", "(UUID: MIG-1)",
+        "CUDA Version: 12.4", "|", "/", "{", "}", '"card0"', ":", '"VRAM Total Memory (B)"', "[", "]", "model name",
+        "flags", "9" * 30,
+    ]
+)  # fmt: skip
+TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
+
+
+@given(text=TEXTS)
+def test_any_text_into_any_parser_gives_an_answer(text: str) -> None:
+    gpus, driver = nvidia.parse_query(text)
+    assert all(gpu.total_bytes >= 0 for gpu in gpus)
+    assert driver is None or driver.version
+    nvidia.parse_cuda(text)
+    nvidia.parse_topology(text)
+    nvidia.parse_mig(text)
+    nvidia.parse_mig_memory(text)
+    nvidia.refused_field(text)
+    nvidia.unmeasured(text)
+    nvidia.capability_by_name(text)
+    assert nvidia.explain_trouble(text).startswith("nvidia-smi")
+    others.parse_gaudi(text)
+    others.gaudi_name(text)
+    others.parse_rocm(text)
+    others.parse_cpuinfo(text)
+    others.parse_memory_limit(text)
+    others.apple_gpu(text, 1)
+
+
+def test_json_that_is_nested_without_end_is_no_answer() -> None:
+    assert others.parse_rocm('{"card0":' + "[" * 100_000 + "}") == ()
+
+
+@given(text=TEXTS.map(lambda text: f"0, a card, GPU-1, {text}, 0, 0, 7.5, Enabled, Disabled, 1"))
+def test_a_size_that_is_no_number_of_mebibytes_is_no_card(text: str) -> None:
+    for gpu in nvidia.parse_query(text)[0]:
+        assert gpu.total_bytes % MIB == 0
+
+
+@pytest.mark.parametrize(
+    ("banner", "cuda"),
+    [
+        ("| NVIDIA-SMI 418.87.00    Driver Version: 418.87.00    CUDA Version: 10.1     |", (10, 1)),
+        ("| NVIDIA-SMI 590.44.01   KMD Version: 590.44.01   CUDA UMD Version: 13.1 |", (13, 1)),
+        ("| NVIDIA-SMI 390.116    Driver Version: 390.116                   |", None),
+        ("| CUDA Version: N/A |", None),
+        ("", None),
+    ],
+)
+def test_the_banner_tells_the_newest_cuda(banner: str, cuda: tuple[int, int] | None) -> None:
+    assert nvidia.parse_cuda(banner) == cuda
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("Tesla T4", (7, 5)),
+        ("NVIDIA GeForce RTX 2080 Ti", (7, 5)),
+        ("Quadro RTX 3000", (7, 5)),
+        ("Quadro RTX 4000", (7, 5)),
+        ("Quadro RTX 5000", (7, 5)),
+        ("NVIDIA GeForce GTX 1650", (7, 5)),
+        ("NVIDIA GeForce GTX 1080 Ti", (6, 1)),
+        ("NVIDIA GeForce GTX 980", (5, 2)),
+        ("Tesla V100-SXM2-32GB", (7, 0)),
+        ("Tesla P100-PCIE-16GB", (6, 0)),
+        ("Tesla P40", (6, 1)),
+        ("Tesla K80", (3, 7)),
+        ("NVIDIA A100-SXM4-80GB", (8, 0)),
+        ("NVIDIA A30", (8, 0)),
+        ("NVIDIA A10G", (8, 6)),
+        ("NVIDIA RTX A5000", (8, 6)),
+        ("NVIDIA GeForce RTX 3060 Laptop GPU", (8, 6)),
+        ("NVIDIA GeForce RTX 2050", (8, 6)),
+        ("NVIDIA GeForce RTX 4090", (8, 9)),
+        ("NVIDIA RTX 4000 Ada Generation", (8, 9)),
+        ("NVIDIA RTX 5000 Ada Generation", (8, 9)),
+        ("NVIDIA L40S", (8, 9)),
+        ("NVIDIA L4", (8, 9)),
+        ("NVIDIA H100 80GB HBM3", (9, 0)),
+        ("NVIDIA GH200 480GB", (9, 0)),
+        ("NVIDIA B200", (10, 0)),
+        ("NVIDIA GB200", (10, 0)),
+        ("NVIDIA B300 SXM6 AC", (10, 3)),
+        ("NVIDIA GeForce RTX 5090", (12, 0)),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0)),
+        ("NVIDIA GB10", (12, 1)),
+        ("Some card of the year 2040", None),
+        ("", None),
+    ],
+)
+def test_a_cards_name_tells_its_compute_capability_where_the_driver_does_not(
+    name: str, capability: tuple[int, int] | None
+) -> None:
+    assert nvidia.capability_by_name(name) == capability
+
+
+@pytest.mark.parametrize(
+    ("total", "reserved", "usable"),
+    [(15360, 257, 15103), (15360, None, 15360), (15360, 0, 15360), (15360, 9999, 15360)],
+)
+def test_what_the_driver_keeps_is_not_counted_unless_it_is_absurd(
+    total: int, reserved: int | None, usable: int
+) -> None:
+    assert nvidia.usable_bytes(total, reserved) == usable
+
+
+def test_a_topology_with_more_columns_than_cards_is_read() -> None:
+    links = nvidia.parse_topology((DATA / "h100-8-nvlink" / "topo.txt").read_text(encoding="utf-8"))
+    assert len(links) == 28
+    assert all(first < second for first, second, _ in links)
+
+
+def test_instances_are_read_in_the_old_and_the_new_way_of_naming_them() -> None:
+    listing = (
+        "GPU 0: A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)\n"
+        "  MIG 3g.20gb Device 0: (UUID: MIG-GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77/1/0)\n"
+        "GPU 1: A100-SXM4-40GB (UUID: GPU-c6d4f1ef)\n"
+        "  MIG 1c.3g.20gb  Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n"
+        "  MIG 1g.5gb+me   Device  1: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb40)\n"
+    )
+    found = nvidia.parse_mig(listing)
+    assert [instance.uuid.count("/") for instance in found[0]] == [2]
+    assert [(instance.number, instance.profile) for instance in found[1]] == [(0, "1c.3g.20gb"), (1, "1g.5gb+me")]
+    card = Gpu(1, "A100-SXM4-40GB", "nvidia", 40 * 1024**3)
+    assert [gpu.total_bytes for gpu in nvidia.mig_gpus(card, found[1], {})] == [19_000_000_000, 4_750_000_000]
+
+
+@pytest.mark.parametrize(
+    ("product", "name"),
+    [
+        ("HL-205", "Gaudi (HL-205)"),
+        ("HL-225", "Gaudi 2 (HL-225)"),
+        ("HL-325L", "Gaudi 3 (HL-325L)"),
+        ("HL-9", "HL-9"),
+        ("", ""),
+    ],
+)
+def test_a_product_number_is_told_by_the_name_it_is_sold_under(product: str, name: str) -> None:
+    assert others.gaudi_name(product) == name
+
+
+def test_amd_memory_in_use_beyond_the_whole_leaves_nothing_free() -> None:
+    card = {"VRAM Total Memory (B)": "100", "VRAM Total Used Memory (B)": "200"}
+    [gpu] = others.parse_rocm(json.dumps({"card0": card, "card1": {"VRAM Total Memory (B)": "0"}, "cardx": 3}))
+    assert gpu.free_bytes == 0
+    assert gpu.name == "AMD GPU"
+
+
+@pytest.mark.parametrize(
+    ("brand", "there"), [("Apple M2 Max", True), ("Intel(R) Core(TM) i9-9980HK CPU @ 2.40GHz", False), ("", False)]
+)
+def test_only_apples_own_chips_are_graphics_cards(brand: str, there: bool) -> None:
+    found = others.apple_gpu(brand, 64 << 30)
+    assert (found is not None) is there
+    assert found is None or (found.vendor, found.total_bytes) == ("apple", 64 << 30)
+
+
+@pytest.mark.parametrize(
+    ("version", "major"), [("580.95.05", 580), ("1.20.1-366eb9c", 1), ("unknown", None), ("", None)]
+)
+def test_a_drivers_major_number_is_a_number_or_nothing(version: str, major: int | None) -> None:
+    assert Driver(version).major == major

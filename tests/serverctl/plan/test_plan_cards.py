@@ -1,0 +1,250 @@
+"""Every card of the planning table gets the plan that the table says, or a refusal that names the ways out."""
+
+import pytest
+from planning import GIB, MODELS, TABLE_CARDS, card, command, flags, machine, plan
+
+from serverctl.plan.compose import CONTEXT_STEPS, TEXT_TOKENS, free_share
+from serverctl.plan.goal import CannotPlanError, Plan
+
+# KV tokens in thousands, by card and model, where the table plans with the same precision as we do.
+TABLE = [
+    ("t4", "MAI-UI-2B", "16-bit", 73),
+    ("t4", "MAI-UI-8B", "fp8", 12),
+    ("l4", "MAI-UI-2B", "16-bit", 140),
+    ("l4", "MAI-UI-8B", "fp8", 64),
+    ("a10g", "MAI-UI-2B", "16-bit", 140),
+    ("a10g", "MAI-UI-8B", "fp8", 64),
+    ("rtx-3060", "MAI-UI-2B", "16-bit", 46),
+    ("rtx-3090", "MAI-UI-2B", "16-bit", 144),
+    ("rtx-3090", "MAI-UI-8B", "16-bit", 20),
+    ("rtx-4090", "MAI-UI-2B", "16-bit", 144),
+    ("rtx-5090", "MAI-UI-8B", "16-bit", 70),
+    ("l40s", "MAI-UI-8B", "16-bit", 166),
+    ("l40s", "MAI-UI-32B", "fp8", 23),
+    ("a100-40", "MAI-UI-8B", "16-bit", 133),
+    ("a100-80", "MAI-UI-8B", "16-bit", 400),
+    ("a100-80", "MAI-UI-32B", "16-bit", 35),
+    ("h200", "MAI-UI-32B", "16-bit", 264),
+]
+#: What does not fit. 4-bit weights would on some, but nobody published a 4-bit checkpoint of MAI-UI.
+REFUSED = [
+    *((name, "MAI-UI-32B") for name in ("t4", "l4", "a10g", "rtx-3060", "rtx-3090", "rtx-4090", "rtx-5090", "a100-40")),
+    ("rtx-3060", "MAI-UI-8B"),
+]
+
+
+@pytest.mark.parametrize(("name", "model", "precision", "thousands"), TABLE)
+def test_the_kv_cache_is_what_the_table_says(name: str, model: str, precision: str, thousands: int) -> None:
+    made = plan(name, model)
+    assert made.precision == precision
+    # The table rounds memory to whole GiB and tokens to thousands: on small caches that is more than 5 %.
+    assert made.budget.kv_tokens == pytest.approx(thousands * 1000, rel=0.05, abs=600)
+
+
+@pytest.mark.parametrize(("name", "model"), REFUSED)
+def test_what_does_not_fit_is_refused_with_numbers_and_ways_out(name: str, model: str) -> None:
+    with pytest.raises(CannotPlanError) as refusal:
+        plan(name, model)
+    assert model in refusal.value.what
+    assert "GiB a card" in refusal.value.what
+    for way in ("--model MAI-UI-2B", "4-bit checkpoint", "more cards", "--engine literal", "--endpoint"):
+        assert way in refusal.value.remedy
+
+
+def planned() -> list[tuple[str, str]]:
+    return [(name, model) for name in TABLE_CARDS for model in MODELS if (name, model) not in REFUSED]
+
+
+@pytest.mark.parametrize(("name", "model"), planned())
+def test_a_plan_fits_together(name: str, model: str) -> None:
+    made = plan(name, model)
+    settings = made.settings
+    assert isinstance(settings.max_model_len, int)
+    assert settings.images is not None
+    assert settings.longest_edge is not None
+    assert made.context == settings.max_model_len <= made.budget.longest_context
+    assert made.context in CONTEXT_STEPS
+    tokens = made.model.image_tokens(1920, 1080, settings.longest_edge)
+    assert tokens == 2040, "1080p stays whole on every card"
+    assert settings.images * tokens + TEXT_TOKENS <= made.context
+    assert settings.longest_edge >= 2_097_152
+    assert made.budget.used + made.budget.kv <= made.budget.total
+    assert set(made.settings.given()) == set(made.reasons), "every setting has its reason"
+    assert all(reason.text and reason.source for reason in made.reasons.values())
+
+
+@pytest.mark.parametrize("name", TABLE_CARDS)
+def test_the_small_model_keeps_all_its_screenshots_everywhere(name: str) -> None:
+    made = plan(name, "MAI-UI-2B")
+    assert made.precision == "16-bit"
+    assert (made.settings.images or 0) >= 3
+    assert made.context >= 12_288
+
+
+class TestDetailsOfTheTable:
+    def test_t4(self) -> None:
+        made = plan("t4", "MAI-UI-2B")
+        settings = made.settings
+        assert settings.dtype == "half"
+        assert (settings.max_model_len, settings.max_num_seqs, settings.max_num_batched_tokens) == (12_288, 2, 2048)
+        assert settings.gpu_memory_utilization == 0.90
+        assert settings.performance_mode is None, "nothing was seen to help below compute capability 8.0"
+        assert not settings.enforce_eager, "graphs on; a repair takes them away"
+        assert any("36802" in text for text in made.warnings)
+        eight = plan("t4", "MAI-UI-8B").settings
+        assert (eight.quantization, eight.images, eight.max_model_len) == ("fp8_per_tensor", 2, 8192)
+        assert eight.max_num_seqs == 1
+        assert "Only 2 of the 3 screenshots that MAI-UI-8B is used to fit." in plan("t4", "MAI-UI-8B").warnings
+
+    @pytest.mark.parametrize(
+        ("name", "method"), [("l4", "fp8_per_channel"), ("a10g", "fp8_per_tensor"), ("l40s", "fp8_per_channel")]
+    )
+    def test_8_bit_weights_are_computed_as_the_card_can(self, name: str, method: str) -> None:
+        model = "MAI-UI-32B" if name == "l40s" else "MAI-UI-8B"
+        found = flags(plan(name, model))
+        assert found["--quantization"] == method
+        assert found["--quantization-config"] == {"ignore": ["visual.*"]}, "the tower stays in 16 bits"
+
+    @pytest.mark.parametrize("name", [name for name in TABLE_CARDS if name != "t4"])
+    def test_cards_from_8_0_up_choose_bfloat16_by_themselves(self, name: str) -> None:
+        settings = plan(name, "MAI-UI-2B").settings
+        assert settings.dtype is None
+        assert (settings.performance_mode, settings.max_cudagraph_capture_size) == ("interactivity", 8)
+
+    @pytest.mark.parametrize(
+        ("name", "share"),
+        [("rtx-3060", 0.88), ("rtx-3090", 0.88), ("rtx-4090", 0.88), ("rtx-5090", 0.88), ("h100", 0.92), ("l4", 0.92)],
+    )
+    def test_a_card_that_drives_a_display_keeps_room_for_it(self, name: str, share: float) -> None:
+        assert plan(name, "MAI-UI-2B").settings.gpu_memory_utilization == share
+
+    @pytest.mark.parametrize(
+        ("name", "edge", "batched"),
+        [("t4", 2_097_152, 2048), ("l4", 4_194_304, 4096), ("rtx-4090", 6_553_600, 4096), ("h100", 6_553_600, 8192),
+         ("b200", 6_553_600, 16_384)],
+    )  # fmt: skip
+    def test_pixels_and_prefill_grow_with_memory(self, name: str, edge: int, batched: int) -> None:
+        settings = plan(name, "MAI-UI-2B").settings
+        assert (settings.longest_edge, settings.max_num_batched_tokens) == (edge, batched)
+
+    @pytest.mark.parametrize(("name", "backend"), [("t4", "TRITON"), ("h100", "FLASH_ATTN"), ("b200", "FLASHINFER")])
+    def test_notes_tell_what_vllm_will_choose(self, name: str, backend: str) -> None:
+        assert any(backend in note for note in plan(name, "MAI-UI-2B").notes)
+
+    def test_a_first_start_that_takes_long_is_announced(self) -> None:
+        assert any("minutes longer" in note for note in plan("rtx-5090", "MAI-UI-2B").notes)
+        assert any("download-kernels" in note for note in plan("b200", "MAI-UI-2B").notes)
+
+
+@pytest.mark.parametrize("name", ["v100", "p100", "gtx-1080-ti"])
+def test_cards_that_the_wheel_was_not_built_for_are_refused(name: str) -> None:
+    with pytest.raises(CannotPlanError, match=r"compute capability is [67]\.\d.*start at 7\.5") as refusal:
+        plan(name, "MAI-UI-2B")
+    for way in ("llama.cpp", "--engine literal", "--endpoint"):
+        assert way in refusal.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("t4", "MAI-UI-2B"),
+        ("rtx-3060", "MAI-UI-2B"),
+        ("l4", "MAI-UI-8B"),
+        ("rtx-4090", "MAI-UI-8B"),
+        ("h100", "MAI-UI-8B"),
+    ],
+)
+def test_without_a_name_the_largest_model_that_fits_well_is_chosen(name: str, model: str) -> None:
+    made = plan(name, None)
+    assert made.model.name == model
+    assert made.notes[0] == f"{model} was chosen by memory; another is named with --model."
+
+
+def test_a_wish_for_few_screenshots_does_not_choose_the_small_model() -> None:
+    assert plan("h100", None, overrides={"images": 1}).model.name == "MAI-UI-8B"
+    assert plan("h100", None, "memory-constrained").model.name == "MAI-UI-8B"
+
+
+def test_a_model_that_just_fits_is_taken_when_there_is_no_smaller_one() -> None:
+    from serverctl.hardware.catalogue import imagine
+    from serverctl.plan.decide import make_plan
+    from serverctl.plan.goal import Goal
+
+    made = make_plan(imagine("t4"), Goal(), "0.33.0", default_models=("MAI-UI-8B", "MAI-UI-32B"))
+    assert made.model.name == "MAI-UI-8B"
+
+
+class TestFreeMemory:
+    """vLLM refuses to start when it finds less free memory than it is told to use."""
+
+    @pytest.mark.parametrize(
+        ("gib", "free", "share"),
+        [(24, 24, 0.92), (24, 20.3, 0.83), (24, 20.4, 0.83), (24, 12.3, 0.5), (80, 10.0, 0.12), (24, 0.2, 0.05)],
+    )
+    def test_the_share_is_what_is_free_less_a_margin_rounded_down(self, gib: float, free: float, share: float) -> None:
+        gpu = card(gib, free)
+        found = free_share((gpu,))
+        assert found is not None
+        assert min(0.92, found) == share
+        assert found * gib <= free or share == 0.05
+
+    def test_other_programs_bound_a_plan_and_it_says_so(self) -> None:
+        made = plan(machine(card(80, 40.0)), "MAI-UI-8B")
+        assert made.settings.gpu_memory_utilization == 0.49
+        assert "Other programs use the card: only 49% of its memory is asked for." in made.warnings
+        assert made.reasons["gpu_memory_utilization"].source == "free memory, measured now"
+
+    def test_a_free_card_is_not_bounded(self) -> None:
+        assert plan(machine(card(80, 79.5))).settings.gpu_memory_utilization == 0.92
+        assert plan(machine(card(80, 79.5, display=True))).settings.gpu_memory_utilization == 0.88
+
+    def test_too_little_free_memory_is_refused_with_what_is_free(self) -> None:
+        with pytest.raises(CannotPlanError, match=r"80\.0 GiB, 3\.0 GiB of them free now"):
+            plan(machine(card(80, 3.0)), "MAI-UI-2B")
+
+    def test_of_cards_that_are_alike_the_one_with_the_most_room_serves(self) -> None:
+        cards = (card(80, 0.0, index=0), card(80, 20.0, index=1), card(80, 79.0, index=2))
+        assert plan(machine(*cards), "MAI-UI-2B").gpus == (cards[2],)
+
+    def test_a_display_card_serves_only_where_the_others_have_less_room(self) -> None:
+        display, headless = card(24, 23.0, index=0, display=True), card(24, 23.5, index=1)
+        assert plan(machine(display, headless), "MAI-UI-2B").gpus == (headless,)
+        busy = card(24, 5.0, index=1)
+        assert plan(machine(display, busy), "MAI-UI-2B").gpus == (display,)
+
+    def test_a_persons_share_is_kept_and_what_will_happen_is_said(self) -> None:
+        made = plan(machine(card(80, 40.0)), "MAI-UI-8B", overrides={"gpu_memory_utilization": 0.9})
+        assert made.settings.gpu_memory_utilization == 0.9
+        assert any("more than is free now (49%)" in text for text in made.warnings)
+
+
+@pytest.mark.parametrize("screen", [(1280, 720), (2560, 1440), (3840, 2160), (1080, 2400), (7680, 4320)])
+def test_a_plan_is_for_the_screen_that_will_be_looked_at(screen: tuple[int, int]) -> None:
+    made = plan("h100", "MAI-UI-8B", screen=screen)
+    tokens = made.model.image_tokens(*screen, made.settings.longest_edge)
+    assert (made.settings.images or 0) * tokens + TEXT_TOKENS <= made.context
+    assert f"{screen[0]}x{screen[1]}" in made.reasons["longest_edge"].text
+
+
+def test_published_4_bit_checkpoints_are_used_where_16_and_8_bits_do_not_fit() -> None:
+    made = plan("rtx-3060", "Qwen2.5-VL-7B-Instruct")
+    assert made.precision == "w4"
+    assert made.model.source == "Qwen/Qwen2.5-VL-7B-Instruct-AWQ"
+    assert made.settings.quantization is None, "vLLM recognises it by its config"
+    assert command(made).model == "Qwen/Qwen2.5-VL-7B-Instruct-AWQ"
+
+
+def test_a_quantised_repository_is_served_as_it_is() -> None:
+    made = plan("l40s", "Qwen/Qwen2.5-VL-32B-Instruct-AWQ")
+    assert (made.precision, made.settings.quantization) == ("w4", None)
+    assert "--quantization" not in flags(made)
+
+
+def test_notes_say_what_is_downloaded() -> None:
+    assert any("16.3 GiB) are downloaded" in note for note in plan("h100", "MAI-UI-8B").notes)
+
+
+def test_a_card_nobody_listed_has_a_plan_by_its_memory() -> None:
+    made: Plan = plan(machine(card(30, name="NVIDIA Something 9000", sm=130)), "MAI-UI-8B")
+    assert made.context == 32_768
+    assert made.budget.total == 30 * GIB

@@ -1,0 +1,230 @@
+"""Each preset does what configs/presets says of it, as an automatic choice that a person's own values override."""
+
+from typing import Any
+
+import pytest
+from planning import GIB, MODELS, PRESETS, TABLE_CARDS, card, env, flags, machine, plan
+
+from serverctl.configs import load_config
+from serverctl.errors import ServerError, UsageError
+from serverctl.plan.presets import load_preset, preset_names
+
+
+def test_every_preset_is_known_and_says_what_it_is_for() -> None:
+    assert tuple(preset_names()) == PRESETS
+    for name in PRESETS:
+        assert load_preset(name).about
+    assert load_preset(None).name == load_config("presets/presets.toml")["default"] == "latency"
+
+
+@pytest.mark.parametrize("name", ["", "fastest", "default", "LATENCY"])
+def test_an_unknown_preset_is_refused_with_the_known_ones(name: str) -> None:
+    if name == "":
+        assert load_preset(name).name == "latency", "no name is the default"
+        return
+    with pytest.raises(UsageError) as refusal:
+        load_preset(name)
+    assert "memory-constrained" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_presets_own_values_are_in_the_plan_and_are_automatic(preset: str) -> None:
+    made = plan("h100", "MAI-UI-8B", preset)
+    assert made.preset == preset
+    for name, value in load_preset(preset).settings.items():
+        assert made.settings.get(name) == value, name
+        assert made.reasons[name].automatic
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", TABLE_CARDS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_preset_gives_a_plan_or_a_refusal_on_every_card(preset: str, name: str, model: str) -> None:
+    try:
+        made = plan(name, model, preset)
+    except ServerError as refusal:
+        assert refusal.remedy
+        assert (name, model) != ("h100", "MAI-UI-8B")
+        return
+    assert made.context >= (made.settings.images or 0) * 2040
+    assert made.budget.kv_tokens > 0
+
+
+def test_latency_wants_short_steps_and_two_cards_over_nvlink_for_a_large_model() -> None:
+    found = flags(plan("h100", "MAI-UI-8B", "latency"))
+    assert found["--performance-mode"] == "interactivity"
+    assert found["--max-cudagraph-capture-size"] == "8"
+    assert "--data-parallel-size" not in found
+    assert len(plan("h100*8", "MAI-UI-8B", "latency").gpus) == 2
+
+
+def test_balanced_leaves_vllms_defaults() -> None:
+    found = flags(plan("h100*8", "MAI-UI-8B", "balanced"))
+    for flag in ("--performance-mode", "--max-cudagraph-capture-size", "--tensor-parallel-size", "--enforce-eager"):
+        assert flag not in found
+
+
+def test_throughput_uses_every_card_and_leaves_batches_to_vllm() -> None:
+    made = plan("h100*8", "MAI-UI-8B", "throughput")
+    assert len(made.replicas) == 8
+    assert len({gpu.index for cards in made.replicas for gpu in cards}) == 8
+    found = flags(made)
+    assert found["--performance-mode"] == "throughput"
+    for flag in ("--max-num-seqs", "--max-num-batched-tokens", "--data-parallel-size", "--enforce-eager"):
+        assert flag not in found
+    assert found["--gpu-memory-utilization"] == "0.92"
+    assert any("8 independent servers" in note for note in made.notes)
+
+
+def test_throughput_of_a_model_that_needs_two_cards_is_half_as_many_servers() -> None:
+    made = plan("l40s*8", "MAI-UI-32B", "throughput")
+    assert [len(cards) for cards in made.replicas] == [2, 2, 2, 2]
+
+
+def test_debug_starts_fast_on_one_card_and_says_much() -> None:
+    made = plan("h100*4", "MAI-UI-8B", "debug")
+    found = flags(made)
+    assert "--enforce-eager" in found
+    assert "--enable-log-requests" in found
+    assert env(made)["VLLM_LOGGING_LEVEL"] == "DEBUG"
+    assert len(made.gpus) == 1
+    assert made.budget.graphs == 0
+
+
+def test_long_context_takes_all_that_fits() -> None:
+    made = plan("h100", "MAI-UI-8B", "long-context")
+    found = flags(made)
+    assert found["--max-model-len"] == "auto"
+    assert found["--kv-cache-dtype"] == "fp8", "this card has it"
+    assert found["--max-num-seqs"] == "2"
+    assert found["--gpu-memory-utilization"] == "0.95", "a high share, not a low one"
+    assert made.context == 262_144
+    smaller = plan("rtx-3090", "MAI-UI-8B", "long-context")
+    assert smaller.context == smaller.budget.longest_context
+    assert smaller.context > plan("rtx-3090", "MAI-UI-8B").context
+
+
+@pytest.mark.parametrize(("sm", "dtype"), [(80, None), (86, None), (89, "fp8"), (90, "fp8"), (120, "fp8")])
+def test_an_8_bit_kv_cache_is_only_used_where_the_card_has_it(sm: int, dtype: str | None) -> None:
+    assert plan(machine(card(80, sm=sm)), "MAI-UI-8B", "long-context").settings.kv_cache_dtype == dtype
+
+
+def test_no_preset_takes_a_displays_share_of_its_card() -> None:
+    assert plan("rtx-4090", "MAI-UI-2B", "long-context").settings.gpu_memory_utilization == 0.88
+
+
+def test_memory_constrained_asks_for_little_of_everything() -> None:
+    made = plan("t4", "MAI-UI-8B", "memory-constrained")
+    found = flags(made)
+    assert found["--limit-mm-per-prompt"] == {"image": 2, "video": 0}
+    assert found["--mm-processor-kwargs"]["size"]["longest_edge"] == 2_097_152
+    assert (found["--max-num-seqs"], found["--max-num-batched-tokens"]) == ("1", "2048")
+    assert found["--max-model-len"] == "auto"
+    assert made.precision == "fp8"
+    assert plan("h100", "MAI-UI-8B", "memory-constrained").precision == "fp8", "small weights are preferred"
+
+
+def test_memory_constrained_gives_up_a_screenshot_before_it_gives_up() -> None:
+    tight = machine(card(15.2, free=13.3, sm=75))
+    made = plan(tight, "MAI-UI-8B", "memory-constrained")
+    assert made.settings.images == 1
+
+
+def test_a_small_graph_size_is_only_asked_for_where_it_helps() -> None:
+    assert plan("t4", "MAI-UI-2B", "memory-constrained").settings.max_cudagraph_capture_size == 4
+    assert plan("t4", "MAI-UI-2B", "latency").settings.max_cudagraph_capture_size is None
+
+
+@pytest.mark.parametrize(
+    ("model", "parser"), [("Qwen3-VL-8B-Thinking", "qwen3"), ("Holo2-8B", "holo2"), ("MAI-UI-8B", "qwen3")]
+)
+def test_reasoning_has_room_for_thoughts_and_the_models_own_parser(model: str, parser: str) -> None:
+    made = plan("h100", model, "reasoning")
+    assert made.settings.reasoning_parser == parser
+    assert made.context >= 32_768
+
+
+@pytest.mark.parametrize(
+    ("model", "parser"), [("Qwen3-VL-8B-Thinking", "qwen3"), ("Holo2-8B", "holo2"), ("MAI-UI-8B", None)]
+)
+def test_models_known_to_think_have_their_parser_in_any_preset(model: str, parser: str | None) -> None:
+    assert plan("h100", model, "latency").settings.reasoning_parser == parser
+    assert plan("h100", model, "latency", overrides={"reasoning_parser": "mine"}).settings.reasoning_parser == "mine"
+
+
+def test_reasoning_that_has_no_room_is_refused_unless_the_person_fixes_the_context() -> None:
+    small = machine(card(10.0, sm=86))
+    with pytest.raises(ServerError):
+        plan(small, "Qwen3-VL-4B-Thinking", "reasoning")
+    made = plan(small, "Qwen3-VL-2B-Thinking", "reasoning", overrides={"max_model_len": 12_288})
+    assert made.context == 12_288
+
+
+def test_speculative_guesses_from_the_prompt() -> None:
+    found = flags(plan("h100", "MAI-UI-8B", "speculative"))
+    assert (found["--spec-method"], found["--spec-tokens"]) == ("ngram", "4")
+
+
+OWN: list[dict[str, Any]] = [
+    {"gpu_memory_utilization": 0.7},
+    {"max_num_seqs": 3, "max_num_batched_tokens": 6000},
+    {"images": 1, "longest_edge": 1_003_520},
+    {"max_model_len": 9000},
+    {"enforce_eager": False, "performance_mode": "balanced"},
+    {"kv_cache_dtype": "auto", "quantization": "fp8_per_tensor"},
+    {"max_cudagraph_capture_size": 32, "spec_tokens": 2},
+]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("own", OWN, ids=lambda own: "+".join(own))
+def test_a_persons_values_win_over_every_preset(preset: str, own: dict[str, Any]) -> None:
+    made = plan("a100-80", "MAI-UI-8B", preset, overrides=own)
+    for name, value in own.items():
+        assert made.settings.get(name) == value
+        assert made.reasons[name].automatic is False
+        assert made.reasons[name].source == "you"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_persons_values_win_over_repairs_and_free_memory(preset: str) -> None:
+    own = {"gpu_memory_utilization": 0.9, "longest_edge": 4_000_000, "max_num_seqs": 3}
+    adjusted = {"gpu_memory_utilization": 0.5, "longest_edge": 2_097_152, "max_num_seqs": 1, "enforce_eager": True}
+    made = plan(machine(card(80, 50)), "MAI-UI-8B", preset, overrides=own, adjustments=adjusted)
+    assert {name: made.settings.get(name) for name in own} == own
+    assert made.settings.enforce_eager is True, "a repair of what is not theirs counts"
+    assert made.reasons["enforce_eager"].source == "repair"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_repairs_win_over_presets(preset: str) -> None:
+    adjusted = {"max_num_seqs": 1, "max_model_len": 20_480, "performance_mode": None}
+    because = {"max_num_seqs": "one request at a time"}
+    made = plan("h100", "MAI-UI-8B", preset, adjustments=adjusted, adjusted_because=because)
+    assert (made.settings.max_num_seqs, made.settings.max_model_len, made.settings.performance_mode) == (
+        1,
+        20_480,
+        None,
+    )
+    assert made.reasons["max_num_seqs"].text == "one request at a time"
+
+
+def test_adjusted_weights_and_models_are_used() -> None:
+    made = plan("h100", None, adjustments={"precision": "fp8"})
+    assert (made.precision, made.model.name) == ("fp8", "MAI-UI-8B")
+    assert plan("h100", None, adjustments={"model": "MAI-UI-2B"}).model.name == "MAI-UI-2B"
+
+
+def test_a_repaired_context_is_believed_as_vllm_itself_named_it() -> None:
+    small = machine(card(13.0, sm=89))
+    longest = plan(small, "MAI-UI-8B", overrides={"max_model_len": 6144, "images": 1}).budget.longest_context
+    wish = longest + 2048
+    with pytest.raises(ServerError):
+        plan(small, "MAI-UI-8B", overrides={"max_model_len": wish})
+    assert plan(small, "MAI-UI-8B", adjustments={"max_model_len": wish}).context == wish
+
+
+def test_memory_of_a_card_with_nothing_but_a_preset_is_never_promised_twice() -> None:
+    for preset in PRESETS:
+        made = plan("a100-80", "MAI-UI-8B", preset)
+        assert made.budget.used + made.budget.kv <= 80 * GIB

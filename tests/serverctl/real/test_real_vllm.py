@@ -1,0 +1,317 @@
+"""The whole controller with a real vLLM on the processor and a tiny model: the command line, as a person uses it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(400)]
+
+#: Room for the KV cache that every start here gets: the machine has little.
+SMALL = ["--set", "kv_cache_memory_bytes=268435456"]
+
+
+class Machine:
+    """A folder for the controller's state, and its command line."""
+
+    def __init__(self, folder: Path, python: Path, model: Path, environ: dict[str, str]) -> None:
+        self.folder = folder
+        self.model = model
+        self.environ = {
+            **os.environ,
+            **environ,
+            "MAI_SERVER_STATE": str(folder),
+            "MAI_SERVER_VLLM_PYTHON": str(python),
+            "MAI_AGENT_CONFIG": str(folder / "config.toml"),
+        }
+        (folder / "config.toml").write_text("")
+
+    def run(self, *arguments: str, seconds: float = 180) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "serverctl", *arguments],
+            env=self.environ, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def up(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self.run("up", "--cpu", "--model", str(self.model), *SMALL, "--json", *arguments)
+
+    def status(self) -> dict[str, Any]:
+        document = json.loads(self.run("status", "--json").stdout)
+        assert isinstance(document, dict)
+        return document
+
+    def wait_for(self, phase: str, attempt: int = 0, seconds: float = 90) -> dict[str, Any]:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            status = self.status()
+            if status["phase"] == phase and status["attempt"] >= attempt:
+                return status
+            time.sleep(0.3)
+        raise AssertionError(f"not {phase}: {status}")
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything that carries a mark of a server of this folder, and their supervisors."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                environ = process.environ()
+                if environ.get("MAI_SERVER_STATE") == str(self.folder) and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str]) -> Iterator[Machine]:
+    made = Machine(tmp_path, vllm_python, tiny_model, vllm_environ)
+    yield made
+    made.run("down", "--all")
+    for process in made.processes():
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def serving(
+    tmp_path_factory: pytest.TempPathFactory, vllm_python: Path, tiny_model: Path, vllm_environ: dict[str, str]
+) -> Iterator[Machine]:
+    """One server for the tests that only talk to it."""
+    made = Machine(tmp_path_factory.mktemp("serving"), vllm_python, tiny_model, vllm_environ)
+    done = made.up()
+    assert done.returncode == 0, done.stderr
+    yield made
+    down = made.run("down", "--json")
+    assert json.loads(down.stdout)["stopped"] == ["default"]
+    assert made.processes() == [], "down left processes behind"
+
+
+def chat(serving: Machine, text: str, image: str | None = None, **extra: Any) -> dict[str, Any]:
+    import http.client
+
+    status = serving.status()
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    if image:
+        content.insert(0, {"type": "image_url", "image_url": {"url": image}})
+    port = int(status["endpoint"].split(":")[2].split("/")[0])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
+    payload = {"model": status["model"], "messages": [{"role": "user", "content": content}], "max_tokens": 8, **extra}
+    headers = {"Authorization": f"Bearer {status['api_key']}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(payload), headers)
+    response = connection.getresponse()
+    document = json.loads(response.read())
+    assert response.status == 200, document
+    return document
+
+
+def screenshot(width: int = 1280, height: int = 720, shade: int = 40) -> str:
+    import base64
+    import io
+
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (width, height), (shade, 90, 200)).save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def test_the_prediction_agrees_with_what_vllm_prints(serving: Machine) -> None:
+    status = serving.status()
+    assert status["phase"] == "ready"
+    report, plan = status["report"], status["plan"]
+    assert report["kv_tokens"] == pytest.approx(plan["expected_kv_tokens"], rel=0.02)
+    assert report["concurrency"] == pytest.approx(plan["expected_concurrency"], rel=0.02)
+    assert status["limits"]["context"] == report["max_model_len"]
+
+
+def test_a_screenshot_costs_the_tokens_that_the_formula_says(serving: Machine) -> None:
+    from serverctl.models.find import find_model
+
+    edge = serving.status()["limits"]["max_pixels"]
+    alone = chat(serving, "Say something.")["usage"]["prompt_tokens"]
+    seen = chat(serving, "Say something.", screenshot(1920, 1080))["usage"]["prompt_tokens"]
+    frame = 2  # vision start and end
+    assert seen - alone == find_model(str(serving.model)).image_tokens(1920, 1080, edge) + frame
+
+
+def test_a_repeated_screenshot_comes_from_the_caches_and_metrics_say_so(serving: Machine) -> None:
+    picture = screenshot(shade=77)
+    before = serving.status()["metrics"]
+    chat(serving, "What is there?", picture)
+    again = chat(serving, "What is there?", picture)
+    after = serving.status()["metrics"]
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] > 500
+    assert after["image_hits"] - before["image_hits"] == 1
+    assert after["prefix_hits"] - before["prefix_hits"] >= 500
+    assert after["finished"] - before["finished"] == 2
+
+
+def test_structured_output_holds_even_random_weights_to_the_format(serving: Machine) -> None:
+    answer = chat(serving, "Click.", structured_outputs={"regex": r'\{"x":[0-9]{1,3}\}'}, max_tokens=24)
+    assert set(json.loads(answer["choices"][0]["message"]["content"])) == {"x"}
+
+
+def test_the_api_wants_the_key(serving: Machine) -> None:
+    import http.client
+
+    port = int(serving.status()["endpoint"].split(":")[2].split("/")[0])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", "/v1/models")
+    assert connection.getresponse().status == 401
+
+
+def test_the_key_is_on_no_command_line(serving: Machine) -> None:
+    key = serving.status()["api_key"]
+    assert len(key) > 20
+    lines = {process.pid: " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+    assert not [pid for pid, line in lines.items() if key in line]
+
+
+def test_a_second_up_finds_the_server(serving: Machine) -> None:
+    first = serving.status()["server_pid"]
+    began = time.monotonic()
+    done = serving.up()
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["endpoint"] == serving.status()["endpoint"]
+    assert serving.status()["server_pid"] == first
+    assert time.monotonic() - began < 10, "nothing was started"
+
+
+def test_bench_measures_and_tells_warm_from_cold(serving: Machine) -> None:
+    done = serving.run("bench", "--requests", "3", "--size", "640x480", "--max-tokens", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
+    assert '"ttft' in text
+    assert '"warm"' in text
+    assert '"cold"' in text
+
+
+def test_tune_reads_the_servers_own_numbers(serving: Machine) -> None:
+    done = serving.run("tune", "--json")
+    document = json.loads(done.stdout)
+    assert document["metrics"]["kv_tokens"] == serving.status()["report"]["kv_tokens"]
+    assert document["context"] == 8192
+    assert all(one["because"] for one in document["advice"])
+
+
+def test_batch_answers_every_line_and_goes_on_where_it_was(serving: Machine, tmp_path: Path) -> None:
+    requests = tmp_path / "requests.jsonl"
+    lines = [{"id": f"r{number}", "image": screenshot(320, 320, number), "instruction": "Look."} for number in range(4)]
+    requests.write_text("".join(json.dumps({**line, "max_tokens": 3}) + "\n" for line in lines))
+    out = tmp_path / "answers.jsonl"
+    first = serving.run("batch", str(requests), "--out", str(out))
+    assert first.returncode == 0, first.stderr
+    answers = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(answer["id"] for answer in answers if answer["ok"]) == ["r0", "r1", "r2", "r3"]
+    out.write_text("\n".join(out.read_text().splitlines()[:2]) + "\n")
+    before = serving.status()["metrics"]["finished"]
+    assert serving.run("batch", str(requests), "--out", str(out)).returncode == 0
+    assert len(out.read_text().splitlines()) == 4
+    assert serving.status()["metrics"]["finished"] - before == 2, "only the missing ones were asked again"
+
+
+def test_a_killed_api_server_is_started_again_and_its_engine_does_not_linger(machine: Machine) -> None:
+    assert machine.up().returncode == 0
+    first = machine.status()
+    group = {process.pid for process in machine.processes()} - {first["supervisor_pid"]}
+    os.kill(first["server_pid"], signal.SIGKILL)
+    again = machine.wait_for("ready", attempt=2)
+    assert again["endpoint"] == first["endpoint"], "clients go on with the same address"
+    assert again["api_key"] == first["api_key"], "and with the same key"
+    assert not group & {process.pid for process in machine.processes()}, "nothing of the first start is left"
+    # The engine core this time: the API server then ends with status 0, which is a failure all the same.
+    below = psutil.Process(again["server_pid"]).children(recursive=True)
+    engine = next(process for process in below if "EngineCore" in process.name() + " ".join(process.cmdline()))
+    engine.kill()
+    last = machine.wait_for("failed")
+    assert "twice within ten minutes" in json.dumps(last["failure"])
+    assert machine.processes() == []
+
+
+def test_a_killed_controller_takes_the_server_with_it(machine: Machine) -> None:
+    assert machine.up().returncode == 0
+    status = machine.status()
+    os.kill(status["supervisor_pid"], signal.SIGKILL)
+    end = time.monotonic() + 15
+    while machine.processes() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert machine.processes() == []
+    assert machine.status()["phase"] == "failed"
+    assert "killed" in machine.status()["message"]
+
+
+def test_a_taken_port_is_said_at_once_and_another_is_not_taken_behind_the_persons_back(machine: Machine) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = machine.run("up", "--cpu", "--model", str(machine.model), *SMALL, "--port", str(port))
+    assert done.returncode != 0
+    assert "port" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_context_that_does_not_fit_is_refused_before_the_start_when_it_is_the_persons_own(machine: Machine) -> None:
+    done = machine.run(
+        "up", "--cpu", "--model", str(machine.model), "--set", "kv_cache_memory_bytes=2097152",
+        "--max-model-len", "8192",
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "8,192" in done.stderr
+
+
+def test_an_unknown_flag_is_refused_with_a_suggestion(machine: Machine) -> None:
+    done = machine.run("up", "--cpu", "--model", str(machine.model), *SMALL, "--", "--max-num-seq", "3")
+    assert done.returncode == 2
+    assert "--max-num-seqs" in done.stderr
+
+
+def test_a_wrong_value_of_a_flag_is_explained_with_vllms_own_words(machine: Machine) -> None:
+    done = machine.run("up", "--cpu", "--model", str(machine.model), *SMALL, "--", "--reasoning-parser", "no_such")
+    assert done.returncode != 0
+    assert "reasoning parser" in done.stderr.lower()
+    diagnosis = json.loads(machine.run("diagnose", "--json").stdout)
+    assert (diagnosis["class"], diagnosis["kind"]) == ("VALUE", "REASONING_PARSER")
+    assert machine.processes() == []
+
+
+def test_an_unknown_model_is_refused(machine: Machine) -> None:
+    done = machine.run("up", "--cpu", "--model", "MAI-UI-9B")
+    assert done.returncode == 2
+    assert "MAI-UI-8B" in done.stderr
+
+
+def test_the_agent_starts_the_server_and_its_bundle_agrees_with_the_servers_metrics(machine: Machine) -> None:
+    runs = machine.folder / "runs"
+    config = machine.folder / "config.toml"
+    config.write_text("[server]\nkv_cache_memory_bytes = 268435456\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "agent", "--engine", "vllm", "--model", str(machine.model), "--sandbox",
+         "--max-steps", "3", "--runs", str(runs), "--no-thinking", "open settings"],
+        env={key: value for key, value in machine.environ.items() if key != "DISPLAY"},
+        capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    bundle = next(runs.iterdir())
+    document = json.loads((bundle / "run.json").read_text())
+    status = machine.status()
+    metrics = status["metrics"]
+    steps = [json.loads(line) for line in (bundle / "steps.jsonl").read_text().splitlines()]
+    asked = sum(len(step["answers"]) for step in steps)
+    probe = 1  # the readiness probe: one token about a small picture
+    assert document["engine"] == "vllm"
+    assert metrics["finished"] == asked + probe
+    assert metrics["prefix_hits"] == document["tokens"]["cached"]
+    assert metrics["generation_tokens"] == document["tokens"]["completion"] + 1
+    assert 0 < metrics["prompt_tokens"] - document["tokens"]["prompt"] < 200, "the rest is the probe's prompt"
+    for step in steps:
+        assert step["image"]["tokens"] <= status["limits"]["max_pixels"] // 32**2

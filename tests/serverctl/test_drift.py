@@ -1,0 +1,127 @@
+"""The snapshots of vLLM's options are what the real parsers say: which flags came and which went is said by name."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DUMP = ROOT / "serverctl" / "parser_dump.py"
+TOOL = ROOT / "scripts" / "dump-vllm-parser"
+
+pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(300)]
+
+
+def snapshot(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "configs" / "vllm" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def output(*command: Path | str, environ: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(environ or {})},
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def drift(kept: dict[str, Any], real: dict[str, Any]) -> list[str]:
+    """What differs, a line each; names rather than two walls of JSON."""
+    lines = []
+    for part, was in kept.items():
+        now = real.get(part)
+        if isinstance(was, dict | list) and now is not None:
+            lines += [f"{part}: {name} went" for name in sorted(set(was) - set(now))]
+            lines += [f"{part}: {name} came" for name in sorted(set(now) - set(was))]
+        elif was != now:
+            lines.append(f"{part}: was {was}, is {now}")
+    lines += [f"{part} came" for part in real if part not in kept]
+    for flag in sorted(set(kept["options"]) & set(real["options"])):
+        was, now = kept["options"][flag], real["options"][flag]
+        lines += [
+            f"options: {flag}: {key} was {was.get(key)}, is {now[key]}" for key in now if was.get(key) != now[key]
+        ]
+    return lines
+
+
+def say(name: str, lines: list[str]) -> str:
+    return "\n".join(
+        [f"configs/vllm/{name}.json is not what vLLM says; scripts/dump-vllm-parser {name} --write", *lines]
+    )
+
+
+def test_the_snapshot_of_0_33_is_what_the_parser_of_its_wheel_says(vllm_python: Path, vllm_033: Path) -> None:
+    real = json.loads(output(sys.executable, TOOL, "0.33.0", "--cache", vllm_033.parent))
+    lines = drift(snapshot("0.33.0"), real)
+    assert not lines, say("0.33.0", lines)
+
+
+def test_the_snapshot_of_the_cpu_build_is_what_its_parser_says(vllm_python: Path) -> None:
+    printed = output(vllm_python, DUMP)
+    assert printed.count("\n") == 1, "whatever vLLM logs, standard output holds one line"
+    lines = drift(snapshot("0.32.0-cpu"), json.loads(printed))
+    assert not lines, say("0.32.0-cpu", lines)
+
+
+@pytest.mark.parametrize("name", ["0.19.1", "0.32.0-cpu", "0.33.0"])
+def test_a_snapshot_is_kept_as_the_tool_writes_it_one_option_a_line(name: str) -> None:
+    text = (ROOT / "configs" / "vllm" / f"{name}.json").read_text(encoding="utf-8")
+    kept = json.loads(text)
+    assert kept["vllm"] == name.removesuffix("-cpu")
+    assert [line for line in text.splitlines() if line.startswith('  "--')] == [
+        f'  "{flag}": {json.dumps(kept["options"][flag], sort_keys=True)}' + ("" if flag == last else ",")
+        for last in [max(kept["options"])]
+        for flag in sorted(kept["options"])
+    ]
+
+
+def test_a_difference_is_told_by_the_names_of_the_flags() -> None:
+    one = {"aliases": [], "takes_value": True}
+    kept = {"vllm": "1", "options": {"--gone": one, "--same": one, "--other": one}, "env": ["VLLM_A"]}
+    real = {"vllm": "2", "options": {"--same": one, "--other": {**one, "takes_value": False}, "--new": one}, "env": []}
+    assert drift(kept, real) == [
+        "vllm: was 1, is 2",
+        "options: --gone went",
+        "options: --new came",
+        "env: VLLM_A went",
+        "options: --other: takes_value was True, is False",
+    ]
+
+
+# What serverctl may emit, what the guides tell people to write, and mistakes of both kinds; whether 0.33.0 takes it.
+ARGUMENTS = [
+    (["m", "--max-model-len", "8192", "--limit-mm-per-prompt", '{"image":4,"video":0}', "--enforce-eager"], None),
+    (["m", "--limit-mm-per-prompt.image", "4", "-O3", "--kv-cache-memory-bytes", "4G"], None),
+    (["m", "--quantization", "fp8_per_channel", "--quantization-config", '{"ignore":["visual.*"]}'], None),
+    (["serve", "m", "--mm-processor-kwargs", '{"size":{"shortest_edge":65536,"longest_edge":2097152}}'], None),
+    (["m", "--limit-mm-per-prompt", "image=4,video=0"], "--limit-mm-per-prompt"),
+    (["m", "--limit-mm-per-prompt", '{"image":"four"}'], "ImageDummyOptions"),
+    (["m", "--mm-processor-kwargs", "{bad"], "--mm-processor-kwargs"),
+    (["m", "--compilation-config", '{"nope":1}'], "nope"),
+    (["m", "--disable-cuda-graph"], "unrecognized arguments: --disable-cuda-graph"),
+    (["m", "--swap-space", "4"], "unrecognized arguments: --swap-space"),
+    (["m", "--quantization", "bitsandbytes"], "Unknown quantization method: bitsandbytes"),
+    (["m", "--reasoning-parser", "deepseek-r1"], "Reasoning parser 'deepseek-r1' not found"),
+    (["m", "--gpu-memory-utilization", "1.5"], "gpu_memory_utilization"),
+    (["m", "--kv-cache-dtype", "nonsense"], "nonsense"),
+    (["m", "--enable-auto-tool-choice"], "requires --tool-call-parser"),
+]
+
+
+def test_argument_lists_are_judged_as_the_real_parser_judges_them(
+    vllm_python: Path, vllm_033: Path, tmp_path: Path
+) -> None:
+    lists = tmp_path / "lists.json"
+    lists.write_text(json.dumps([arguments for arguments, _ in ARGUMENTS]), encoding="utf-8")
+    answers = json.loads(output(vllm_python, DUMP, "--check", lists, environ={"PYTHONPATH": str(vllm_033)}))
+    assert len(answers) == len(ARGUMENTS)
+    for (arguments, complaint), answer in zip(ARGUMENTS, answers, strict=True):
+        assert answer["ok"] is (complaint is None), (arguments, answer)
+        assert complaint is None or complaint in answer["error"], (arguments, answer)
