@@ -239,11 +239,12 @@ class ChatClient:
                     raise
                 attempt += 1
                 yield Retrying(error.what, attempt)
-                async for item in self._come_back(attempt):
+                async for item in self._come_back():
+                    attempt = 0  # a server that came back is asked afresh; two crashes in ten minutes end that
                     yield item
-                await asyncio.sleep(self._patience.backoff * 2 ** (attempt - 1))
+                await asyncio.sleep(self._patience.backoff * 2 ** max(0, attempt - 1))
 
-    async def _come_back(self, attempt: int) -> AsyncIterator[StreamItem]:
+    async def _come_back(self) -> AsyncIterator[Retrying]:
         """Waits while a server of ours is started again after a crash; its supervisor bounds how long that takes.
 
         Raises:
@@ -262,7 +263,7 @@ class ChatClient:
                 return
             if now.words != said:
                 said = now.words
-                yield Retrying(f"The server is being started again ({said}).", attempt)
+                yield Retrying(f"The server is being started again: {said}.", 0)
             await asyncio.sleep(_COME_BACK_POLL)
 
     async def _attempt(

@@ -172,8 +172,8 @@ def _samples(text: str) -> Iterable[_Sample]:
                 continue
     for family in families:
         for sample in family.samples:
-            value = float(sample.value)
-            if math.isfinite(value):
+            value = _number(str(sample.value))
+            if value is not None:
                 yield _Sample(sample.name, sample.labels, value)
 
 

@@ -3,7 +3,7 @@
     python scripts/bench/serving.py --vllm-python .venv-vllm/bin/python --model FOLDER [--rounds 3]
 
 The baseline of `up` is the same command line of vLLM, started by hand, until it answers the same one-token question
-about a picture. The baseline of `plan` and `status` is a bare interpreter. Rounds alternate, so that a warm disk helps both.
+about a picture. The baseline of `plan` and `status` is a bare interpreter. Rounds alternate: a warm disk helps both.
 """
 
 import argparse

@@ -5,6 +5,7 @@ takes is only known there.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pprint import pformat
@@ -23,8 +24,8 @@ from serverctl.plan.goal import CannotPlanError
 #: How far a family's grounding answers count: MAI-UI's own grounding evaluation divides by 1000 (configs/families),
 #: Qwen3-VL's prompts say that the screen is 1000 x 1000. Others answer in pixels of the resized picture.
 _DIVISORS = {"mai-ui": 1000, "qwen3-vl": 1000}
-#: Colab's names for its cards, where they have one.
-_COLAB = {"t4": "T4", "l4": "L4", "a100": "A100", "h100": "H100"}
+#: Cards that Colab offers, by the names it has for them.
+_COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")
 
 
 def documents(source: Source) -> Sequence[Document]:
@@ -95,12 +96,12 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
         "@IMAGES@": str(plan.settings.images),
         "@PLANS@": pformat(plans, width=110, sort_dicts=False),
     }
-    colab = next((name for key, name in _COLAB.items() if card.name.casefold().split()[-1].startswith(key)), None)
+    colab = _COLAB.search(card.name)
     return {
         "cells": [_cell(cell, values) for cell in (*SERVE, *ASK)],
         "metadata": {
             "accelerator": "GPU",
-            "colab": {"provenance": [], **({"gpuType": colab} if colab else {})},
+            "colab": {"provenance": [], **({"gpuType": colab[1]} if colab else {})},
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
         },

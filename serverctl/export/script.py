@@ -15,8 +15,14 @@ def documents(source: Source) -> Sequence[Document]:
 
 def shell_array(name: str, groups: Sequence[Sequence[str]]) -> str:
     """A bash array, a group of words a line."""
-    lines = "".join(f"  {shlex.join(group)}\n" for group in groups)
+    lines = "".join(f"  {' '.join(map(_element, group))}\n" for group in groups)
     return f"{name}=(\n{lines})\n"
+
+
+def _element(word: str) -> str:
+    """A word in an array; one with commas is quoted so that nobody takes them for separators."""
+    quoted = shlex.quote(word)
+    return f"'{word}'" if "," in word and quoted == word else quoted
 
 
 def _script(source: Source, server: Server) -> str:
@@ -63,10 +69,12 @@ flags are for its own model and are not used for another one.
 
 Needs vLLM's environment (PATH=/path/to/vllm/bin:$PATH), curl, setsid and bash 4.2 or newer. The log is in LOG_FOLDER,
 or in ~/.local/state/mai-server/logs, every line with its time. The key is VLLM_API_KEY, or one that is made now; either
-way it goes into a file of mode 0600 beside the log, never onto a command line, where everybody could read it.
+way it goes into a file of mode 0600 beside the log, never onto a command line, where everybody could read it. A server
+that does not heed SIGTERM is killed after STOP_SECONDS (10).
 """
 
 _HEAD = """
+# shellcheck disable=SC2329 # functions that only traps call
 set -euo pipefail
 umask 077
 
@@ -99,7 +107,7 @@ stop() { # every process of the server's session: vLLM's engine outlives a serve
   if alive; then
     say "stopping $name"
     kill -TERM -- "-$server" 2>/dev/null || true
-    for _ in {1..100}; do
+    for ((tenth = 0; tenth < ${STOP_SECONDS:-10} * 10; tenth++)); do
       alive || break
       sleep 0.1
     done
@@ -126,7 +134,7 @@ launch() { # MODEL PORT NAME FLAGS...
   local model=$1
   port=$2 name=$3
   shift 3
-  [[ $port =~ ^[0-9]{1,5}$ ]] && ((port >= 1 && port <= 65535)) || fail "$port is no port"
+  if ! [[ $port =~ ^[0-9]{1,5}$ ]] || ((port < 1 || port > 65535)); then fail "$port is no port"; fi
   [[ $name =~ ^[A-Za-z0-9._/:-]+$ ]] || fail "the name for clients may hold letters, digits and . _ / : - only"
   local tool
   for tool in curl setsid; do
@@ -148,7 +156,7 @@ launch() { # MODEL PORT NAME FLAGS...
   say "starting $name on http://127.0.0.1:$port/v1"
   say "log: $log"
   say "key: export MAI_AGENT_API_KEY=\$(cat $(printf '%q' "$key_file"))"
-  local wanted= out
+  local wanted='' out
   trap 'wanted=130' INT # nothing may come between the start and knowing whom to stop
   trap 'wanted=143' TERM HUP
   exec {out}> >(stamp)

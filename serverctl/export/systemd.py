@@ -12,6 +12,8 @@ from serverctl.export.common import Document, Server, Source, commented, flag_gr
 
 #: Where vLLM is, in a unit for hardware that is not here.
 _PLACEHOLDER = "/opt/vllm/bin/python"
+#: What systemd refuses in a program's name, however it is quoted ("Executable name contains special characters").
+_UNSAFE = re.compile(r"""['"\\\x00-\x1f\x7f]""")
 _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 #: Hardening that leaves CUDA alone. Not among it, on purpose: PrivateDevices= and ProtectClock= hide /dev/nvidia*, and
 #: MemoryDenyWriteExecute= stops the compilers (Triton, CUDA's own).
@@ -51,6 +53,8 @@ def quote(word: str, variables: bool = True) -> str:
 def command_line(words: Sequence[Sequence[str]]) -> str:
     """ExecStart='s value: groups of words, a line each. The first word of all is the program."""
     program, *rest = words[0]
+    if _UNSAFE.search(program):  # systemd takes such a name as an argument only
+        program, rest = "/usr/bin/env", [program, *rest]
     lines = [" ".join([quote(program, variables=False), *map(quote, rest)])]
     lines += [" ".join(map(quote, group)) for group in words[1:]]
     return " \\\n    ".join(lines)

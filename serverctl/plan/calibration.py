@@ -34,7 +34,8 @@ def measured_for(vllm: str, card: str, model: Model, precision: Precision, setti
     entry = _read(calibration_file()).get(calibration_key(vllm, card, model, precision, settings))
     if not isinstance(entry, Mapping):
         return None
-    known = {name: entry[name] for name in Measured.__dataclass_fields__ if isinstance(entry.get(name), int)}
+    sizes = {name: entry.get(name) for name in Measured.__dataclass_fields__}
+    known = {name: size for name, size in sizes.items() if type(size) is int and size >= 0}
     return Measured(**known) if known else None
 
 

@@ -25,8 +25,9 @@ TEXT_TOKENS = 4096
 SLACK = 1.2
 #: What a person who fixed the context must at least leave for prompt and answer beside one screenshot.
 LEAST_TEXT_TOKENS = 1024
-#: Below this a 16-bit plan gives way to quantised weights with more room.
-GOOD_CONTEXT = 16_384
+#: Below this a 16-bit plan gives way to 8-bit weights with more room; a card that computes in fp8 (SM 8.9 and newer)
+#: gives way earlier, as there 8 bits are faster too.
+GOOD_CONTEXT, GOOD_CONTEXT_FP8 = 16_384, 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Candidate:
         context: tokens a request can count on; 0 where nothing fits.
         needed: tokens that the wanted screenshots need.
         cap: the longest context that was worth having on this card.
+        good: the context from which on nobody would trade the weights' accuracy for a longer one.
     """
 
     settings: Settings
@@ -58,6 +60,7 @@ class Candidate:
     context: int
     needed: int
     cap: int
+    good: int
 
     @property
     def fits(self) -> bool:
@@ -67,7 +70,7 @@ class Candidate:
     @property
     def roomy(self) -> bool:
         """Whether the context is one that nobody would trade weights' accuracy for."""
-        return self.fits and self.context >= min(GOOD_CONTEXT, self.cap)
+        return self.fits and self.context >= min(self.good, self.cap)
 
 
 class Draft:
@@ -109,6 +112,19 @@ class Draft:
     def settings(self) -> Settings:
         """The knobs so far."""
         return Settings(**self.values)
+
+
+def tensor_parallel_sizes(model: Model, cards: int) -> tuple[int, ...]:
+    """The sizes that divide the model's heads: every card gets whole heads of the text and of the vision tower."""
+    text, vision = model.shape.text, model.shape.vision
+    return tuple(
+        size
+        for size in (1, 2, 4, 8, 16)
+        if size <= cards
+        and text.heads % size == 0
+        and (text.kv_heads % size == 0 or size % text.kv_heads == 0)
+        and (vision is None or vision.heads % size == 0)
+    )
 
 
 def compose(
@@ -168,7 +184,8 @@ def compose(
         f"requests of {needed:,} tokens that the KV cache holds, at most {sequences} on this card; slots size buffers",
         limits.source,
     )
-    return Candidate(draft.settings(), draft.reasons, budget, context, needed, cap)
+    good = GOOD_CONTEXT_FP8 if sm is not None and sm >= 89 else GOOD_CONTEXT
+    return Candidate(draft.settings(), draft.reasons, budget, context, needed, cap, good)
 
 
 def thoughts(draft: Draft, model: Model) -> None:

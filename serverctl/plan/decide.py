@@ -7,7 +7,7 @@ from itertools import combinations
 from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.find import find_model
 from serverctl.models.model import Model, Precision
-from serverctl.plan.compose import TEXT_TOKENS, Candidate, Layout, compose
+from serverctl.plan.compose import TEXT_TOKENS, Candidate, Layout, compose, tensor_parallel_sizes
 from serverctl.plan.cpu import plan_cpu
 from serverctl.plan.env import environment, takes_names
 from serverctl.plan.extra import absorbed
@@ -83,7 +83,9 @@ def _plan_model(
     if not cards:
         return plan_cpu(hardware, model, preset, goal, vllm)
     if cards[0].vendor == "gaudi":
-        return plan_gaudi(cards, model, preset, goal)
+        alike = best_group(cards)
+        _check_parallel(model, alike, goal)
+        return plan_gaudi(alike, model, preset, goal)
     refusal: CannotPlanError | None = None
     for group in groups(cards):
         try:
@@ -114,7 +116,7 @@ def _plan_on(
     if found is None:
         raise does_not_fit(model, group, _smallest(model, group, preset, goal, vllm), goal)
     chosen, precision, layout, candidate = found
-    replicas = _replicas(layout, group, preset, goal)
+    replicas = _replicas(layout, group, preset)
     return Plan(
         model=chosen,
         precision=precision,
@@ -182,19 +184,6 @@ def _check_parallel(model: Model, group: tuple[Gpu, ...], goal: Goal) -> None:
         raise CannotPlanError("MIG instances cannot work together.", "Ask for one card, or switch MIG off.")
 
 
-def tensor_parallel_sizes(model: Model, cards: int) -> tuple[int, ...]:
-    """The sizes that divide the model's heads: every card gets whole heads of the text and of the vision tower."""
-    text, vision = model.shape.text, model.shape.vision
-    return tuple(
-        size
-        for size in (1, 2, 4, 8, 16)
-        if size <= cards
-        and text.heads % size == 0
-        and (text.kv_heads % size == 0 or size % text.kv_heads == 0)
-        and (vision is None or vision.heads % size == 0)
-    )
-
-
 def _search(
     model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: Preset, goal: Goal, vllm: str
 ) -> tuple[Model, Precision, Layout, Candidate] | None:
@@ -242,20 +231,22 @@ def _layouts(model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: P
     """Ways to share the model over cards, the simplest first."""
     wished = goal.overrides.get("tensor_parallel_size")
     stages = int(goal.overrides.get("pipeline_parallel_size") or 1)
+    count = engines(goal)
     if wished is not None or stages > 1:
         size = int(wished or 1)
-        yield Layout(group[: size * stages], size, stages, "your own setting")
+        yield Layout(group[: size * stages * count], size, stages, "your own setting")
         return
     alone = preset.single_card or group[0].mig  # a process sees one MIG instance only
-    sizes = (1,) if alone else tensor_parallel_sizes(model, len(group) // engines(goal))
+    sizes = (1,) if alone else tensor_parallel_sizes(model, len(group) // count)
     pair = next(
         (pair for pair in combinations(group, 2) if hardware.link(pair[0].index, pair[1].index) == "nvlink"), ()
     )
-    if preset.tensor_parallel_over_nvlink and 2 in sizes and model.shape.parameters > _LATENCY_TP_PARAMETERS and pair:
+    large = model.shape.parameters > _LATENCY_TP_PARAMETERS
+    if preset.tensor_parallel_over_nvlink and 2 in sizes and large and pair and count == 1:
         yield Layout(pair, 2, 1, "two cards joined by NVLink halve the time per token of a model of this size")
     for size in sizes:
-        yield Layout(group[:size], size, 1, f"the model does not fit well on fewer than {size} of these cards")
-    if len(group) > 1 and not alone and engines(goal) == 1 and max(sizes) < len(group):
+        yield Layout(group[: size * count], size, 1, f"the model does not fit well on fewer than {size} of these cards")
+    if len(group) > 1 and not alone and count == 1 and max(sizes) < len(group):
         text = f"{len(group)} cards do not divide the model's heads, so they share its layers"
         yield Layout(group, 1, len(group), text)
 
@@ -283,11 +274,9 @@ def _with_model_note(plan: Plan, cards: tuple[Gpu, ...]) -> Plan:
     return replace(plan, notes=(text, *plan.notes))
 
 
-def _replicas(layout: Layout, group: tuple[Gpu, ...], preset: Preset, goal: Goal) -> tuple[tuple[Gpu, ...], ...]:
+def _replicas(layout: Layout, group: tuple[Gpu, ...], preset: Preset) -> tuple[tuple[Gpu, ...], ...]:
     """Independent servers, each with its own cards: only where many agents are wanted."""
     size = len(layout.cards)
-    if engines(goal) > 1:
-        return (group[: size * engines(goal)],)
     if not preset.replicas or size > len(group) // 2:
         return (layout.cards,)
     return tuple(group[start : start + size] for start in range(0, len(group) - size + 1, size))

@@ -6,7 +6,7 @@ named beforehand; the plugin's own buckets are far below 1080p (extension/bucket
 
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model
-from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, tensor_parallel_sizes, thoughts
 from serverctl.plan.goal import CannotPlanError, Goal, Plan, Reason
 from serverctl.plan.memory import card_budget
 from serverctl.plan.presets import Preset
@@ -29,8 +29,10 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal)
     precision = model.own_precision
     weights = model.weight_bytes(precision)
     wished = draft.values.get("tensor_parallel_size")
-    sizes = [wished] if wished else [1, 2, 4, 8]
-    size = next((n for n in sizes if n <= len(cards) and weights / n < 0.6 * card.total_bytes), None)
+    sizes = (int(wished),) if wished else tensor_parallel_sizes(model, len(cards))
+    stages, engines = (int(draft.values.get(f"{kind}_parallel_size") or 1) for kind in ("pipeline", "data"))
+    most = len(cards) // (stages * engines)
+    size = next((n for n in sizes if n <= most and weights / n / stages < 0.6 * card.total_bytes), None)
     if size is None:
         asked = f"{wished} of " if wished else ""
         raise CannotPlanError(
@@ -44,6 +46,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal)
     if size > 1:
         draft.decide("tensor_parallel_size", size, "the weights do not fit on fewer cards", _SOURCE)
     draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
+    used = cards[: size * stages * engines]
     count = int(draft.values["images"])
     tokens = model.image_tokens(*goal.screen, draft.values.get("longest_edge"))
     room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + TEXT_TOKENS))
@@ -70,7 +73,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal)
             Reason("graphs for exactly this screen: without it every screenshot is compiled anew", _SOURCE),
         ),
         "HABANA_VISIBLE_MODULES": (
-            ",".join(str(gpu.index) for gpu in cards[:size]),
+            ",".join(str(gpu.index) for gpu in used),
             Reason("pins the server to its cards", _SOURCE),
         ),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
@@ -86,7 +89,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal)
         precision=precision,
         vendor="gaudi",
         preset=preset.name,
-        replicas=(cards[:size],),
+        replicas=(used,),
         settings=draft.settings(),
         reasons=draft.reasons,
         env=env,

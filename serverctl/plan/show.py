@@ -41,7 +41,9 @@ def parts(budget: Budget) -> list[tuple[str, int]]:
 def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
     """The bar as runs of (text, colour, part's name), `width` characters in all; no part that is there is left out."""
     present = [(name, size) for name, size in parts(budget) if size > 0]
-    whole = sum(size for _, size in present) or 1
+    if not present:
+        return []
+    whole = sum(size for _, size in present)
     counts = {name: max(1, round(size / whole * width)) for name, size in present}
     largest = max(counts, key=lambda name: counts[name])
     counts[largest] = max(1, counts[largest] + width - sum(counts.values()))

@@ -95,7 +95,12 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
         if state is not None and state.owner is not None and state.owner.pid == process.pid:
             return True
         if status == ALREADY_RUNNING:
-            return False
+            if folder.owner() is not None:
+                return False
+            raise ServerError(
+                f"Another program holds {folder.lock_file}, but no server of ours runs there.",
+                "`fuser` on that file says which; end it, or give the server another name: --name NAME.",
+            )
         if status is not None:
             raise ServerError(f"{what} could not start (exit status {status}).", remedy)
         time.sleep(0.01)

@@ -34,8 +34,6 @@ from serverctl.process.watch import StallWatch
 _TICK = 0.05
 #: /health while starting (cheap: the port is refused until the end), and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
-#: An engine that died takes its API server with it within three seconds; what it said then explains a missing answer.
-_LAST_WORDS = 5.0
 #: How often the owner looks whether its folder is still there.
 _LOOK_EVERY = 1.0
 #: vLLM gets its own --shutdown-timeout of 5 s and some; a start that is asked to end may swallow the signal.
@@ -201,7 +199,8 @@ class Owner:
                     if trouble is not None:
                         # A server that dies of the question is a server that died: its output says why.
                         waiting = {stopped, ended}
-                        await asyncio.wait(waiting, timeout=_LAST_WORDS, return_when=asyncio.FIRST_COMPLETED)
+                        first = asyncio.FIRST_COMPLETED
+                        await asyncio.wait(waiting, timeout=self._patience.last_words, return_when=first)
                         if stopped.done() or ended.done():
                             continue
                         return trouble
@@ -276,16 +275,17 @@ class Owner:
             await asyncio.sleep(_POLL_SERVING)
             if child.exited.is_set():
                 return await asyncio.sleep(3600)  # the exit is what counts
-            if await asyncio.to_thread(probe.is_healthy, port):
+            asked = time.monotonic()
+            if await asyncio.to_thread(probe.is_healthy, port, min(5.0, self._patience.deaf)):
                 if deaf_since is not None:
                     self._set("ready", "Answers again.")
                 deaf_since = None
                 continue
-            now = time.monotonic()
-            deaf_since = deaf_since or now
-            if self.state.phase == "ready" and now - deaf_since > _POLL_SERVING:
+            deaf_since = deaf_since or asked
+            deaf = time.monotonic() - deaf_since
+            if self.state.phase == "ready" and deaf > _POLL_SERVING:
                 self._set("degraded", "Does not answer /health.")
-            if now - deaf_since > self._patience.deaf:
+            if deaf >= self._patience.deaf:
                 return None
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:

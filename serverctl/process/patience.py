@@ -16,6 +16,8 @@ class Patience:
         answer: for one token about a picture at the end of a start: compiles what the warm-up left out.
         deaf: a serving engine that answers no health check for this long is dead, whatever its process does.
         memory: for a card's memory to come back after a process ended.
+        last_words: after a question that was not answered: an engine that died of it takes its API server with it
+            within three seconds, and what it said then is the explanation.
     """
 
     stall: float = 300.0
@@ -23,6 +25,7 @@ class Patience:
     answer: float = 120.0
     deaf: float = 120.0
     memory: float = 30.0
+    last_words: float = 5.0
 
 
 def patience(environ: Mapping[str, str] | None = None) -> Patience:

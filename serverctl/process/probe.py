@@ -54,9 +54,9 @@ def ask(
         connection.close()
 
 
-def is_healthy(port: int) -> bool:
+def is_healthy(port: int, seconds: float = 5.0) -> bool:
     """Whether /health says 200: the engine lives. It does not run the model."""
-    return ask(port, "/health").ok
+    return ask(port, "/health", seconds=seconds).ok
 
 
 def served_context(port: int, key: str, model: str) -> int | None:

@@ -17,7 +17,7 @@ import pytest
 
 from serverctl.commands.export import main
 
-#: A program that behaves as vLLM does towards its starter: log lines, a port, a key, children, signals it does not heed.
+#: Behaves as vLLM does towards its starter: log lines, a port, a key, children, signals that it does not heed.
 STAND_IN = r'''#!@PYTHON@
 """Stands in for vLLM. STAND_IN says what it is like: good, stubborn, dies, mute, broken."""
 import base64, io, json, os, signal, struct, subprocess, sys, time
@@ -27,7 +27,8 @@ argv = sys.argv[1:]
 kind = os.environ.get("STAND_IN", "good")
 value = lambda flag: argv[argv.index(flag) + 1]
 with open(os.environ["STAND_IN_RECORD"], "a") as record:
-    record.write(json.dumps({"argv": argv, "env": dict(os.environ), "session": os.getsid(0), "pid": os.getpid()}) + "\n")
+    seen = {"argv": argv, "env": dict(os.environ), "session": os.getsid(0), "pid": os.getpid()}
+    record.write(json.dumps(seen) + "\n")
 if kind in ("stubborn", "dies"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -141,6 +142,7 @@ class Launched:
             "PATH": f"{folder / 'bin'}:{environ['PATH']}",
             "HOME": str(folder),
             "LOG_FOLDER": str(self.logs),
+            "STOP_SECONDS": "1",
             "STAND_IN": kind,
             "STAND_IN_RECORD": str(self.record),
         }
@@ -355,7 +357,9 @@ def test_a_machine_without_vllm_is_told_so(launched: list[Launched], tmp_path: P
     bare.mkdir()
     for tool in ("bash", "env", "curl", "setsid", "mkdir", "od", "tr", "chmod", "sleep"):
         (bare / tool).symlink_to(shutil.which(tool) or tool)
-    done = subprocess.run(["bash", one.script], env={"PATH": str(bare), "HOME": str(tmp_path)}, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", one.script], env={"PATH": str(bare), "HOME": str(tmp_path)}, capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert "vllm is not in PATH" in done.stderr
 
@@ -370,7 +374,9 @@ def test_the_key_of_the_environment_is_used_and_a_models_folder_is_named_by_a_va
     text = out.read_text()
     assert str(tmp_path) not in text
     assert "${MODEL_FOLDER:?" in text
-    done = subprocess.run(["bash", out], env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", out], env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, capture_output=True, text=True
+    )
     assert done.returncode != 0
     assert "MODEL_FOLDER" in done.stderr
 

@@ -3,13 +3,13 @@
 import zipfile
 from pathlib import Path
 
-_PARSER = '''
+_PARSER = """
 def make_arg_parser(parser):
     parser.add_argument("--host")
     parser.add_argument("--port", type=int)
     parser.add_argument("--max-model-len", type=int)
     return parser
-'''
+"""
 
 _FILES = {
     "vllm/__init__.py": '__version__ = "{version}"\n',

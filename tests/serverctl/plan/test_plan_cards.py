@@ -18,6 +18,7 @@ TABLE = [
     ("rtx-3090", "MAI-UI-2B", "16-bit", 144),
     ("rtx-3090", "MAI-UI-8B", "16-bit", 20),
     ("rtx-4090", "MAI-UI-2B", "16-bit", 144),
+    ("rtx-4090", "MAI-UI-8B", "fp8", 67),
     ("rtx-5090", "MAI-UI-8B", "16-bit", 70),
     ("l40s", "MAI-UI-8B", "16-bit", 166),
     ("l40s", "MAI-UI-32B", "fp8", 23),

@@ -125,7 +125,7 @@ def test_memory_constrained_asks_for_little_of_everything() -> None:
 
 
 def test_memory_constrained_gives_up_a_screenshot_before_it_gives_up() -> None:
-    tight = machine(card(15.2, free=13.3, sm=75))
+    tight = machine(card(15.2, free=12.65, sm=75))
     made = plan(tight, "MAI-UI-8B", "memory-constrained")
     assert made.settings.images == 1
 
@@ -177,7 +177,7 @@ OWN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("own", OWN, ids=lambda own: "+".join(own))
+@pytest.mark.parametrize("own", OWN, ids="+".join)
 def test_a_persons_values_win_over_every_preset(preset: str, own: dict[str, Any]) -> None:
     made = plan("a100-80", "MAI-UI-8B", preset, overrides=own)
     for name, value in own.items():
@@ -216,7 +216,7 @@ def test_adjusted_weights_and_models_are_used() -> None:
 
 
 def test_a_repaired_context_is_believed_as_vllm_itself_named_it() -> None:
-    small = machine(card(13.0, sm=89))
+    small = machine(card(14.0, sm=89))
     longest = plan(small, "MAI-UI-8B", overrides={"max_model_len": 6144, "images": 1}).budget.longest_context
     wish = longest + 2048
     with pytest.raises(ServerError):

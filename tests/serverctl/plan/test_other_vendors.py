@@ -1,0 +1,209 @@
+"""Gaudi, AMD, Apple and the plain processor: a plan with the right knobs, or a refusal that names the ways out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from planning import CPU, GIB, card, command, env, flags, machine, plan
+
+from serverctl.capabilities import snapshot
+from serverctl.hardware.facts import Cpu, Driver, Hardware
+from serverctl.plan.gate import build_for, builds, usable_cards
+from serverctl.plan.goal import CannotPlanError
+from serverctl.plan.render import render
+
+
+class TestGaudi:
+    def test_the_real_screen_is_named_beforehand(self) -> None:
+        made = plan("gaudi-3", "MAI-UI-8B")
+        found = flags(made)
+        assert found["--limit-mm-per-prompt"] == {"image": {"count": 3, "width": 1920, "height": 1080}, "video": 0}
+        assert (found["--dtype"], found["--max-model-len"]) == ("bfloat16", "16384")
+        assert (found["--max-num-seqs"], found["--max-num-batched-tokens"]) == ("4", "8192")
+        assert env(made)["VLLM_MULTIMODAL_RESOLUTIONS"] == "1920x1080x1-3"
+        assert env(made)["HABANA_VISIBLE_MODULES"] == "0"
+        assert "CUDA_VISIBLE_DEVICES" not in env(made)
+        for flag in (
+            "--performance-mode",
+            "--max-cudagraph-capture-size",
+            "--gpu-memory-utilization",
+            "--quantization",
+        ):
+            assert flag not in found, "these are of CUDA cards"
+
+    @pytest.mark.parametrize("screen", [(1280, 720), (2560, 1440), (3840, 2160)])
+    def test_another_screen_has_other_graphs_and_a_context_that_holds_it(self, screen: tuple[int, int]) -> None:
+        made = plan("gaudi-3", "MAI-UI-8B", screen=screen)
+        width, height = screen
+        assert env(made)["VLLM_MULTIMODAL_RESOLUTIONS"] == f"{width}x{height}x1-3"
+        assert made.context >= 3 * made.model.image_tokens(width, height) + 2048
+
+    def test_a_large_model_shares_as_many_cards_as_it_needs(self) -> None:
+        made = plan("gaudi-2*8", "MAI-UI-32B")
+        assert made.settings.tensor_parallel_size == len(made.gpus) == 2
+        assert env(made)["HABANA_VISIBLE_MODULES"] == "0,1"
+        with pytest.raises(CannotPlanError, match="does not fit"):
+            plan("gaudi-2", "MAI-UI-32B")
+
+    def test_a_wish_for_cards_is_kept_or_refused(self) -> None:
+        made = plan("gaudi-2*8", "MAI-UI-8B", overrides={"tensor_parallel_size": 4})
+        assert (made.settings.tensor_parallel_size, len(made.gpus)) == (4, 4)
+        with pytest.raises(CannotPlanError):
+            plan("gaudi-2*2", "MAI-UI-8B", overrides={"tensor_parallel_size": 4})
+
+    @pytest.mark.parametrize(
+        ("name", "model", "listed"),
+        [("gaudi-3", "MAI-UI-8B", True), ("gaudi-2", "MAI-UI-8B", False), ("gaudi-2", "Qwen2.5-VL-7B-Instruct", True)],
+    )
+    def test_what_the_plugins_makers_did_not_list_is_said(self, name: str, model: str, listed: bool) -> None:
+        warnings = plan(name, model).warnings
+        assert any("were not run" in text for text in warnings)
+        assert any("list no" in text for text in warnings) is not listed
+
+    def test_a_vllm_is_not_installed_for_it_but_told_about(self) -> None:
+        with pytest.raises(CannotPlanError) as refusal:
+            build_for(machine(card(96, vendor="gaudi", sm=None, name="Gaudi 2")))
+        assert "vllm-gaudi" in refusal.value.remedy
+        assert "--vllm-python" in refusal.value.remedy
+
+    @pytest.mark.parametrize(
+        "own",
+        [{"images": 64}, {"max_model_len": 5000}, {"max_model_len": 1_000_000}, {"images": 3, "max_model_len": 4096}],
+    )
+    def test_wishes_that_do_not_fit_are_refused(self, own: dict[str, Any]) -> None:
+        with pytest.raises(CannotPlanError, match=r"do(es)? not fit"):
+            plan("gaudi-3", "MAI-UI-8B", overrides=own)
+
+
+def processor(free: float = 40, features: tuple[str, ...] = ("avx2", "avx512f")) -> Hardware:
+    return Hardware((), Cpu("a processor", 16, "x86_64", features, 64 * GIB, round(free * GIB)))
+
+
+class TestProcessor:
+    def test_the_small_model_can_be_tried_out_slowly(self) -> None:
+        made = plan(processor(), "MAI-UI-2B", vllm=CPU)
+        found = flags(made, CPU)
+        assert (found["--dtype"], found["--kv-cache-memory-bytes"]) == ("bfloat16", "2147483648")
+        assert (found["--max-model-len"], found["--max-num-seqs"]) == ("8192", "1")
+        assert "--enforce-eager" in found
+        assert found["--mm-processor-kwargs"]["size"]["longest_edge"] == 1_003_520
+        for flag in ("--gpu-memory-utilization", "--performance-mode", "--max-cudagraph-capture-size"):
+            assert flag not in found
+        assert made.replicas == ((),)
+        assert made.budget.block == 128
+        assert any("slow" in text for text in made.warnings)
+        assert any("shrunk" in text for text in made.warnings)
+
+    def test_larger_models_are_refused_unless_forced(self) -> None:
+        with pytest.raises(CannotPlanError, match="would take minutes") as refusal:
+            plan(processor(), "MAI-UI-8B", vllm=CPU)
+        assert "--engine literal" in refusal.value.remedy
+        assert plan(processor(), "MAI-UI-8B", vllm=CPU, force=True).model.name == "MAI-UI-8B"
+
+    def test_without_a_name_the_small_model_is_chosen(self) -> None:
+        assert plan(processor(), None, vllm=CPU).model.name == "MAI-UI-2B"
+
+    def test_too_little_memory_is_refused_with_numbers(self) -> None:
+        with pytest.raises(CannotPlanError, match=r"about 9\.0 GiB of memory, and 4\.0 GiB are free"):
+            plan(processor(4), "MAI-UI-2B", vllm=CPU)
+
+    def test_an_old_processor_is_warned_of(self) -> None:
+        assert any("lacks AVX2" in text for text in plan(processor(features=()), "MAI-UI-2B", vllm=CPU).warnings)
+        assert not any("AVX2" in text for text in plan(processor(features=("asimd",)), "MAI-UI-2B", vllm=CPU).warnings)
+
+    def test_a_wished_pixel_budget_decides_how_many_screenshots_fit(self) -> None:
+        small = plan(processor(), "MAI-UI-2B", vllm=CPU)
+        large = plan(processor(), "MAI-UI-2B", vllm=CPU, overrides={"longest_edge": 2_097_152})
+        assert (small.settings.images, large.settings.images) == (3, 3)
+        huge = plan(processor(), "MAI-UI-2B", vllm=CPU, overrides={"longest_edge": 6_553_600}, screen=(2560, 1440))
+        assert huge.settings.images == 1
+
+    @pytest.mark.parametrize(
+        ("own", "said"),
+        [
+            ({"images": 20}, "do not fit into a context"),
+            ({"max_model_len": 1024}, "do not fit into a context"),
+            ({"max_model_len": 100_000}, "needs 10.7 GiB of KV cache"),
+            ({"max_model_len": 1_000_000}, "was made for 262,144 tokens"),
+        ],
+    )
+    def test_wishes_that_do_not_fit_are_refused(self, own: dict[str, Any], said: str) -> None:
+        with pytest.raises(CannotPlanError, match=said):
+            plan(processor(), "MAI-UI-2B", vllm=CPU, overrides=own)
+
+    def test_a_larger_kv_cache_takes_a_longer_context(self) -> None:
+        own = {"kv_cache_memory_bytes": 12 * GIB, "max_model_len": 100_000}
+        assert plan(processor(), "MAI-UI-2B", vllm=CPU, overrides=own).context == 100_000
+        auto = plan(processor(), "MAI-UI-2B", vllm=CPU, overrides={"max_model_len": "auto"})
+        assert auto.context == auto.budget.longest_context == 18_688 - 128
+
+    @pytest.mark.parametrize("preset", ["throughput", "long-context", "memory-constrained", "debug", "speculative"])
+    def test_presets_leave_it_a_processor(self, preset: str) -> None:
+        made = plan(processor(), "MAI-UI-2B", preset, vllm=CPU)
+        assert made.settings.performance_mode is None
+        assert made.settings.gpu_memory_utilization is None
+        assert command(made, CPU).module
+
+
+class TestAmd:
+    def test_its_cards_serve_in_16_bits(self) -> None:
+        amd = card(192, 191.7, sm=None, vendor="amd", name="AMD Instinct MI300X", uuid="0x1")
+        made = plan(machine(amd), "MAI-UI-8B")
+        assert (made.vendor, made.precision) == ("amd", "16-bit")
+        assert "CUDA_VISIBLE_DEVICES" not in env(made)
+        assert made.context == 131_072
+
+    def test_8_bit_weights_are_not_made_on_it(self) -> None:
+        with pytest.raises(CannotPlanError, match="even with 16-bit weights"):
+            plan(machine(card(16, sm=None, vendor="amd", name="Radeon")), "MAI-UI-8B")
+
+    def test_its_vllm_is_installed_by_hand(self) -> None:
+        with pytest.raises(CannotPlanError) as refusal:
+            build_for(machine(card(24, sm=None, vendor="amd", name="Radeon")))
+        assert "ROCm" in refusal.value.remedy
+
+
+class TestApple:
+    def test_it_is_refused_with_what_serves_there(self) -> None:
+        mac = replace(machine(card(64, sm=None, vendor="apple", name="Apple M2 Max")), system="Darwin")
+        for attempt in (lambda: plan(mac, "MAI-UI-2B"), lambda: usable_cards(mac), lambda: build_for(mac)):
+            with pytest.raises(CannotPlanError, match="Apple M2 Max") as refusal:
+                attempt()
+            assert "MLX" in refusal.value.remedy
+            assert "--endpoint" in refusal.value.remedy
+
+
+class TestBuilds:
+    """Which vLLM a machine gets, by its driver."""
+
+    def test_a_card_that_no_build_serves_is_said_before_its_driver(self) -> None:
+        old = replace(machine(card(16, sm=70, name="Tesla V100")), driver=Driver("450.80.02", (11, 0)))
+        with pytest.raises(CannotPlanError, match="Tesla V100"):
+            build_for(old)
+
+    def test_an_unknown_driver_is_said(self) -> None:
+        with pytest.raises(CannotPlanError, match="driver's version is not known"):
+            build_for(machine(card(24)))
+
+    @pytest.mark.parametrize(
+        ("driver", "build"),
+        [
+            (Driver("580.95.05", (13, 0)), "cuda13"),
+            (Driver("580.95.05"), "cuda13"),
+            (Driver("590.44.01", (13, 1)), "cuda13"),
+            (Driver("570.172.08", (12, 8)), "cuda12"),
+            (Driver("575.57", (12, 9)), "cuda12"),
+        ],
+    )
+    def test_the_newest_that_the_driver_serves_is_chosen(self, driver: Driver, build: str) -> None:
+        assert build_for(replace(machine(card(24)), driver=driver)).name == build
+
+    def test_the_processor_has_its_own(self) -> None:
+        assert build_for(processor()).name == "cpu"
+
+    def test_every_build_has_a_snapshot_of_its_parser(self) -> None:
+        for build in builds():
+            version = f"{build.version}-cpu" if build.name == "cpu" else build.version
+            assert snapshot(version).version == build.version
+            made = plan(processor(), "MAI-UI-2B", vllm=CPU)
+            assert render(made, snapshot(version), 8000).argv()

@@ -1,0 +1,188 @@
+"""The person's own vLLM flags: settings of ours are planned with, others passed on, refused ones explained."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planning import CPU, NEW, OLD, command, flags, plan
+
+from serverctl.capabilities import snapshot
+from serverctl.errors import ServerError, UsageError
+from serverctl.plan.extra import absorbed, check_extra
+from serverctl.plan.goal import Goal
+from serverctl.plan.render import render
+from serverctl.plan.settings import KNOBS
+
+
+def refusal(*extra: str, vllm: str = NEW) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        check_extra(extra, snapshot(vllm))
+    return caught.value
+
+
+class TestPassedOn:
+    @pytest.mark.parametrize(
+        "extra",
+        [
+            ("--seed", "0"),
+            ("--seed=-1",),
+            ("--seed", "-1"),
+            ("--no-enable-prefix-caching",),
+            ("--compilation-config", '{"mode":3}'),
+            ("-cc.cudagraph_mode=none",),
+            ("-O3",),
+            ("-O", "2"),
+            ("--override-generation-config.temperature", "0.5"),
+            ("--limit-mm-per-prompt.audio", "0"),
+            ("--lora-modules", "a=b", "c=d", "e=f"),
+            ("--trust-remote-code",),
+        ],
+    )
+    def test_flags_that_this_vllm_has_come_through_as_they_are(self, extra: tuple[str, ...]) -> None:
+        assert check_extra(extra, snapshot(NEW)) == extra
+        made = plan("h100", "MAI-UI-2B", extra=extra)
+        assert tuple(command(made).flags[-len(extra) :]) == extra
+
+    def test_trust_in_remote_code_is_theirs_to_give_and_is_warned_of(self) -> None:
+        made = plan("h100", "MAI-UI-2B", extra=("--trust-remote-code",))
+        assert any("runs code from the model's repository" in text for text in made.warnings)
+        assert not any("remote" in text for text in plan("h100", "MAI-UI-2B").warnings)
+
+    def test_theirs_takes_the_place_of_ours(self) -> None:
+        found = command(plan("h100", "MAI-UI-2B", extra=("--generation-config", "auto"))).flags
+        assert found.count("--generation-config") == 1
+        assert found[found.index("--generation-config") + 1] == "auto"
+
+    def test_dotted_entries_do_not_throw_ours_away(self) -> None:
+        """vLLM merges dotted flags among themselves only, and they replace a whole JSON value given before."""
+        extra = ("--mm-processor-kwargs.do_rescale", "true")
+        made = plan("h100", "MAI-UI-2B", extra=extra)
+        words = command(made).flags
+        assert "--mm-processor-kwargs" not in words
+        assert words[words.index("--mm-processor-kwargs.size.longest_edge") + 1] == str(made.settings.longest_edge)
+        assert words[words.index("--mm-processor-kwargs.size.shortest_edge") + 1] == "65536"
+        assert tuple(words[-2:]) == extra
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("flag", "instead"),
+        [
+            ("--host", "loopback"),
+            ("--port", "--port of `mai-server up`"),
+            ("--api-key", "A key is made"),
+            ("--served-model-name", "--name-as"),
+            ("--model", "--model of mai-server"),
+            ("--uds", "port"),
+            ("--headless", "multi-node"),
+        ],
+    )
+    @pytest.mark.parametrize("form", ["{}", "{}=value", "{}"])
+    def test_what_is_the_controllers_is_explained(self, flag: str, instead: str, form: str) -> None:
+        found = refusal(form.format(flag), *(() if "=" in form else ("value",)))
+        assert f"{flag} cannot be passed on" in found.what
+        assert instead in found.remedy
+
+    @pytest.mark.parametrize(
+        ("flag", "near"),
+        [
+            ("--max-model-length", "--max-model-len"),
+            ("--enable-prefix-cache", "--enable-prefix-caching"),
+            ("--gpu-memory-utilisation", "--gpu-memory-utilization"),
+            ("--max_num_seqs", "--max-num-seqs"),
+        ],
+    )
+    def test_a_misspelt_flag_is_answered_with_near_ones(self, flag: str, near: str) -> None:
+        found = refusal(flag, "1")
+        assert flag in found.what
+        assert near in found.remedy
+
+    @pytest.mark.parametrize(
+        "flag", ["--disable-cuda-graph", "--swap-space", "--speculative-model", "--num-speculative-tokens"]
+    )
+    def test_flags_that_are_gone_are_said_to_be_gone(self, flag: str) -> None:
+        assert f"vLLM 0.33.0 has no flag {flag}." == refusal(flag, "1").what
+
+    def test_a_flag_that_only_another_version_has_is_refused_by_this_one(self) -> None:
+        assert check_extra(("--spec-method", "ngram"), snapshot(NEW))
+        assert "vLLM 0.19.1 has no flag --spec-method" in refusal("--spec-method", "ngram", vllm=OLD).what
+
+    @pytest.mark.parametrize(
+        "extra", [("stray",), ("--enforce-eager", "true"), ("--seed", "0", "1"), ("--seed=0", "1")]
+    )
+    def test_a_word_that_belongs_to_no_flag_is_refused(self, extra: tuple[str, ...]) -> None:
+        assert "belongs to no flag" in refusal(*extra).what
+
+    def test_a_flag_unlike_any_is_refused_with_where_to_look(self) -> None:
+        assert "--help" in refusal("--zzzzzzzzzz").remedy
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("extra", "settings"),
+        [
+            (("--max-model-len", "16384"), {"max_model_len": 16_384}),
+            (("--max-model-len=16384",), {"max_model_len": 16_384}),
+            (("--max-model-len", "auto"), {"max_model_len": "auto"}),
+            (("--max-model-len", "-1"), {"max_model_len": "auto"}),
+            (("--gpu-memory-utilization", "0.8"), {"gpu_memory_utilization": 0.8}),
+            (("-q", "fp8_per_tensor"), {"quantization": "fp8_per_tensor"}),
+            (("--enforce-eager",), {"enforce_eager": True}),
+            (("--no-enforce-eager",), {"enforce_eager": False}),
+            (("--limit-mm-per-prompt.image", "2"), {"images": 2}),
+            (("--limit-mm-per-prompt", '{"image": 2, "video": 0}'), {"images": 2}),
+            (("--mm-processor-kwargs", '{"max_pixels": 2097152}'), {"longest_edge": 2_097_152}),
+            (("--mm-processor-kwargs", '{"size": {"longest_edge": 2097152}}'), {"longest_edge": 2_097_152}),
+            (("--seed", "0", "--max-num-seqs", "3", "--seed", "1"), {"max_num_seqs": 3}),
+        ],
+    )
+    def test_flags_that_are_settings_are_planned_with(self, extra: tuple[str, ...], settings: dict[str, Any]) -> None:
+        made = plan("a100-80", "MAI-UI-8B", extra=extra)
+        for name, value in settings.items():
+            assert made.settings.get(name) == value
+            assert made.reasons[name].automatic is False
+        flag = KNOBS[next(iter(settings))].flag
+        assert [word.split("=")[0].split(".")[0] for word in command(made).flags].count(flag) <= 1
+
+    def test_two_cards_by_their_short_flag_are_two_cards(self) -> None:
+        made = plan("a100-80*2", "MAI-UI-2B", extra=("-tp", "2"))
+        assert len(made.gpus) == 2
+        assert flags(made)["--tensor-parallel-size"] == "2"
+
+    @pytest.mark.parametrize(
+        "extra",
+        [
+            ("--max-model-len", "32k"),
+            ("--max-model-len",),
+            ("--gpu-memory-utilization", "2"),
+            ("--enforce-eager=1",),
+            ("--limit-mm-per-prompt", '{"image": 2, "video": 1}'),
+            ("--limit-mm-per-prompt", "{"),
+            ("--mm-processor-kwargs", '{"max_pixels": 2097152, "fps": 1}'),
+            ("--kv-cache-memory-bytes", "4G"),
+        ],
+    )
+    def test_what_cannot_be_read_is_left_as_it_is(self, extra: tuple[str, ...]) -> None:
+        assert absorbed(Goal(extra=extra)).extra == extra
+
+    def test_a_flag_wins_over_a_setting_as_it_does_in_vllm(self) -> None:
+        goal = absorbed(Goal(overrides={"max_num_seqs": 2}, extra=("--max-num-seqs", "5")))
+        assert (goal.overrides["max_num_seqs"], goal.extra) == (5, ())
+
+    @given(words=st.lists(st.one_of(st.text(max_size=6), st.sampled_from([*KNOBS, "-tp", "=", "1", "{}"])), max_size=6))
+    def test_any_words_are_taken_or_kept_and_none_is_lost_in_silence(self, words: list[str]) -> None:
+        goal = absorbed(Goal(extra=tuple(words)))
+        if not goal.overrides:
+            assert goal.extra == tuple(words)
+        try:
+            check_extra(goal.extra, snapshot(NEW))
+        except ServerError as found:
+            assert found.remedy
+
+
+@pytest.mark.parametrize("vllm", [NEW, OLD, CPU])
+def test_an_unknown_flag_is_refused_when_the_command_is_made(vllm: str) -> None:
+    made = plan("h100", "MAI-UI-2B", extra=("--no-such-flag",))
+    with pytest.raises(UsageError, match="--no-such-flag"):
+        render(made, snapshot(vllm), 8000)

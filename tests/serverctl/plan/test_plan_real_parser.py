@@ -1,0 +1,49 @@
+"""The real parser of vLLM 0.33.0 takes the command line of every plan."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from planning import MODELS, NEW, PRESETS, command, plan
+
+from serverctl.errors import ServerError
+from serverctl.hardware.catalogue import card_names
+from serverctl.models.find import known_models
+
+pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(600)]
+
+DUMP = Path(__file__).resolve().parents[3] / "serverctl" / "parser_dump.py"
+
+
+def command_lines() -> dict[str, list[str]]:
+    """Every different command line: all cards, 1 to 8 of them, MAI-UI in every preset, every model in the default."""
+    found: dict[str, list[str]] = {}
+    others = [entry.name for entry in known_models() if entry.name not in MODELS]
+    wishes = [(model, preset) for model in MODELS for preset in PRESETS] + [(model, "latency") for model in others]
+    for name in card_names():
+        for count in (1, 2, 4, 8):
+            for model, preset in wishes:
+                try:
+                    made = plan(f"{name}*{count}", model, preset)
+                except ServerError:
+                    continue
+                words = command(made, NEW).argv()
+                found.setdefault(json.dumps(words), words)
+    return found
+
+
+def test_it_takes_them_all(vllm_python: Path, vllm_033: Path, tmp_path: Path) -> None:
+    lines = list(command_lines().values())
+    assert len(lines) > 100
+    lists = tmp_path / "lists.json"
+    lists.write_text(json.dumps([words[1:] for words in lines]), encoding="utf-8")
+    environ = {**os.environ, "PYTHONPATH": str(vllm_033)}
+    done = subprocess.run(
+        [vllm_python, DUMP, "--check", lists], capture_output=True, text=True, env=environ, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    answers = json.loads(done.stdout)
+    refused = [(words, answer["error"]) for words, answer in zip(lines, answers, strict=True) if not answer["ok"]]
+    assert not refused, refused[:5]
