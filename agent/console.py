@@ -13,7 +13,7 @@ from agent.actions import Action, TypeText, describe
 from agent.errors import EnvironmentLacksError, ExitStatus
 from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
-from agent.safety.policy import Approval
+from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
 
 
@@ -40,11 +40,12 @@ class Console:
         self._worker: Worker | None = None
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
-    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """Ask whether an action may be carried out; anything but yes is no, and may say what to do instead."""
         if not self.interactive:
             raise EnvironmentLacksError(
-                f"The model wants to {describe(action)}, which needs your approval ({reason}); there is no terminal.",
+                f"The model wants to {describe(action)}, which needs your approval ({question.reason}); "
+                "there is no terminal.",
                 "Run it in a terminal, or allow everything with --approve never.",
             )
         answer = await self._read(f"  allow: {_in_full(action)}? [y/N, or what to do instead] ")

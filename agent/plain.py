@@ -16,9 +16,13 @@ from agent.run.events import (
     Decided,
     Event,
     Observed,
+    Paused,
+    Resumed,
     RunFinished,
     RunStarted,
     StepFinished,
+    Told,
+    UserActed,
     Warned,
     to_json,
 )
@@ -57,10 +61,19 @@ class PlainPrinter:
                     self._line(f"  the answer cannot be used: {failure.message}")
                 elif target is not None:
                     self._line(f"  decided: {describe(target)}")
+            case Paused(_, reason):
+                self._line(f"paused: {reason}")
+            case Resumed():
+                self._line("resumed")
+            case UserActed(_, what):
+                self._line(f"you acted: {what}")
+            case Told(_, text):
+                self._line(f"you said: {text}")
             case ApprovalAsked(_, _, reason):
                 self._line(f"  asks first: {reason}")
-            case ApprovalGiven(_, allowed, by, _):
-                self._line(f"  {'allowed' if allowed else 'not allowed'} by {by}")
+            case ApprovalGiven(_, allowed, by):
+                changed = "" if event.instead is None else f", changed to: {describe(event.instead)}"
+                self._line(f"  {'allowed' if allowed else 'not allowed'} by {by}{changed}")
             case Acted(step, target, executed, dry_run, detail, error, milliseconds):
                 if dry_run and points_of(target):
                     self._line(f"  target: {self._bundle / target_file(step)}")

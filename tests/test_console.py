@@ -22,10 +22,11 @@ from agent.errors import EnvironmentLacksError
 from agent.geometry import DesktopPoint
 from agent.plain import JsonPrinter, PlainPrinter
 from agent.run.events import Warned, to_json
-from agent.safety.policy import Approval
+from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
 
 CLICK = Click(DesktopPoint(10, 20))
+RISKY = Question("risky", "clicking")
 
 
 class Terminal:
@@ -81,7 +82,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
 )
 async def test_only_a_yes_allows_an_action(terminal: Terminal, typed: str, approval: Approval) -> None:
     terminal.answer("allow: click at 10,20?", typed)
-    assert await terminal.console(StopSwitch()).approve(CLICK, "risky") == approval
+    assert await terminal.console(StopSwitch()).approve(CLICK, RISKY) == approval
 
 
 async def test_the_reply_to_the_models_question_is_what_was_typed(terminal: Terminal) -> None:
@@ -93,16 +94,16 @@ async def test_what_was_typed_before_the_question_is_no_answer_to_it(terminal: T
     console = terminal.console(StopSwitch())
     terminal.type("y\ny\ny\n")
     terminal.answer("allow:", "n\n")
-    assert (await console.approve(CLICK, "risky")).allowed is False
+    assert (await console.approve(CLICK, RISKY)).allowed is False
 
 
 async def test_lines_in_flight_do_not_answer_the_next_question(terminal: Terminal) -> None:
     console = terminal.console(StopSwitch())
     terminal.answer("allow:", "n\ny\ny\n")
-    assert (await console.approve(CLICK, "risky")).allowed is False
+    assert (await console.approve(CLICK, RISKY)).allowed is False
     terminal.shown = b""
     terminal.answer("allow:", "n\n")
-    assert (await console.approve(CLICK, "risky")).allowed is False
+    assert (await console.approve(CLICK, RISKY)).allowed is False
 
 
 async def test_an_end_of_input_is_a_no_at_once(terminal: Terminal) -> None:
@@ -111,7 +112,7 @@ async def test_an_end_of_input_is_a_no_at_once(terminal: Terminal) -> None:
         terminal.type("\x04")
 
     threading.Thread(target=close, daemon=True).start()
-    approval = await asyncio.wait_for(terminal.console(StopSwitch()).approve(CLICK, "risky"), 20)
+    approval = await asyncio.wait_for(terminal.console(StopSwitch()).approve(CLICK, RISKY), 20)
     assert approval.allowed is False
     assert terminal.shown.count(b"allow:") == 1
 
@@ -127,8 +128,8 @@ async def test_without_a_terminal_nobody_can_be_asked(monkeypatch: pytest.Monkey
     console = Console(StopSwitch())
     assert await console.ask("Hm?") is None
     with pytest.raises(EnvironmentLacksError, match="--approve never") as raised:
-        await console.approve(CLICK, "it is risky")
-    assert "it is risky" in str(raised.value)
+        await console.approve(CLICK, RISKY)
+    assert RISKY.reason in str(raised.value)
 
 
 # Signals

@@ -14,7 +14,7 @@ from agent.families.registry import DEFAULT_FAMILY, get_family
 from agent.geometry import DesktopPoint
 from agent.record.read import find_bundle
 from agent.record.replay import ReplayedStep, replay
-from agent.safety.policy import Policy
+from agent.safety.policy import Policy, Question
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 
@@ -59,7 +59,7 @@ def _allowed(step: ReplayedStep, executed: bool, console: Console) -> bool:
         return False
     if step.reason_to_ask is None:
         return True
-    return asyncio.run(console.approve(step.target, step.reason_to_ask)).allowed
+    return asyncio.run(console.approve(step.target, Question(step.reason_to_ask, ""))).allowed
 
 
 def _live_hand(stop: StopSwitch) -> Hand:

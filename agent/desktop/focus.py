@@ -8,7 +8,7 @@ import asyncio
 from agent.actions import Action
 from agent.desktop.x11 import window_list
 from agent.geometry import DesktopPoint
-from agent.safety.policy import Approval, Approver
+from agent.safety.policy import Approval, Approver, Question
 
 #: Window managers need about this long to hand over the focus.
 _HANDOVER = 0.3
@@ -20,14 +20,14 @@ class FocusKeeper:
     def __init__(self, approver: Approver) -> None:
         self._approver = approver
 
-    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """Ask, then bring the window back; without it, an allowed action is not carried out."""
         windows = window_list()
         if windows is None:
-            return await self._approver.approve(action, reason)
+            return await self._approver.approve(action, question)
         try:
             before = windows.active()
-            approval = await self._approver.approve(action, reason)
+            approval = await self._approver.approve(action, question)
             now = windows.active()
             if not approval.allowed or before is None or (now is not None and now.id == before.id):
                 return approval

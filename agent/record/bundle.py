@@ -25,9 +25,13 @@ from agent.run.events import (
     Event,
     ModelDelta,
     Observed,
+    Paused,
+    Resumed,
     RunFinished,
     RunStarted,
     StepFinished,
+    Told,
+    UserActed,
     Warned,
     to_json,
 )
@@ -69,6 +73,7 @@ class Recorder:
             "pid": os.getpid(), "warnings": [],
         }  # fmt: skip
         self._step: dict[str, Any] = {}
+        self._before: list[dict[str, Any]] = []  # what the person did before the next step
         self._seen: Observed | None = None
         self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
         try:
@@ -104,10 +109,13 @@ class Recorder:
                 self._observed(event)
             case Decided():
                 self._decided(event)
-            case ApprovalAsked(_, _, reason):
-                self._step["approval"] = {"reason": reason, "allowed": None, "by": None}
-            case ApprovalGiven(_, allowed, by, note):
-                self._step["approval"] = self._step.get("approval", {}) | {"allowed": allowed, "by": by, "note": note}
+            case ApprovalAsked(_, _, reason, scope):
+                self._step["approval"] = {"reason": reason, "scope": scope, "allowed": None, "by": None}
+            case ApprovalGiven():
+                given = {key: value for key, value in to_json(event).items() if key not in ("event", "step")}
+                self._step["approval"] = self._step["approval"] | given | {"at": self._elapsed()}
+            case Paused() | Resumed() | UserActed() | Told():
+                self._before.append(to_json(event) | {"at": self._elapsed()})
             case Acted():
                 acted = to_json(event)
                 self._step |= {key: acted[key] for key in ("executed", "dry_run", "detail", "error")}
@@ -126,10 +134,14 @@ class Recorder:
             case ModelDelta():
                 pass
 
+    def _elapsed(self) -> float:
+        """Seconds since the run began."""
+        return round(time.monotonic() - self._clock, 3)
+
     def _observed(self, event: Observed) -> None:
         name = f"screens/{event.step:04d}.{'jpg' if event.image.format == 'jpeg' else event.image.format}"
         self._step = {
-            "step": event.step, "at": round(time.monotonic() - self._clock, 3), "screen": event.digest,
+            "step": event.step, "at": self._elapsed(), "before": self._before, "screen": event.digest,
             "image": {"file": name, "width": event.image.size.width, "height": event.image.size.height,
                       "tokens": event.tokens},
             "viewport": to_json(event)["viewport"], "answers": [], "thought": "", "call": None, "action": None,
@@ -138,6 +150,7 @@ class Recorder:
             "tokens": {"prompt": 0, "completion": 0, "cached": 0},
             "milliseconds": {key: round(value, 2) for key, value in event.milliseconds.items()},
         }  # fmt: skip
+        self._before = []
         self._seen = event
         try:
             _write_image(self.path / name, event.image.data)

@@ -60,9 +60,14 @@ def _replay_step(step: dict[str, Any], family: Family, policy: Policy) -> Replay
         result.thought,
         target,
         None,
-        policy.reason_to_ask(target),
+        _reason(policy, target),
         same=action_json(target) == step["target"],
     )
+
+
+def _reason(policy: Policy, target: Action[DesktopPoint]) -> str | None:
+    question = policy.question(target)
+    return None if question is None else question.reason
 
 
 def read_viewport(data: dict[str, Any]) -> Viewport:

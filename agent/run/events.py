@@ -1,6 +1,6 @@
 """What a run tells, as typed events: the only thing that crosses from the loop to whoever watches.
 
-The printer, the recorder and (later) the TUI receive the same stream. Events are plain values; `to_json` gives the
+The printer, the recorder and the TUI receive the same stream. Events are plain values; `to_json` gives the
 form of `mai-agent --json`, one object per line, without image bytes.
 """
 
@@ -75,21 +75,62 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """The policy wants a person to agree."""
+    """The policy wants a person to agree, or the person wants to see the action first."""
 
     step: int
     target: Action[DesktopPoint]
     reason: str
+    scope: str = ""  # what "always" would allow
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGiven:
-    """The person agreed or refused."""
+    """The person agreed or refused.
+
+    Args:
+        always: the same scope is not asked about again.
+        instead: the action as the person changed it, which is carried out in place of the model's.
+        milliseconds: how long the person took.
+    """
 
     step: int
     allowed: bool
     by: str
     note: str = ""
+    always: bool = False
+    instead: Action[DesktopPoint] | None = None
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The run waits for the person."""
+
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The run goes on."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserActed:
+    """The person used mouse or keyboard themselves before this step."""
+
+    step: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The person said something to the model before this step."""
+
+    step: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +189,10 @@ Event: TypeAlias = (
     | Decided
     | ApprovalAsked
     | ApprovalGiven
+    | Paused
+    | Resumed
+    | UserActed
+    | Told
     | Acted
     | StepFinished
     | Warned

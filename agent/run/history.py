@@ -8,7 +8,7 @@ tokens are computed per step instead of 5,570 (facts/desktop.md).
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from agent.endpoint import Limits
@@ -100,6 +100,15 @@ class History:
         """Append a finished step."""
         self._steps.append(step)
         self._costs.append(step.text_tokens())
+
+    def annotate(self, note: str) -> bool:
+        """Add a note to the newest step; False when there is none yet."""
+        if not self._steps:
+            return False
+        newest = self._steps[-1]
+        self._steps[-1] = replace(newest, note=f"{newest.note} {note}" if newest.note else note)
+        self._costs[-1] = self._steps[-1].text_tokens()
+        return True
 
     def limit_images(self, most: int) -> None:
         """The server takes at most so many images in a request, the current one included."""

@@ -8,7 +8,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -30,16 +30,20 @@ from agent.desktop.hand import ActionFailedError, Hand
 from agent.errors import AgentError, ExitStatus, StoppedError
 from agent.families.base import Call, Decision, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint
+from agent.run.consent import Consent
 from agent.run.events import (
     Acted,
-    ApprovalAsked,
     ApprovalGiven,
     Decided,
     Event,
     Observed,
     Outcome,
+    Paused,
+    Resumed,
     RunFinished,
     StepFinished,
+    Told,
+    UserActed,
 )
 from agent.run.guard import LoopGuard
 from agent.run.history import History, Past
@@ -48,12 +52,12 @@ from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.think import Mind, Thought
 from agent.run.worker import Worker
-from agent.safety.policy import Approver, Policy
 from agent.safety.stop import StopSwitch
 from agent.screen.settle import Settled, unchanged
 
 NOTHING_CHANGED = "Your last action changed nothing on the screen."
 REPEATED = "You have done this several times on the same screen without effect. Try something different."
+TAKEN_OVER = "This was not carried out, because the person used the computer meanwhile."
 DRY_RUN = "(Dry run: this was not carried out, so the screen does not show it.)"
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
 NOBODY = "Nobody can answer now. Go on with your best judgement, or terminate with fail."
@@ -77,8 +81,7 @@ class Parts:
     hand: Hand
     mind: Mind
     history: History
-    policy: Policy
-    approver: Approver
+    consent: Consent
     person: Person
     stop: StopSwitch
 
@@ -129,9 +132,7 @@ class Loop:
     async def events(self) -> AsyncIterator[Event]:
         """The events of the run; the last one is `RunFinished`."""
         end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
-        alarm = asyncio.get_running_loop().call_later(
-            self._settings.max_seconds, self._parts.stop.fail, _OutOfTimeError()
-        )
+        self._set_alarm(self._settings.max_seconds)
         try:
             async for event in self._steps():
                 yield event
@@ -149,7 +150,7 @@ class Loop:
             what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             end = _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
         finally:
-            alarm.cancel()
+            self._alarm.cancel()
             await self._let_go()
         seconds = time.monotonic() - self._tally.began
         yield RunFinished(end.outcome, end.status, end.message, self._tally.steps, seconds, self._tally.usage)
@@ -160,6 +161,9 @@ class Loop:
             self._check_budgets()
             self._tally.steps += 1
             step = self._tally.steps
+            async for intervention in self._gate(step):
+                yield intervention
+                settled = None  # whatever the person did meanwhile is to be seen
             seen = await self._see(settled)
             yield Observed(
                 step, seen.image, seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds)
@@ -177,6 +181,34 @@ class Loop:
                     settled = event
                 else:
                     yield event
+
+    def _set_alarm(self, seconds: float) -> None:
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._parts.stop.fail, _OutOfTimeError())
+
+    @asynccontextmanager
+    async def _off_the_clock(self) -> AsyncIterator[None]:
+        """While a person is waited for, their time is not the run's."""
+        left = self._alarm.when() - asyncio.get_running_loop().time()
+        self._alarm.cancel()
+        try:
+            yield
+        finally:
+            self._set_alarm(max(0.0, left))
+
+    async def _gate(self, step: int) -> AsyncIterator[Event]:
+        """Before a step: wait while paused, and take in what the person said and did."""
+        steering, mind = self._parts.consent.steering, self._parts.mind
+        if steering.paused:
+            yield Paused(step, steering.paused)
+            async with self._off_the_clock():
+                await self._race(steering.resumed())
+            yield Resumed(step)
+        for what in steering.take_acts():
+            yield UserActed(step, what)
+            mind.tell(f"The person used the computer meanwhile ({what}): look again.")
+        for text in steering.take_told():
+            yield Told(step, text)
+            mind.tell(f"The person says: {text}")
 
     async def _see(self, settled: Settled | None) -> Observation:
         eye = self._parts.eye
@@ -231,26 +263,32 @@ class Loop:
         changed: bool | None = None
         milliseconds: dict[str, float] = {}
         match action:
-            case Finish(success, message):
+            case Finish() | Answer():
                 yield StepFinished(step, None, None, None, {})
-                if success:
-                    raise _End("done", ExitStatus.DONE, message or "The task is done.")
-                raise _End("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")
-            case Answer(text):
-                yield StepFinished(step, None, None, None, {})
-                raise _End("done", ExitStatus.DONE, text)
+                raise _ending(action)
             case AskUser(question):
-                reply = await self._race(self._parts.person.ask(question)) or NOBODY
+                async with self._off_the_clock():
+                    reply = await self._race(self._parts.person.ask(question)) or NOBODY
             case CallTool(name):
                 tool_result = f"There is no tool named {name}."
             case _:
                 target = map_points(action, seen.viewport.to_desktop)
                 refusal: str | None = None
                 if isinstance(action, TOUCHING):
-                    async for event in self._approve(step, target):
+                    asked = self._parts.consent.ask(
+                        step, target, self._settings.dry_run, self._race, self._eye_worker, self._off_the_clock
+                    )
+                    async for event in asked:
                         yield event
-                        if isinstance(event, ApprovalGiven) and not event.allowed:
+                        if not isinstance(event, ApprovalGiven):
+                            continue
+                        if not event.allowed:
                             refusal = f"The person did not allow this. {event.note}".strip()
+                        elif event.instead is not None:
+                            target = event.instead
+                            notes.append(f"The person changed your action: {describe(target)}.")
+                    if refusal is None and self._parts.consent.steering.acted:
+                        refusal = TAKEN_OVER
                 if refusal is None:
                     acted = await self._act(step, target)
                     yield acted
@@ -263,17 +301,6 @@ class Loop:
         note = " ".join(notes) or None
         self._remember(seen, decision, reply, tool_result, note)
         yield StepFinished(step, changed, note, reply or tool_result, milliseconds)
-
-    async def _approve(self, step: int, target: Action[DesktopPoint]) -> AsyncIterator[Event]:
-        reason = self._parts.policy.reason_to_ask(target)
-        if reason is None:
-            return
-        yield ApprovalAsked(step, target, reason)
-        if self._settings.dry_run:
-            yield ApprovalGiven(step, allowed=True, by="dry run")
-            return
-        approval = await self._race(self._parts.approver.approve(target, reason))
-        yield ApprovalGiven(step, approval.allowed, approval.by, approval.note)
 
     async def _act(self, step: int, target: Action[DesktopPoint]) -> Acted:
         began = time.perf_counter()
@@ -344,6 +371,16 @@ class Loop:
             call.cancel()
         for worker, _ in closings:
             worker.end()
+
+
+def _ending(action: Finish | Answer) -> _End:
+    match action:
+        case Answer(text):
+            return _End("done", ExitStatus.DONE, text)
+        case Finish(True, message):
+            return _End("done", ExitStatus.DONE, message or "The task is done.")
+        case Finish(_, message):
+            return _End("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")
 
 
 async def _close(items: AsyncIterator[object]) -> None:

@@ -5,7 +5,7 @@ This is the one place that knows all the rooms. It yields the same events as the
 
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agent.client import ChatClient, Patience
 from agent.desktop.hand import Hand, RecordingHand
@@ -15,14 +15,16 @@ from agent.errors import UsageError
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import DesktopPoint, Viewport
+from agent.run.consent import Consent
 from agent.run.events import Event, RunStarted, Warned
 from agent.run.history import History
 from agent.run.loop import Loop, Parts, Person
 from agent.run.observe import Eye
 from agent.run.race import Race
 from agent.run.settings import RunSettings
+from agent.run.steering import Steering
 from agent.run.think import Mind, answer_tokens
-from agent.safety.policy import Approver, Policy
+from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.stop import StopSwitch
 from agent.safety.watch import DisplayWatch
 from agent.screen.capture import MssScreen
@@ -45,6 +47,7 @@ class Request:
         sandbox: whether the desktop is a throw-away one.
         bundle: where the run is recorded.
         patience: how long to wait for the model.
+        grants: what the person allowed for good in this session.
     """
 
     settings: RunSettings
@@ -56,9 +59,12 @@ class Request:
     sandbox: bool = False
     bundle: str = ""
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
+    grants: Grants = field(default_factory=Grants)
 
 
-async def run(request: Request, approver: Approver, person: Person, stop: StopSwitch) -> AsyncIterator[Event]:
+async def run(
+    request: Request, approver: Approver, person: Person, stop: StopSwitch, steering: Steering | None = None
+) -> AsyncIterator[Event]:
     """The events of a run, from `RunStarted` to `RunFinished`.
 
     Raises:
@@ -86,7 +92,8 @@ async def run(request: Request, approver: Approver, person: Person, stop: StopSw
             from agent.desktop.focus import FocusKeeper
 
             approver = FocusKeeper(approver)
-        parts = Parts(eye, hand, mind, history, request.policy, approver, person, stop)
+        consent = Consent(request.policy, approver, steering or Steering(), None, request.grants)
+        parts = Parts(eye, hand, mind, history, consent, person, stop)
         yield _started(request, settings, endpoint, family, viewport)
         for remark in (request.engine.remark, *remarks):
             if remark:

@@ -63,6 +63,12 @@ class Mind:
         self._history = history
         self._settings = settings
         self._apps = apps
+        self._added = ""
+
+    def tell(self, text: str) -> None:
+        """Let the model know something with the next request: after its last step, or with the instruction."""
+        if not self._history.annotate(text):
+            self._added += f"\n{text}"
 
     async def decide(self, step: int, seen: Observation) -> AsyncIterator[ThinkItem]:
         """Ask until an answer can be read or the tries are used up; the last `Thought` has `last` set.
@@ -159,7 +165,7 @@ class Mind:
     def _request(self, seen: Observation, steps: tuple[PastStep, ...], skipped: int) -> PromptRequest:
         settings = self._settings
         return PromptRequest(
-            instruction=settings.instruction,
+            instruction=settings.instruction + self._added,
             current=seen.image,
             steps=steps,
             skipped=skipped,

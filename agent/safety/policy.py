@@ -30,17 +30,84 @@ class Approval:
         allowed: whether the action may be carried out.
         by: who or what decided.
         note: what to do instead, for the model.
+        always: the same scope need not be asked about again in this session.
+        instead: the action as the person changed it; carried out in place of the model's.
     """
 
     allowed: bool
     by: str
     note: str = ""
+    always: bool = False
+    instead: Action[DesktopPoint] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Why a person is asked about an action.
+
+    Args:
+        reason: as a clause, naming the rule.
+        scope: what "always" would allow, as words that a person can judge, for example "typing into xfce4-terminal".
+    """
+
+    reason: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A window, as far as the platform tells."""
+
+    app: str  # the class part of WM_CLASS on X11
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known of the desktop when an action is judged; None or "" where it is not known.
+
+    Args:
+        focused: the window that gets what is typed.
+        under: the window under the action's (last) point.
+        words: what is written where the action points.
+    """
+
+    focused: Place | None = None
+    under: Place | None = None
+    words: str = ""
+
+
+UNKNOWN = Situation()
+
+
+class Surroundings(Protocol):
+    """Looks at the desktop for the policy. May block: called on a worker."""
+
+    def of(self, action: Action[DesktopPoint]) -> Situation:
+        """What is known where this action would land; never raises for what cannot be known."""
+        ...
+
+
+class Grants:
+    """The scopes that a person allowed for good, in one session. A question without a scope is always asked."""
+
+    def __init__(self) -> None:
+        self._scopes: set[tuple[str, str]] = set()
+
+    def add(self, question: Question) -> None:
+        """Do not ask this again."""
+        if question.scope:
+            self._scopes.add((question.reason, question.scope))
+
+    def allow(self, question: Question) -> bool:
+        """Whether this was allowed for good: for the same reason, in the same scope."""
+        return (question.reason, question.scope) in self._scopes
 
 
 class Approver(Protocol):
     """Asks a person."""
 
-    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """The person's decision on one action.
 
         Raises:
@@ -102,13 +169,30 @@ class Policy:
             ) from error
         return cls(known, read_rules(data, str(path)))
 
-    def reason_to_ask(self, action: Action[DesktopPoint]) -> str | None:
+    def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Why a person must be asked before this action; None when it may go ahead."""
         if self.mode == "never" or not isinstance(action, TOUCHING):
             return None
+        scope = _scope(action, situation)
         if self.mode == "ask":
-            return "every action is to be approved"
-        return next((f"{rule.reason} (rule “{rule.name}”)" for rule in self.rules if rule.matches(action)), None)
+            return Question("every action is to be approved", scope)
+        rule = next((rule for rule in self.rules if rule.matches(action)), None)
+        return None if rule is None else Question(f"{rule.reason} (rule “{rule.name}”)", scope)
+
+
+def _scope(action: Action[DesktopPoint], situation: Situation) -> str:
+    """What an "always" would allow: the kind of action, in the application that gets it."""
+    focused = f" in {situation.focused.app}" if situation.focused and situation.focused.app else ""
+    under = f" in {situation.under.app}" if situation.under and situation.under.app else ""
+    match action:
+        case TypeText():
+            return f"typing{focused}"
+        case PressKeys(keys) | HoldKeys(keys):
+            return f"pressing {'+'.join(keys)}{focused}"
+        case OpenApp(name):
+            return f"opening {name}"
+    kind = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling"}
+    return f"{kind.get(to_json(action)['type'], 'moving the pointer')}{under}"
 
 
 def read_rules(data: Mapping[str, Any], where: str) -> tuple[Rule, ...]:

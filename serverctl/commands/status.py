@@ -16,7 +16,8 @@ def main(arguments: list[str]) -> int:
     parser = Parser(
         "mai-server status",
         description="What servers are doing: stage, memory, load, cache hits, latency. Unknown numbers are shown as ?.",
-        epilog="exit status: 0 a server is ready, 1 none is (starting, failed or stopped)\n\nexamples:\n  mai-server status\n"
+        epilog="exit status: 0 a server is ready, 1 none is (starting, failed or stopped)\n\n"
+        "examples:\n  mai-server status\n"
         "  mai-server status --watch\n  mai-server status --json | python3 -m json.tool",
         formatter_class=Formatter,
     )
@@ -151,10 +152,12 @@ def _span(seconds: float) -> str:
 def _load(metrics: ServerMetrics) -> list[str]:
     tokens = f" of {metrics.kv_tokens:,} tokens" if metrics.kv_tokens is not None else ""
     return [
-        f"  load       {_or(metrics.running)} running, {_or(metrics.waiting)} waiting, {_or(metrics.finished)} finished, "
+        f"  load       {_or(metrics.running)} running, {_or(metrics.waiting)} waiting, "
+        f"{_or(metrics.finished)} finished, "
         f"{_or(metrics.preemptions)} preempted",
         f"  KV cache   {_percent(metrics.kv_usage)} used{tokens}",
-        f"  caches     prefix {_percent(metrics.prefix_hit_rate)} of prompt tokens, images {_percent(metrics.image_hit_rate)}",
+        f"  caches     prefix {_percent(metrics.prefix_hit_rate)} of prompt tokens, "
+        f"images {_percent(metrics.image_hit_rate)}",
         f"  latency    first token {_seconds(metrics.ttft)}, per token {_seconds(metrics.per_token)}, "
         f"whole {_seconds(metrics.end_to_end)}  (p50 / p95 / p99)",
     ]

@@ -6,7 +6,7 @@ import pytest
 from agent.actions import PressKeys
 from agent.desktop.focus import FocusKeeper
 from agent.desktop.x11 import WindowList
-from agent.safety.policy import Approval
+from agent.safety.policy import Approval, Question
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
@@ -45,7 +45,9 @@ def editor(sandbox):
 
 async def test_the_window_that_was_in_front_is_brought_back_after_a_yes(editor):
     _, windows, sandbox = editor
-    approval = await FocusKeeper(AtTheTerminal(windows, sandbox.environ)).approve(PressKeys(("alt", "f4")), "risky")
+    approval = await FocusKeeper(AtTheTerminal(windows, sandbox.environ)).approve(
+        PressKeys(("alt", "f4")), Question("risky", "")
+    )
     assert approval.allowed
     wait_for(lambda: windows.active().app == "Mousepad")
 
@@ -53,5 +55,5 @@ async def test_the_window_that_was_in_front_is_brought_back_after_a_yes(editor):
 async def test_an_approved_action_is_not_carried_out_when_its_window_is_gone(editor):
     program, windows, sandbox = editor
     person = AtTheTerminal(windows, sandbox.environ, closes=program)
-    approval = await FocusKeeper(person).approve(PressKeys(("alt", "f4")), "risky")
+    approval = await FocusKeeper(person).approve(PressKeys(("alt", "f4")), Question("risky", ""))
     assert not approval.allowed

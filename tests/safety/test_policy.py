@@ -34,10 +34,10 @@ TALKING: list[Action[DesktopPoint]] = [Wait(), Answer("x"), AskUser("x"), Finish
 
 def test_ask_asks_before_everything_that_touches_and_never_asks_nothing() -> None:
     for action in TOUCHING:
-        assert Policy.load("ask").reason_to_ask(action)
-        assert Policy.load("never").reason_to_ask(action) is None
+        assert Policy.load("ask").question(action)
+        assert Policy.load("never").question(action) is None
     for action in TALKING:
-        assert Policy.load("ask").reason_to_ask(action) is None
+        assert Policy.load("ask").question(action) is None
 
 
 RISKY: list[Action[DesktopPoint]] = [
@@ -50,7 +50,7 @@ RISKY: list[Action[DesktopPoint]] = [
 
 @pytest.mark.parametrize("action", RISKY, ids=str)
 def test_the_shipped_policy_asks_before_what_is_risky(action: Action[DesktopPoint]) -> None:
-    assert Policy.load("risky").reason_to_ask(action)
+    assert Policy.load("risky").question(action)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_the_shipped_policy_asks_before_what_is_risky(action: Action[DesktopPoin
     ids=str,
 )
 def test_the_shipped_policy_lets_the_ordinary_go_ahead(action: Action[DesktopPoint]) -> None:
-    assert Policy.load("risky").reason_to_ask(action) is None
+    assert Policy.load("risky").question(action) is None
 
 
 def test_the_reason_names_the_rule() -> None:
-    assert "closing or deleting keys" in (Policy.load("risky").reason_to_ask(PressKeys(("alt", "f4"))) or "")
+    assert "closing or deleting keys" in str(Policy.load("risky").question(PressKeys(("alt", "f4"))))
 
 
 def own(tmp_path: Path, text: str) -> Policy:
@@ -81,18 +81,18 @@ def test_a_rule_without_keys_or_patterns_speaks_of_every_action_of_its_type(tmp_
         policy = own(tmp_path, rule(kind))
         for other, action in enumerate(TOUCHING):
             expected = other == number or (kind == "key" and isinstance(action, HoldKeys))
-            assert (policy.reason_to_ask(action) is not None) is expected, (kind, action)
+            assert (policy.question(action) is not None) is expected, (kind, action)
 
 
 def test_keys_in_a_policy_may_be_written_as_people_write_them(tmp_path: Path) -> None:
     policy = own(tmp_path, rule("key", 'keys = [["Control", "Del"], ["cmd+q"]]'))
-    assert policy.reason_to_ask(PressKeys(("ctrl", "delete")))
-    assert policy.reason_to_ask(PressKeys(("super", "q")))
-    assert policy.reason_to_ask(PressKeys(("delete",))) is None
+    assert policy.question(PressKeys(("ctrl", "delete")))
+    assert policy.question(PressKeys(("super", "q")))
+    assert policy.question(PressKeys(("delete",))) is None
 
 
 def test_an_empty_policy_asks_nothing(tmp_path: Path) -> None:
-    assert all(own(tmp_path, "").reason_to_ask(action) is None for action in [*TOUCHING, *RISKY])
+    assert all(own(tmp_path, "").question(action) is None for action in [*TOUCHING, *RISKY])
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,15 @@ from agent.client import ChatClient, Patience
 from agent.endpoint import Endpoint, Limits, ServerKind, normalize_url
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
+from agent.run.consent import Consent
 from agent.run.events import Event
 from agent.run.history import History
 from agent.run.loop import Loop, Parts
 from agent.run.observe import Eye
 from agent.run.settings import RunSettings
+from agent.run.steering import Steering
 from agent.run.think import Mind, answer_tokens
-from agent.safety.policy import Approval, ApproveMode, Policy
+from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question, Surroundings
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.fit import ImageRule
@@ -100,8 +102,8 @@ class FakePerson:
         self.before_reply()
         return self._replies.pop(0)
 
-    async def approve(self, action: Action[DesktopPoint], reason: str) -> Approval:
-        self.asked.append((action, reason))
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+        self.asked.append((action, question.reason))
         return self._approvals.pop(0)
 
 
@@ -114,6 +116,9 @@ class Desk:
     hand: Any = None
     person: FakePerson = field(default_factory=FakePerson)
     stop: StopSwitch = field(default_factory=StopSwitch)
+    steering: Steering = field(default_factory=Steering)
+    surroundings: Surroundings | None = None
+    grants: Grants = field(default_factory=Grants)
     kind: ServerKind = "other"
     approve: ApproveMode = "never"
     limits: Limits = field(default_factory=Limits)
@@ -130,7 +135,8 @@ class Desk:
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
         mind = Mind(client, family, history, settings, ())
         policy = Policy.load(self.approve)
-        return Loop(settings, Parts(eye, self.hand, mind, history, policy, self.person, self.person, self.stop)), client
+        consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
+        return Loop(settings, Parts(eye, self.hand, mind, history, consent, self.person, self.stop)), client
 
     async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
         """All events of the run; `watch` sees each as it comes."""

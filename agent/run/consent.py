@@ -1,0 +1,88 @@
+"""Puts an action to the policy, and to a person where the policy or the person wants that."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from agent.actions import Action
+from agent.geometry import DesktopPoint
+from agent.run.events import ApprovalAsked, ApprovalGiven
+from agent.run.steering import Steering
+from agent.run.worker import Worker
+from agent.safety.policy import UNKNOWN, Approver, Grants, Policy, Question, Situation, Surroundings
+
+T = TypeVar("T")
+
+
+class Waiting(Protocol):
+    """Waits that a stop ends."""
+
+    async def __call__(self, waiting: Awaitable[T]) -> T:
+        """Wait for something."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Who decides about an action, and what is known when they do.
+
+    Args:
+        policy: the rules.
+        approver: asks the person.
+        steering: whether the person wants to see the next action first.
+        surroundings: looks at the desktop for the policy; None where nobody can.
+        grants: what the person allowed for good.
+    """
+
+    policy: Policy
+    approver: Approver
+    steering: Steering = field(default_factory=Steering)
+    surroundings: Surroundings | None = None
+    grants: Grants = field(default_factory=Grants)
+
+    async def ask(
+        self,
+        step: int,
+        target: Action[DesktopPoint],
+        dry_run: bool,
+        race: Waiting,
+        worker: Worker,
+        off_the_clock: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> AsyncIterator[ApprovalAsked | ApprovalGiven]:
+        """Ask about an action; nothing is yielded when it may simply go ahead.
+
+        Args:
+            step: its number.
+            target: the action.
+            dry_run: nothing will be touched, so nobody is asked; what would be asked is still told.
+            race: waits.
+            worker: where the surroundings are looked at.
+            off_the_clock: entered while a person is waited for.
+        """
+        question = self.policy.question(target, await self._situation(target, race, worker))
+        held = self.steering.hold
+        if question is None and held:
+            question = Question(held, "")
+        if question is None:
+            return
+        yield ApprovalAsked(step, target, question.reason, question.scope)
+        if not held and self.grants.allow(question):
+            yield ApprovalGiven(step, allowed=True, by=f"always: {question.scope}")
+            return
+        if dry_run and not held:
+            yield ApprovalGiven(step, allowed=True, by="dry run")
+            return
+        began = time.perf_counter()
+        async with off_the_clock():
+            given = await race(self.approver.approve(target, question))
+        if given.allowed and given.always:
+            self.grants.add(question)
+        took = (time.perf_counter() - began) * 1000
+        yield ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took)
+
+    async def _situation(self, target: Action[DesktopPoint], race: Waiting, worker: Worker) -> Situation:
+        if self.surroundings is None or self.policy.mode == "never":
+            return UNKNOWN
+        return await race(worker.call(self.surroundings.of, target))

@@ -1,0 +1,170 @@
+"""A run that a person steers: pauses, single steps, words to the model, changed actions, and their own hand."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from stubs.desk import Desk, FakePerson
+from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
+
+from agent.actions import Action, Click, TypeText
+from agent.geometry import DesktopPoint
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    ApprovalGiven,
+    Decided,
+    Event,
+    Observed,
+    Paused,
+    Resumed,
+    RunFinished,
+    StepFinished,
+    Told,
+    UserActed,
+)
+from agent.run.steering import Steering
+from agent.safety.policy import UNKNOWN, Approval, Place, Situation
+
+E = TypeVar("E")
+CLICK = act("click", coordinate=[500, 500])
+YES = Approval(allowed=True, by="you")
+
+
+def every(events: list[Event], kind: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+async def run(
+    script: list[Any], watch: Callable[[Event, Desk], None] = lambda *_: None, **options: Any
+) -> tuple[list[Event], Desk]:
+    with FakeEndpoint([say(item) for item in script]) as endpoint:
+        desk = Desk(endpoint, **options)
+        return await desk.run(lambda event: watch(event, desk)), desk
+
+
+def later(call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(0.05, call)
+
+
+async def test_a_paused_run_waits_before_its_next_step_and_goes_on_when_resumed() -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, StepFinished) and event.step == 1:
+            desk.steering.pause()
+        if isinstance(event, Paused):
+            later(desk.steering.resume)
+
+    events, desk = await run([CLICK, CLICK, DONE], watch)
+    kinds = [type(event) for event in events]
+    paused = kinds.index(Paused)
+    assert kinds[paused - 1 : paused + 3] == [StepFinished, Paused, Resumed, Observed]
+    assert every(events, Paused) == [Paused(2, "you paused it")]
+    assert len(desk.hand.done) == 2
+
+
+async def test_the_time_of_a_pause_is_not_the_runs_time() -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, StepFinished) and event.step == 1:
+            desk.steering.pause()
+        if isinstance(event, Paused):
+            asyncio.get_running_loop().call_later(4.0, desk.steering.resume)
+
+    events, _ = await run([CLICK, DONE], watch, settings={"max_seconds": 3.0})
+    assert every(events, RunFinished)[0].outcome == "done"
+
+
+async def test_a_pause_while_the_model_thinks_puts_its_action_to_the_person() -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, Decided) and event.step == 1:
+            desk.steering.pause()
+        if isinstance(event, ApprovalGiven):
+            desk.steering.resume()
+
+    person = FakePerson(approvals=[YES])
+    events, desk = await run([CLICK, CLICK, DONE], watch, person=person)
+    assert [event.reason for event in every(events, ApprovalAsked)] == ["you paused it"]
+    assert len(desk.hand.done) == 2
+
+
+async def test_single_steps_put_every_action_to_the_person() -> None:
+    steering = Steering()
+    steering.step()
+    events, desk = await run([CLICK, CLICK, DONE], steering=steering, person=FakePerson(approvals=[YES, YES]))
+    assert [event.reason for event in every(events, ApprovalAsked)] == ["single step"] * 2
+    assert len(desk.hand.done) == 2
+
+
+async def test_a_changed_action_is_carried_out_in_place_of_the_models_and_the_model_is_told() -> None:
+    other: Action[DesktopPoint] = Click(DesktopPoint(7, 9))
+    person = FakePerson(approvals=[Approval(allowed=True, by="you", instead=other)])
+    events, desk = await run([CLICK, DONE], approve="ask", person=person)
+    assert desk.hand.done == [other]
+    assert every(events, Acted)[0].target == other
+    assert every(events, ApprovalGiven)[0].instead == other
+    assert any("changed your action: click at 7,9" in text for text in texts(desk.endpoint.requests[1], "user"))
+
+
+async def test_what_the_person_says_reaches_the_model_with_its_next_request() -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, Acted):
+            desk.steering.tell("use the other window")
+
+    events, desk = await run([CLICK, DONE], watch)
+    assert every(events, Told) == [Told(2, "use the other window")]
+    assert any("The person says: use the other window" in text for text in texts(desk.endpoint.requests[1], "user"))
+
+
+async def test_what_the_person_says_before_the_first_step_reaches_the_model_too() -> None:
+    steering = Steering()
+    steering.tell("be quick")
+    _, desk = await run([DONE], steering=steering)
+    assert any("The person says: be quick" in text for text in texts(desk.endpoint.requests[0], "user"))
+
+
+async def test_an_action_decided_before_the_person_took_over_is_not_carried_out() -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, Decided) and event.step == 1:
+            desk.steering.user_acted("moved the pointer")
+        if isinstance(event, Paused):
+            later(desk.steering.resume)
+
+    person = FakePerson(approvals=[YES])  # whatever they say: the screen is not the one that the model saw
+    events, desk = await run([CLICK, CLICK, DONE], watch, person=person)
+    assert every(events, UserActed) == [UserActed(2, "moved the pointer")]
+    assert [event.step for event in every(events, Acted)] == [2]
+    assert any("look again" in text for text in texts(desk.endpoint.requests[1], "user"))
+
+
+async def test_a_stop_ends_a_paused_run_at_once() -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, Paused):
+            later(lambda: desk.stop.stop("enough"))
+
+    steering = Steering()
+    steering.pause()
+    events, desk = await run([CLICK, DONE], watch, steering=steering)
+    assert every(events, RunFinished)[0].outcome == "stopped"
+    assert desk.hand.done == []
+
+
+async def test_what_was_allowed_for_good_is_not_asked_again_in_the_same_scope() -> None:
+    person = FakePerson(approvals=[Approval(allowed=True, by="you", always=True)])
+    script = [act("type", text="a"), act("type", text="b"), DONE]
+    events, desk = await run(script, approve="ask", person=person)
+    assert len(person.asked) == 1
+    assert [event.by for event in every(events, ApprovalGiven)] == ["you", "always: typing"]
+    assert desk.hand.done == [TypeText("a"), TypeText("b")]
+
+
+async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -> None:
+    class Moving:
+        def __init__(self) -> None:
+            self.places = [Place("Mousepad", ""), Place("Xterm", "")]
+
+        def of(self, action: Action[DesktopPoint]) -> Situation:
+            return Situation(focused=self.places.pop(0)) if isinstance(action, TypeText) else UNKNOWN
+
+    person = FakePerson(approvals=[Approval(allowed=True, by="you", always=True), YES])
+    script = [act("type", text="a"), act("type", text="b"), DONE]
+    await run(script, approve="ask", person=person, surroundings=Moving())
+    assert len(person.asked) == 2
