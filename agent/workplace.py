@@ -1,0 +1,202 @@
+"""Where runs happen: the engine and the desktop that one or several runs share, opened once and given back at the end.
+
+The terminal application and the plain command line both work here, so a run is put together in one place only.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.client import Patience
+from agent.commands.arguments import engine_wish, runs_dir
+from agent.engine import Engine, choose_engine
+from agent.safety.stop import StopSwitch
+from agent.settings import Settings, read_text
+
+if TYPE_CHECKING:
+    from agent.record.bundle import Recorder
+    from agent.run.session import Request
+    from agent.run.settings import RunSettings
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run that is ready to go, and where it is recorded."""
+
+    request: "Request"
+    recorder: "Recorder"
+
+
+class Workplace:
+    """Engine, desktop and policy for the runs of one sitting. Use as a context manager.
+
+    Args:
+        options: the command line of `mai-agent`.
+        settings: the person's settings.
+        tell: is told, in sentences, how starts go.
+    """
+
+    def __init__(self, options: argparse.Namespace, settings: Settings, tell: Tell) -> None:
+        from agent.safety.policy import Grants, Policy
+
+        self._options = options
+        self._settings = settings
+        self._tell = tell
+        self._opened = ExitStack()
+        self._engine: Engine | None = None
+        self._desk: _Desk | None = None
+        mode = options.approve or ("never" if options.sandbox else settings.get("approve") or "risky")
+        stored = settings.get("policy")
+        self.policy: Policy = Policy.load(mode, options.policy or (Path(stored).expanduser() if stored else None))
+        self.grants: Grants = Grants()
+
+    def __enter__(self) -> "Workplace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def run_settings(self, instruction: str) -> "RunSettings":
+        """How a run of this instruction is done. Raises UsageError."""
+        return _run_settings(self._options, self._settings, instruction)
+
+    def job(self, instruction: str, stop: StopSwitch) -> Job:
+        """A run that is ready to go; engine and desktop are opened for the first one.
+
+        Raises:
+            AgentError: something that it needs is not there.
+        """
+        from agent.record.bundle import Recorder
+        from agent.run.session import Request
+
+        options, settings = self._options, self._settings
+        run_settings = self.run_settings(instruction)
+        engine, desk = self._open(stop)
+        recorder = Recorder(runs_dir(options.runs, settings), instruction)
+        request = Request(
+            settings=run_settings,
+            engine=engine,
+            policy=self.policy,
+            family=options.family or settings.get("family"),
+            monitor=options.monitor,
+            environ=desk.environ,
+            sandbox=options.sandbox,
+            bundle=str(recorder.path),
+            patience=_patience(options, settings),
+            grants=self.grants,
+        )
+        return Job(request, recorder)
+
+    def tell_changes(self) -> None:
+        """Say what the system's own tools tell of settings that changed in the sandbox."""
+        if self._desk is not None:
+            self._desk.tell_changes()
+
+    def _open(self, stop: StopSwitch) -> "tuple[Engine, _Desk]":
+        if self._desk is None:
+            desk = _Desk(self._options, self._tell)
+            desk.check()
+            # What can be wrong at once is found before a desktop is started for it.
+            self._engine = self._choose(stop)
+            self._opened.callback(desk.close)
+            desk.open(stop)
+            self._desk = desk
+        elif self._engine is None or self._engine.name == "vllm":  # its server may have gone since
+            self._engine = self._choose(stop)
+        assert self._engine is not None
+        return self._engine, self._desk
+
+    def _choose(self, stop: StopSwitch) -> Engine:
+        engine = choose_engine(engine_wish(self._options, self._settings), self._tell, stop.check)
+        self._opened.callback(engine.close)
+        return engine
+
+
+def _run_settings(options: argparse.Namespace, settings: Settings, instruction: str) -> "RunSettings":
+    from agent.run.settings import RunSettings
+
+    def chosen(name: str, default: Any) -> Any:
+        given = getattr(options, name)
+        stored = settings.get(name)
+        return given if given is not None else stored if stored is not None else default
+
+    style = chosen("style", "desktop")
+    family = options.family or settings.get("family") or "mai-ui"
+    prompt = read_text(options.system_prompt) if options.system_prompt else settings.system_prompt(family)
+    defaults = RunSettings(instruction)
+    return RunSettings(
+        instruction=instruction,
+        dry_run=options.dry_run,
+        max_steps=chosen("max_steps", defaults.max_steps),
+        max_seconds=chosen("max_seconds", defaults.max_seconds),
+        max_tokens=chosen("max_tokens", None),
+        style=style,
+        thinking=not options.no_thinking,
+        history=chosen("history", "sliding" if style == "reference" else "block"),
+        history_images=chosen("history_images", None),
+        max_pixels=chosen("max_pixels", None),
+        image_format=chosen("image_format", None),
+        system_prompt=prompt,
+    )
+
+
+def _patience(options: argparse.Namespace, settings: Settings) -> Patience:
+    wait = options.patience or settings.get("patience")
+    return Patience() if wait is None else Patience(first_token=wait, between_tokens=min(wait, 60.0))
+
+
+class _Desk:
+    """The desktop to work on: the person's own, or a sandbox that is started and ended here."""
+
+    def __init__(self, options: argparse.Namespace, tell: Tell) -> None:
+        self._options = options
+        self._tell = tell
+        self._sandbox: Any = None
+        self._state: dict[str, str] = {}
+
+    @property
+    def environ(self) -> dict[str, str] | None:
+        """The environment for applications; None for this process's own."""
+        return None if self._sandbox is None else dict(self._sandbox.environ)
+
+    def check(self) -> None:
+        """Say at once when there is no display and no sandbox is wanted."""
+        if not self._options.sandbox:
+            from agent.screen.capture import lacks_display
+
+            lacks_display(os.environ)
+
+    def open(self, stop: StopSwitch) -> None:
+        """Start the sandbox, if one is wanted."""
+        if not self._options.sandbox:
+            return
+        from agent.sandbox.desktop import SandboxSpec, start_sandbox
+
+        spec = SandboxSpec(self._options.sandbox_size, self._options.keep, self._options.sandbox_session)
+        self._sandbox = start_sandbox(spec, self._tell, stop.check)
+        self._sandbox.applied()
+        self._state = self._sandbox.state()
+
+    def tell_changes(self) -> None:
+        """Say what the system's own tools tell of settings that changed in the sandbox."""
+        if self._sandbox is None:
+            return
+        state = self._sandbox.state()
+        for name, value in state.items():
+            if value != self._state.get(name):
+                self._tell(f"in the sandbox, {name} was {self._state.get(name)} and is {value}")
+        self._state = state
+
+    def close(self) -> None:
+        """End the sandbox, or say how to look at it."""
+        if self._sandbox is None:
+            return
+        if self._options.keep:
+            self._tell(self._sandbox.how_to_look())
+        self._sandbox.close()
