@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 from agent.endpoint import Endpoint, normalize_url
 from agent.errors import UsageError
-from agent.serving import CheckStop, ServerCondition, Tell
+from agent.serving import Ask, CheckStop, ServerCondition, Tell
 
 EngineName: TypeAlias = Literal["auto", "vllm", "literal", "endpoint"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
@@ -52,13 +52,16 @@ class Wish:
     preset: str | None = None
 
 
-def choose_engine(wish: Wish, tell: Tell = lambda _: None, check_stop: CheckStop = lambda: None) -> Engine:
+def choose_engine(
+    wish: Wish, tell: Tell = lambda _: None, check_stop: CheckStop = lambda: None, ask: Ask | None = None
+) -> Engine:
     """The engine to use. `auto` takes the named endpoint, a running server, a graphics card, or the literal engine.
 
     Args:
         wish: what was asked for.
         tell: is told, in sentences, how a server's start goes.
         check_stop: raises when the person wants to stop.
+        ask: puts a yes-or-no question to the person; None where nobody can be asked.
 
     Raises:
         UsageError: the wishes contradict each other.
@@ -77,7 +80,7 @@ def choose_engine(wish: Wish, tell: Tell = lambda _: None, check_stop: CheckStop
 
     if name == "auto" and not serving.is_running(None) and (reason := serving.why_no_server()):
         return _literal(f"{reason} {_WHY_LITERAL}")
-    server = serving.local_server(wish.model, wish.preset, tell, check_stop)
+    server = serving.local_server(wish.model, wish.preset, tell, check_stop, ask)
     return Engine("vllm", server.endpoint, lambda: None, server.remark, server.family, server.condition)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Tell: TypeAlias = Callable[[str], None]
 CheckStop: TypeAlias = Callable[[], None]
+Ask: TypeAlias = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,16 @@ def why_no_server() -> str:
     return why_no_accelerator()
 
 
-def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop) -> LocalServer:
+def local_server(
+    model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop, ask: Ask | None
+) -> LocalServer:
     """The local server that runs, or one that is started now.
+
+    Args:
+        model, preset: what was asked for.
+        tell: is told how the start goes.
+        check_stop: raises when the person wants to stop.
+        ask: puts a yes-or-no question to the person (may something be installed?); None where nobody can be asked.
 
     Raises:
         AgentError: it could not be started; with the controller's own words.
@@ -60,7 +69,7 @@ def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: 
     from serverctl.errors import ServerError
 
     try:
-        server = ready_server(model, preset, None, tell, check_stop, _ask if _can_ask() else None)
+        server = ready_server(model, preset, None, tell, check_stop, ask)
     except ServerError as error:
         raise _ours(error) from error
 
@@ -84,8 +93,10 @@ def _ours(error: Exception) -> AgentError:
     return UsageError(what, remedy) if status == ExitStatus.USAGE else EnvironmentLacksError(what, remedy)
 
 
-def _can_ask() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+def terminal_ask() -> Ask | None:
+    """Asks on the terminal; None where there is none."""
+    there = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return _ask if there else None
 
 
 def _ask(question: str) -> bool:

@@ -15,6 +15,7 @@ from agent.client import Patience
 from agent.commands.arguments import engine_wish, runs_dir
 from agent.engine import Engine, choose_engine
 from agent.safety.stop import StopSwitch
+from agent.serving import Ask
 from agent.settings import Settings, read_text
 
 if TYPE_CHECKING:
@@ -40,14 +41,16 @@ class Workplace:
         options: the command line of `mai-agent`.
         settings: the person's settings.
         tell: is told, in sentences, how starts go.
+        ask: puts a yes-or-no question to the person; None where nobody can be asked.
     """
 
-    def __init__(self, options: argparse.Namespace, settings: Settings, tell: Tell) -> None:
+    def __init__(self, options: argparse.Namespace, settings: Settings, tell: Tell, ask: Ask | None) -> None:
         from agent.safety.policy import Grants, Policy
 
         self._options = options
         self._settings = settings
         self._tell = tell
+        self._ask = ask
         self._opened = ExitStack()
         self._engine: Engine | None = None
         self._desk: _Desk | None = None
@@ -113,7 +116,7 @@ class Workplace:
         return self._engine, self._desk
 
     def _choose(self, stop: StopSwitch) -> Engine:
-        engine = choose_engine(engine_wish(self._options, self._settings), self._tell, stop.check)
+        engine = choose_engine(engine_wish(self._options, self._settings), self._tell, stop.check, self._ask)
         self._opened.callback(engine.close)
         return engine
 

@@ -20,6 +20,7 @@ from agent.run.session import DEFAULT_MAX_PIXELS
 from agent.run.think import answer_tokens
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import resize
+from agent.serving import terminal_ask
 from agent.settings import Settings, load_settings, read_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     settings = load_settings()
     image = _open(options.image) if options.image else _capture(options.monitor)
-    engine = choose_engine(engine_wish(options, settings), _say)
+    engine = choose_engine(engine_wish(options, settings), _say, ask=terminal_ask())
     if options.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")

@@ -1,6 +1,8 @@
 """`mai-agent "INSTRUCTION"`: its command line. What it does is in `agent.commands.running`, imported when needed."""
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +40,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--policy", metavar="FILE", type=Path, help="rules for what is risky (default: the shipped ones)"
     )
-    parser.add_argument("--no-tui", action="store_true", help="print plain lines (there is no TUI yet: always so)")
+    parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
     parser.add_argument("--monitor", metavar="N", type=positive, help="which monitor (default: the primary one)")
     version = f"mai-agent {agent.__version__}"
@@ -73,9 +75,21 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--image-format", choices=("png", "jpeg", "webp"), help="default: the family's own")
 
 
+def _wants_tui(options: argparse.Namespace) -> bool:
+    """The application is for a person at a terminal; pipes, logs and --json get lines."""
+    if options.no_tui or options.json or os.environ.get("TERM") == "dumb":
+        return False
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
 def main(argv: Sequence[str]) -> int:
     """Run it."""
     options = _parser().parse_args(argv)
+    if _wants_tui(options):
+        from agent.settings import load_settings
+        from agent.tui.start import run_application
+
+        return run_application(options, load_settings())
     from agent.commands.running import execute
 
     return execute(options)

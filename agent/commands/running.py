@@ -11,6 +11,7 @@ from agent.console import Console, StopSignals
 from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, StoppedError, UsageError
 from agent.run.events import Event, RunFinished
 from agent.safety.stop import StopSwitch
+from agent.serving import terminal_ask
 from agent.settings import Settings, load_settings
 from agent.workplace import Job, Workplace
 
@@ -47,7 +48,7 @@ def _run(options: argparse.Namespace, settings: Settings, instruction: str, stop
     from agent.plain import JsonPrinter, PlainPrinter
 
     printer: Printer = JsonPrinter() if options.json else PlainPrinter()
-    with Workplace(options, settings, _say) as workplace:
+    with Workplace(options, settings, _say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)
         with closing(job.recorder):
             status = asyncio.run(_follow(job, printer, stop))

@@ -1,0 +1,123 @@
+"""The application: makes the screens, passes reports on, remembers the look, and ends a run before it ends itself."""
+
+import argparse
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+
+from agent.settings import Settings
+from agent.tui.conduct import Conductor, Report
+from agent.tui.memory import Memory
+from agent.tui.screens.run import RunScreen
+from agent.tui.view import RunView
+from agent.workplace import Workplace
+
+
+class MaiApp(App[int]):
+    """`mai-agent` in a terminal.
+
+    Args:
+        options: the command line.
+        settings: the person's settings.
+        conductor: replaces the one that carries runs out.
+        memory: replaces what is remembered.
+        clock: seconds.
+    """
+
+    CSS_PATH = "app.tcss"
+    TITLE = "mai-agent"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS = [
+        Binding("ctrl+c", "stop_or_quit", "Stop", priority=True, show=False),
+        Binding("ctrl+q", "leave", "Quit", priority=True),
+    ]
+
+    @dataclass
+    class Reported(Message):
+        """The run's thread has something to tell."""
+
+        report: Report
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        settings: Settings,
+        conductor: Conductor | None = None,
+        memory: Memory | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._options = options
+        self._settings = settings
+        self.memory = memory or Memory()
+        self.conductor = conductor or Conductor(lambda tell, ask: Workplace(options, settings, tell, ask), self.report)
+        self._run_screen = RunScreen(
+            self.conductor, self.memory, RunView(dry_run=options.dry_run, sandbox=options.sandbox), clock
+        )
+
+    def report(self, report: Report) -> None:
+        """Take a report in; may be called from any thread."""
+        self.post_message(self.Reported(report))
+
+    def get_default_screen(self) -> Screen[None]:
+        """The run screen."""
+        return self._run_screen
+
+    def on_mount(self) -> None:
+        """Take up the instruction of the command line."""
+        self.theme = self.memory.get("theme", "textual-dark")
+        self.theme_changed_signal.subscribe(self, lambda theme: self.memory.set("theme", theme.name))
+        instruction = (self._options.instruction or "").strip()
+        if instruction:
+            self.call_after_refresh(self._run_screen.start, instruction)
+
+    def on_mai_app_reported(self, message: Reported) -> None:
+        """Pass it on to the run screen, also while another one is in front."""
+        self._run_screen.take(message.report)
+
+    def action_stop_or_quit(self) -> None:
+        """Ctrl-C: stop the run at once; quit where none is under way."""
+        if self._run_screen.view.active:
+            self._run_screen.stop("Ctrl-C")
+        else:
+            self.action_leave()
+
+    def action_leave(self) -> None:
+        """Stop the run, and leave."""
+        self.conductor.stop("the program was left")
+        self.exit(self.conductor.status)
+
+    def leave_from_signal(self) -> None:
+        """Leave, from a signal handler: only asks the application's own loop to do it."""
+        self.call_later(self.exit, None)
+
+    @property
+    def last_view(self) -> RunView | None:
+        """The last run, None when there was none."""
+        return self._run_screen.view if self._run_screen.view.instruction else None
+
+    def action_runs(self) -> None:
+        """Show the recorded runs."""
+        from agent.commands.arguments import runs_dir
+        from agent.tui.screens.runs import RunsScreen
+
+        self.push_screen(RunsScreen(runs_dir(self._options.runs, self._settings), self._run_screen.use_instruction))
+
+    def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
+        """Everything that can be done, for the palette."""
+        run = self._run_screen
+        if screen is run:
+            yield SystemCommand("Run: pause or go on", "Wait before the next step (space)", run.action_pause)
+            yield SystemCommand("Run: single step", "Ask before every action (s)", run.action_single)
+            yield SystemCommand("Run: tell it something", "It hears it with its next request (t)", run.action_tell)
+            yield SystemCommand("Run: stop", "At once (Esc Esc, ctrl+c)", lambda: run.stop("the palette"))
+            yield SystemCommand("Run: search past instructions", "And put one on the line (ctrl+r)", run.action_search)
+            yield SystemCommand("Runs: browse", "Recorded runs: open, compare, run again (o)", self.action_runs)
+        yield SystemCommand("Look: theme", "Choose the colours", self.action_change_theme)
+        yield SystemCommand("Help: keys", "Show the keys (?)", self.action_show_help_panel)
+        yield SystemCommand("Quit", "Stop the run and leave (ctrl+q)", self.action_leave)

@@ -1,0 +1,242 @@
+"""Conducts runs on a thread of their own, so that neither a slow screen nor a busy terminal holds the other up.
+
+What happens is posted to the application as messages; what the person decides comes back through `Steering`, the stop
+switch, and the answers of `ApprovalWanted` and `ReplyWanted`.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from agent.actions import Action
+from agent.commands.running import broken_off
+from agent.errors import AgentError, ExitStatus
+from agent.geometry import DesktopPoint
+from agent.run.events import Event, RunFinished
+from agent.run.steering import Steering
+from agent.safety.policy import Approval, Question
+from agent.safety.stop import StopSwitch
+from agent.workplace import Job, Workplace
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A run was taken up; it is being made ready."""
+
+    instruction: str
+    max_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An event of the run."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How something goes that takes a while: the start of a server or a sandbox."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The run could not begin, or broke off."""
+
+    message: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """The run is over and recorded; the next may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalWanted:
+    """The run waits for a decision; call `answer` once."""
+
+    target: Action[DesktopPoint]
+    question: Question
+    answer: Callable[[Approval], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyWanted:
+    """The model, or the start of a server, asks something; call `answer` once, with "" for no answer."""
+
+    question: str
+    answer: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class NothingWanted:
+    """What was wanted last is not wanted any more."""
+
+
+Report: TypeAlias = Began | Heard | Said | Broken | Rested | ApprovalWanted | ReplyWanted | NothingWanted
+Post: TypeAlias = Callable[[Report], None]
+T = TypeVar("T")
+
+
+class TerminalPerson:
+    """The person at the application: an `Approver` and a `Person`."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+
+    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+        """Wait for the person's decision."""
+        answered, answer = _answer(Approval)
+        self._post(ApprovalWanted(action, question, answer))
+        try:
+            return await answered
+        finally:
+            self._post(NothingWanted())
+
+    async def ask(self, question: str) -> str | None:
+        """Wait for the person's reply."""
+        answered, answer = _answer(str)
+        self._post(ReplyWanted(question, answer))
+        try:
+            return await answered or None
+        finally:
+            self._post(NothingWanted())
+
+
+def _answer(_: type[T]) -> tuple["asyncio.Future[T]", Callable[[T], None]]:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T) -> None:
+        if not future.done():
+            future.set_result(value)
+
+    def answer(value: T) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value)
+
+    return future, answer
+
+
+@dataclass(slots=True)
+class Run:
+    """What steers the run under way."""
+
+    instruction: str
+    stop: StopSwitch = field(default_factory=StopSwitch)
+    steering: Steering = field(default_factory=Steering)
+
+
+class Conductor:
+    """Takes up one run after another.
+
+    Args:
+        make_workplace: makes the place where they happen; called on the thread, with what it may tell and ask.
+        post: takes the reports; called from the thread.
+    """
+
+    def __init__(
+        self, make_workplace: Callable[[Callable[[str], None], Callable[[str], bool]], Workplace], post: Post
+    ) -> None:
+        self._make_workplace = make_workplace
+        self._post = post
+        self._wanted: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self.run: Run | None = None
+        self.status: int | None = None
+
+    def start(self, instruction: str) -> Run:
+        """Take up a run as soon as the one before is over."""
+        run = Run(instruction)
+        self.run = run
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
+            self._thread.start()
+        self._wanted.put(run)
+        return run
+
+    def stop(self, reason: str) -> None:
+        """Stop the run under way, at once."""
+        if self.run is not None:
+            self.run.stop.stop(reason)
+
+    def close(self, seconds: float) -> bool:
+        """Stop, and wait until everything is given back; False when that takes longer."""
+        self.stop("the program was left")
+        if self._thread is None:
+            return True
+        self._wanted.put(None)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        workplace: Workplace | None = None
+        try:
+            while (run := self._wanted.get()) is not None:
+                try:
+                    if workplace is None:
+                        workplace = self._make_workplace(lambda text: self._post(Said(text)), self._ask)
+                    self.status = self._conduct(workplace, run)
+                except AgentError as error:
+                    self.status = error.exit_status
+                    self._post(Broken(str(error), error.exit_status))
+                except Exception as error:  # a mistake of ours must not end the application
+                    self.status = ExitStatus.NOT_DONE
+                    text = f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
+                    self._post(Broken(text, ExitStatus.NOT_DONE))
+                self._post(Rested())
+        finally:
+            if workplace is not None:
+                workplace.__exit__()
+
+    def _conduct(self, workplace: Workplace, run: Run) -> int:
+        self._post(Began(run.instruction, workplace.run_settings(run.instruction).max_steps))
+        job = workplace.job(run.instruction, run.stop)
+        with closing(job.recorder):
+            status = asyncio.run(self._follow(run, job))
+            workplace.tell_changes()
+        return status
+
+    async def _follow(self, run: Run, job: Job) -> int:
+        """Give every event to the recorder, then to the application; the run's exit status."""
+        from agent.run.session import run as events_of
+
+        person = TerminalPerson(self._post)
+        status: int = ExitStatus.NOT_DONE
+        events = events_of(job.request, person, person, run.stop, run.steering)
+        try:
+            async for event in events:
+                job.recorder.handle(event)
+                self._post(Heard(event))
+                if isinstance(event, RunFinished):
+                    status = event.status
+        except AgentError as error:
+            await events.aclose()  # type: ignore[attr-defined]  # an async generator
+            job.recorder.abandon(broken_off(error))
+            raise
+        return status
+
+    def _ask(self, question: str) -> bool:
+        """Put a yes-or-no question to the person, from the thread."""
+        answered: Future[str] = Future()
+
+        def answer(text: str) -> None:
+            if not answered.done():
+                answered.set_result(text)
+
+        run = self.run
+        if run is not None:
+            run.stop.on_stop(lambda: answer(""))
+        self._post(ReplyWanted(f"{question} (yes or no)", answer))
+        try:
+            return answered.result().strip().casefold() in ("y", "yes")
+        finally:
+            self._post(NothingWanted())

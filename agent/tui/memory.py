@@ -1,0 +1,66 @@
+"""What the application remembers between sittings: its look, and the instructions that were given."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+#: Instructions kept; older ones are forgotten.
+_MOST = 500
+
+
+def state_folder() -> Path:
+    """Where it is remembered: MAI_AGENT_STATE, or the user's state folder."""
+    if named := os.environ.get("MAI_AGENT_STATE"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("mai-agent", appauthor=False))
+
+
+class Memory:
+    """A small file of settings and one of instructions. A disk that takes nothing is no reason to stop.
+
+    Args:
+        folder: where; it is made when something is remembered.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or state_folder()
+        self._settings: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            stored = json.loads((self._folder / "tui.json").read_text(encoding="utf-8"))
+            self._settings = stored if isinstance(stored, dict) else {}
+        self.instructions: list[str] = []
+        with suppress(OSError):
+            for line in (self._folder / "instructions.jsonl").read_text(encoding="utf-8").split("\n"):
+                with suppress(ValueError):
+                    if isinstance(text := json.loads(line), str):
+                        self.instructions.append(text)
+        self.instructions = self.instructions[-_MOST:]
+
+    def get(self, name: str, default: str) -> str:
+        """A remembered setting."""
+        value = self._settings.get(name, default)
+        return value if isinstance(value, str) else default
+
+    def set(self, name: str, value: str) -> None:
+        """Remember a setting."""
+        if self._settings.get(name) == value:
+            return
+        self._settings[name] = value
+        self._write("tui.json", json.dumps(self._settings, indent=1))
+
+    def add_instruction(self, text: str) -> None:
+        """Remember an instruction; one that was given before moves to the end."""
+        self.instructions = [*(old for old in self.instructions if old != text), text][-_MOST:]
+        self._write("instructions.jsonl", "".join(json.dumps(old) + "\n" for old in self.instructions))
+
+    def _write(self, name: str, text: str) -> None:
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            part = self._folder / f".{name}.{os.getpid()}"
+            part.touch(mode=0o600)
+            part.write_text(text, encoding="utf-8")
+            part.replace(self._folder / name)

@@ -1,0 +1,1 @@
+"""What fills the terminal: a run, the recorded runs, two runs side by side, help."""

@@ -1,0 +1,65 @@
+"""What the screens have in common that show one run: history on the left, the chosen step on the right."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.screen import Screen
+
+from agent.tui.view import RunView
+from agent.tui.widgets.detail import Detail
+from agent.tui.widgets.history import History
+
+
+class StepsScreen(Screen[None]):
+    """Shows the rows of `self._view`."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
+    BINDINGS: ClassVar = [
+        Binding("z", "zoom", "Zoom", show=False),
+        Binding("v", "page", "Thought, answer, details", show=False),
+        Binding("enter", "detail", "Step or history (small terminals)", show=False),
+        Binding("question_mark", "help", "Help", key_display="?"),
+    ]
+
+    def __init__(self, view: RunView) -> None:
+        super().__init__()
+        self._view = view
+
+    @property
+    def view(self) -> RunView:
+        """The run that is shown."""
+        return self._view
+
+    def compose_steps(self) -> ComposeResult:
+        """The two columns."""
+        with Horizontal(id="body"):
+            yield History(self._view.rows, id="history")
+            yield Detail(id="detail")
+
+    def on_history_chosen(self, event: History.Chosen) -> None:
+        """Show the chosen step."""
+        rows = self._view.rows
+        self.query_one(Detail).show(rows[event.index] if 0 <= event.index < len(rows) else None)
+
+    def action_zoom(self) -> None:
+        """Show the whole screenshot, or the part around the action."""
+        detail = self.query_one(Detail)
+        detail.whole = not detail.whole
+
+    def action_page(self) -> None:
+        """Thought, answer, details."""
+        self.query_one(Detail).next_page()
+
+    def action_detail(self) -> None:
+        """On a small terminal: the step instead of the history, and back."""
+        self.toggle_class("-detail")
+
+    def action_help(self) -> None:
+        """Show or hide the keys."""
+        if self.query("HelpPanel"):
+            self.app.action_hide_help_panel()
+        else:
+            self.app.action_show_help_panel()

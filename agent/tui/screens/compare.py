@@ -1,0 +1,85 @@
+"""Two recorded runs side by side, step by step."""
+
+from pathlib import Path
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from agent.tui.recorded import view_of
+from agent.tui.view import RunView
+from agent.tui.widgets.detail import Detail, clean
+from agent.tui.widgets.history import History
+
+
+class CompareScreen(Screen[None]):
+    """Shows two bundles; the cursor moves in both.
+
+    Args:
+        left: one bundle.
+        right: the other.
+    """
+
+    CSS = """
+    CompareScreen {
+        #sides { height: 1fr; }
+        .side { width: 1fr; }
+        .side > Static { height: 2; background: $panel; padding: 0 1; }
+        .side > History { height: 1fr; }
+        .side > Detail { height: 2fr; }
+        #right { border-left: solid $panel; }
+    }
+    """
+    AUTO_FOCUS = "#left History"
+    BINDINGS = [Binding("escape,q", "app.pop_screen", "Back")]
+
+    def __init__(self, left: Path, right: Path) -> None:
+        super().__init__()
+        self._paths = {"left": left, "right": right}
+        self._views = {"left": RunView(), "right": RunView()}
+
+    def compose(self) -> ComposeResult:
+        """Two columns."""
+        with Horizontal(id="sides"):
+            for side in self._paths:
+                with Vertical(id=side, classes="side"):
+                    yield Static()
+                    yield History(self._views[side].rows)
+                    yield Detail()
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Read both."""
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        from agent.errors import AgentError
+        from agent.record.read import read_bundle
+
+        for side, path in self._paths.items():
+            try:
+                view = view_of(read_bundle(path))
+            except AgentError as error:
+                view = RunView(instruction=path.name, state="ended", stage=str(error), status=1)
+            self.app.call_from_thread(self._show, side, view)
+
+    def _show(self, side: str, view: RunView) -> None:
+        self._views[side] = view
+        words = f"{' '.join(view.instruction.split())}\n{view.stage} · {len(view.rows)} steps · {view.seconds:.1f} s"
+        self.query_one(f"#{side} > Static", Static).update(Content(clean(words)))
+        self.query_one(f"#{side} History", History).show(view.rows, 0 if view.rows else -1)
+
+    def on_history_chosen(self, event: History.Chosen) -> None:
+        """Show the step on its side, and go to the same step on the other."""
+        for side, view in self._views.items():
+            history = self.query_one(f"#{side} History", History)
+            if history.has_focus or history.cursor == event.index or not view.rows:
+                shown = view.rows[history.cursor] if 0 <= history.cursor < len(view.rows) else None
+                self.query_one(f"#{side} Detail", Detail).show(shown)
+            else:
+                history.cursor = min(event.index, len(view.rows) - 1)

@@ -1,0 +1,63 @@
+"""A recorded run, to look through: the run screen without anything to steer."""
+
+from pathlib import Path
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Footer, Static
+
+from agent.tui.recorded import view_of
+from agent.tui.screens.base import StepsScreen
+from agent.tui.view import RunView
+from agent.tui.widgets.detail import clean
+from agent.tui.widgets.history import History
+from agent.tui.widgets.status import StatusLine
+
+
+class RecordedScreen(StepsScreen):
+    """Shows the run in a bundle.
+
+    Args:
+        path: the bundle.
+    """
+
+    AUTO_FOCUS = "History"
+    BINDINGS = [
+        Binding("escape,q", "app.pop_screen", "Back"),
+    ]
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(RunView())
+        self._path = path
+
+    def compose(self) -> ComposeResult:
+        """History and step, as in the run screen."""
+        yield Static(id="title")
+        yield from self.compose_steps()
+        yield Static(id="stage")
+        yield StatusLine(id="status")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Read it, without holding the keys up."""
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        from agent.errors import AgentError
+        from agent.record.read import read_bundle
+
+        try:
+            view = view_of(read_bundle(self._path))
+        except AgentError as error:
+            view = RunView(instruction=self._path.name, state="ended", stage=str(error), status=1)
+        self.app.call_from_thread(self._show, view)
+
+    def _show(self, view: RunView) -> None:
+        self._view = view
+        self.query_one("#title", Static).update(Content.styled(f" {clean(' '.join(view.instruction.split()))}", "bold"))
+        self.query_one("#stage", Static).update(Content(f" {clean(view.stage)}"))
+        self.query_one(History).show(view.rows, 0 if view.rows else -1)
+        self.query_one(StatusLine).show(view, view.seconds)

@@ -1,0 +1,353 @@
+"""The run screen: the history on the left, the chosen step on the right, the person's line below."""
+
+import time
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Footer, Static
+
+from agent.run.events import ModelDelta, StepFinished
+from agent.safety.policy import Approval
+from agent.tui.conduct import (
+    ApprovalWanted,
+    Began,
+    Broken,
+    Conductor,
+    Heard,
+    NothingWanted,
+    ReplyWanted,
+    Report,
+    Rested,
+    Said,
+)
+from agent.tui.memory import Memory
+from agent.tui.screens.base import StepsScreen
+from agent.tui.translate import Translator
+from agent.tui.view import RunView
+from agent.tui.widgets.asking import Asking
+from agent.tui.widgets.detail import Detail, clean
+from agent.tui.widgets.history import History
+from agent.tui.widgets.prompt import Prompt
+from agent.tui.widgets.status import StatusLine
+from agent.tui.words import editable, edited
+
+#: Two presses of Escape within so many seconds stop the run.
+_DOUBLE = 1.0
+#: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
+_STREAM = 0.05
+
+
+class RunScreen(StepsScreen):
+    """Watch, steer and stop."""
+
+    AUTO_FOCUS = ""
+    BINDINGS = [
+        Binding("escape", "escape", "Stop", key_display="esc esc"),
+        Binding("space", "pause", "Pause/go on"),
+        Binding("s", "single", "Single step"),
+        Binding("t", "tell", "Tell"),
+        Binding("y", "yes", "Yes, once", show=False),
+        Binding("a", "always", "Always, in this scope", show=False),
+        Binding("n", "no", "No", show=False),
+        Binding("i", "instead", "No, do this instead", show=False),
+        Binding("e", "edit", "Change it", show=False),
+        Binding("x", "skip", "Skip it", show=False),
+        Binding("o", "runs", "Runs"),
+        Binding("ctrl+r", "search", "Search past instructions", show=False),
+    ]
+
+    def __init__(
+        self, conductor: Conductor, memory: Memory, base: RunView, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(RunView(dry_run=base.dry_run, sandbox=base.sandbox))
+        self._conductor = conductor
+        self._memory = memory
+        self._base = base
+        self._clock = clock
+        self._translator = Translator(self._view, clock)
+        self._reply: ReplyWanted | None = None
+        self._escaped = -_DOUBLE
+        self._stale: int | None = None
+
+    def compose(self) -> ComposeResult:
+        """All parts, the panel for approvals hidden."""
+        yield Static(id="title")
+        yield from self.compose_steps()
+        yield Static(id="stage")
+        yield Asking(self._clock, id="asking")
+        yield Prompt(self._memory.instructions, id="prompt")
+        yield StatusLine(id="status")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Begin to tick."""
+        self.set_interval(1.0, self._show_status)
+        self.set_interval(_STREAM, self._show_stream)
+        self._show_status()
+        self._title()
+        self.query_one(Prompt).open("instruct")
+
+    @property
+    def past(self) -> list[str]:
+        """Past instructions, oldest first."""
+        return self._memory.instructions
+
+    # What comes in
+
+    def start(self, instruction: str) -> None:
+        """Begin a run."""
+        self._memory.add_instruction(instruction)
+        self.query_one(Prompt).history = self._memory.instructions
+        self._view = RunView(
+            instruction=instruction, state="preparing", dry_run=self._base.dry_run, sandbox=self._base.sandbox
+        )
+        self._translator = Translator(self._view, self._clock)
+        self.query_one(History).show(self._view.rows, -1)
+        self.query_one(Detail).show(None)
+        self._conductor.start(instruction)
+        prompt = self.query_one(Prompt)
+        prompt.purpose = "tell"
+        self.query_one(History).focus()
+        self._title()
+        self._show_status()
+
+    def take(self, report: Report) -> None:
+        """Take in what the run reports."""
+        match report:
+            case Began(_, max_steps):
+                self._view.max_steps = max_steps
+            case Heard(event):
+                changed = self._translator.apply(event)
+                if isinstance(event, ModelDelta):
+                    self._stale = changed
+                elif changed is not None:
+                    self._changed(changed, finished=isinstance(event, StepFinished))
+            case Said(text):
+                self._view.stage = text
+            case Broken(message, status):
+                self._changed(self._translator.failed(message, status))
+            case ApprovalWanted():
+                self._asked(report)
+            case ReplyWanted(question):
+                self._reply = report
+                self._view.state, self._view.stage = "asking", question
+                self.query_one(Prompt).open("reply")
+                self.app.bell()
+            case NothingWanted():
+                self._nothing_wanted()
+            case Rested():
+                self.query_one(Prompt).open("instruct")
+        if not isinstance(report, Heard) or not isinstance(report.event, ModelDelta):
+            self._show_status()
+
+    def _changed(self, index: int, finished: bool = False) -> None:
+        history = self.query_one(History)
+        history.changed(index)
+        if history.cursor == index and not finished:
+            self.query_one(Detail).show(self._view.rows[index])
+        self._stale = None
+
+    def _show_stream(self) -> None:
+        if self._stale is None:
+            return
+        index, self._stale = self._stale, None
+        self._changed(index)
+
+    # What is shown
+
+    def _title(self) -> None:
+        words = clean(" ".join(self._view.instruction.split())) or "mai-agent"
+        self.query_one("#title", Static).update(Content.assemble((f" {words}", "bold")))
+
+    def _show_status(self) -> None:
+        view = self._view
+        self.query_one(StatusLine).show(view, self._translator.elapsed)
+        stage = self.query_one("#stage", Static)
+        stage.display = bool(view.stage) and not self.query_one(Asking).display
+        colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
+        colour = "$text-warning" if view.state in ("paused", "asking") else colour
+        hint = "  (space: go on)" if view.state == "paused" else ""
+        stage.update(Content.assemble((f" {clean(view.stage)}", colour), (hint, "dim")))
+        self.refresh_bindings()
+
+    # Approval
+
+    def _asked(self, wanted: ApprovalWanted) -> None:
+        rows = self._view.rows
+        history = self.query_one(History)
+        self.query_one(Asking).ask(wanted, rows[-1] if rows else None)
+        history.cursor = len(rows) - 1
+        prompt = self.query_one(Prompt)
+        if not (prompt.line.has_focus and prompt.line.value):  # never take a half-typed line away
+            history.focus()
+        self._view.state = "asking"
+        self.app.bell()
+
+    def _nothing_wanted(self) -> None:
+        self._reply = None
+        self.query_one(Asking).settle()
+        prompt = self.query_one(Prompt)
+        if prompt.purpose in ("reply", "instead", "edit"):
+            prompt.line.value = ""
+            prompt.purpose = "tell"
+            self.query_one(History).focus()
+        if self._view.state == "asking":
+            self._view.state, self._view.stage = "running", ""
+
+    def _decide(self, approval: Approval) -> None:
+        asking = self.query_one(Asking)
+        wanted = asking.settle()
+        if wanted is not None:
+            wanted.answer(approval)
+        self.refresh_bindings()
+
+    def action_yes(self) -> None:
+        """Allow it, this once."""
+        if self.query_one(Asking).takes_keys:
+            self._decide(Approval(allowed=True, by="you"))
+
+    def action_always(self) -> None:
+        """Allow it, and everything of the same scope."""
+        asking = self.query_one(Asking)
+        if asking.takes_keys and asking.wanted is not None and asking.wanted.question.scope:
+            self._decide(Approval(allowed=True, by="you", always=True))
+
+    def action_no(self) -> None:
+        """Do not allow it."""
+        if self.query_one(Asking).takes_keys:
+            self._decide(Approval(allowed=False, by="you"))
+
+    def action_skip(self) -> None:
+        """Go on without it."""
+        if self.query_one(Asking).takes_keys:
+            self._decide(Approval(allowed=False, by="you", note="Skip it and go on with the next part."))
+
+    def action_instead(self) -> None:
+        """Do not allow it, and say what to do."""
+        if self.query_one(Asking).takes_keys:
+            self.query_one(Prompt).open("instead")
+
+    def action_edit(self) -> None:
+        """Change it before it is done."""
+        asking = self.query_one(Asking)
+        if asking.takes_keys and asking.wanted is not None:
+            self.query_one(Prompt).open("edit", editable(asking.wanted.target))
+
+    # The person's line
+
+    def on_prompt_said(self, event: Prompt.Said) -> None:
+        """Do what the line was for."""
+        run, prompt = self._conductor.run, self.query_one(Prompt)
+        match event.purpose:
+            case "instruct":
+                self.start(event.text)
+                return
+            case "tell" if run is not None and self._view.active:
+                run.steering.tell(event.text)
+                self.notify("It gets this with its next request.", title="told")
+            case "reply" if self._reply is not None:
+                self._reply.answer(event.text)
+            case "instead":
+                self._decide(Approval(allowed=False, by="you", note=event.text))
+            case "edit":
+                if not self._edit(event.text):
+                    return
+        prompt.purpose = "tell"
+        self.query_one(History).focus()
+
+    def _edit(self, written: str) -> bool:
+        wanted = self.query_one(Asking).wanted
+        if wanted is None:
+            return True
+        try:
+            action = edited(wanted.target, written)
+        except ValueError as error:
+            self.query_one(Asking).complain(str(error))
+            self.query_one(Prompt).open("edit", written)
+            return False
+        self._decide(Approval(allowed=True, by="you", instead=None if action == wanted.target else action))
+        return True
+
+    def on_prompt_left(self, event: Prompt.Left) -> None:
+        """Back to the history; a question stays."""
+        if event.purpose in ("instead", "edit"):
+            self.query_one(Prompt).purpose = "tell"
+        if self._view.active:
+            self.query_one(History).focus()
+        self.action_escape()
+
+    # Steering
+
+    def action_pause(self) -> None:
+        """Pause, or go on."""
+        run = self._conductor.run
+        if run is None or not self._view.active:
+            return
+        if run.steering.hold:
+            run.steering.resume()
+            if self.query_one(Asking).wanted is not None and self.query_one(Asking).takes_keys:
+                self._decide(Approval(allowed=True, by="you"))
+        else:
+            run.steering.pause()
+            self._view.stage = "pausing before the next step"
+        self._show_status()
+
+    def action_single(self) -> None:
+        """Go on until the next action, and ask before that."""
+        run = self._conductor.run
+        if run is None or not self._view.active:
+            return
+        run.steering.step()
+        if self.query_one(Asking).takes_keys:
+            self._decide(Approval(allowed=True, by="you"))
+
+    def action_tell(self) -> None:
+        """Say something to the model, or give the next instruction."""
+        prompt = self.query_one(Prompt)
+        prompt.open("reply" if self._reply is not None else "tell" if self._view.active else "instruct")
+
+    def action_escape(self) -> None:
+        """Twice within a second: stop."""
+        now = self._clock()
+        if now - self._escaped < _DOUBLE:
+            self._escaped = -_DOUBLE
+            self.stop("Esc Esc")
+            return
+        self._escaped = now
+        if self._view.active:
+            self.notify("Press Esc once more to stop.", timeout=_DOUBLE)
+
+    def stop(self, reason: str) -> None:
+        """Stop the run at once."""
+        self._conductor.stop(reason)
+
+    def action_search(self) -> None:
+        """Search past instructions."""
+        from textual.command import CommandPalette
+
+        from agent.tui.palette import past_instructions
+
+        self.app.push_screen(CommandPalette([past_instructions(self)], placeholder="Search past instructions"))
+
+    def action_runs(self) -> None:
+        """Show the recorded runs."""
+        self.app.action_runs()  # type: ignore[attr-defined]  # the application's own
+
+    def use_instruction(self, text: str) -> None:
+        """Put an instruction on the line."""
+        self.query_one(Prompt).open("tell" if self._view.active else "instruct", text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Keys are shown and taken only where they apply."""
+        if not self.is_mounted:
+            return True
+        asking = self.query_one(Asking).wanted
+        if action == "always":
+            return asking is not None and bool(asking.question.scope)
+        if action in ("yes", "no", "instead", "edit", "skip"):
+            return asking is not None
+        if action in ("pause", "single", "escape"):
+            return self._view.active
+        return True

@@ -1,0 +1,192 @@
+"""The recorded runs: search them, open one, lay two side by side, run one again, or replay its decisions dry."""
+
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Input, Static
+
+from agent.tui.recorded import RunSummary, summaries
+from agent.tui.widgets.detail import clean
+
+_COLOURS = {"done": "$text-success", "stopped": "$text-warning", "running": "$text-accent"}
+
+
+class RunsScreen(Screen[None]):
+    """A table of runs.
+
+    Args:
+        folder: where the bundles are.
+        again: takes the instruction of a run that is to be run again.
+    """
+
+    CSS = """
+    RunsScreen {
+        #title { height: 1; background: $panel; text-style: bold; padding: 0 1; }
+        #search { border: none; height: 1; padding: 0 1; background: $boost; }
+        DataTable { height: 1fr; }
+        #told { height: auto; padding: 0 1; color: $text-muted; }
+    }
+    """
+    AUTO_FOCUS = "DataTable"
+    BINDINGS = [
+        Binding("enter", "open", "Open", priority=True),
+        Binding("slash", "search", "Search"),
+        Binding("c", "compare", "Compare two"),
+        Binding("r", "again", "Run again"),
+        Binding("p", "replay", "Replay dry"),
+        Binding("h", "report", "Report"),
+        Binding("escape,q,o", "back", "Back"),
+    ]
+
+    def __init__(self, folder: Path, again: Callable[[str], None]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._again = again
+        self._runs: list[RunSummary] = []
+        self._marked: Path | None = None
+
+    def compose(self) -> ComposeResult:
+        """Search line and table."""
+        yield Static("recorded runs", id="title")
+        yield Input(placeholder="/ search", id="search", compact=True)
+        yield DataTable(cursor_type="row", zebra_stripes=True)
+        yield Static(id="told")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Fill the table; reading a thousand runs must not hold the keys up."""
+        table = self.query_one(DataTable)
+        for name, width in (("", 1), ("when", 19), ("outcome", 13), ("steps", 5), ("seconds", 8)):
+            table.add_column(name, width=width)
+        table.add_column("instruction", width=max(20, self.app.size.width - 60))
+        self._read()
+
+    @work(thread=True, exclusive=True)
+    def _read(self) -> None:
+        found = summaries(self._folder)
+        self.app.call_from_thread(self._fill, found)
+
+    def _fill(self, found: list[RunSummary] | None = None) -> None:
+        if found is not None:
+            self._runs = found
+        table: DataTable[Content] = self.query_one(DataTable)
+        wanted = self.query_one("#search", Input).value.casefold().split()
+        table.clear()
+        for run in self._runs:
+            if not all(word in run.searched for word in wanted):
+                continue
+            table.add_row(
+                Content("●" if run.path == self._marked else " "),
+                Content(run.when),
+                Content.styled(run.outcome, _COLOURS.get(run.outcome, "$text-error")),
+                Content("" if run.steps is None else f"{run.steps:>4}"),
+                Content("" if run.seconds is None else f"{run.seconds:>7.1f}"),
+                Content(clean(" ".join(run.instruction.split()))),
+                key=str(run.path),
+            )
+        told = f"{table.row_count} of {len(self._runs)} runs"
+        self.query_one("#told", Static).update(Content(told))
+
+    def on_input_changed(self, _: Input.Changed) -> None:
+        """Search as it is typed."""
+        self._fill()
+
+    def on_input_submitted(self, _: Input.Submitted) -> None:
+        """Back to the table."""
+        self.query_one(DataTable).focus()
+
+    def _chosen(self) -> RunSummary | None:
+        table: DataTable[Content] = self.query_one(DataTable)
+        if not table.row_count:
+            return None
+        key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
+        return next((run for run in self._runs if str(run.path) == key), None)
+
+    def action_open(self) -> None:
+        """Look at a run."""
+        if self.query_one("#search", Input).has_focus:
+            self.query_one(DataTable).focus()
+            return
+        from agent.tui.screens.recorded import RecordedScreen
+
+        if (run := self._chosen()) is not None:
+            self.app.push_screen(RecordedScreen(run.path))
+
+    def action_search(self) -> None:
+        """Type what to search for."""
+        self.query_one("#search", Input).focus()
+
+    def action_compare(self) -> None:
+        """Mark a run; with one marked, lay the two side by side."""
+        from agent.tui.screens.compare import CompareScreen
+
+        run = self._chosen()
+        if run is None:
+            return
+        if self._marked is None or self._marked == run.path:
+            self._marked = None if self._marked == run.path else run.path
+            self._fill()
+            self.notify("Choose another run, and press c again." if self._marked else "Not marked any more.")
+            return
+        marked, self._marked = self._marked, None
+        self._fill()
+        self.app.push_screen(CompareScreen(marked, run.path))
+
+    def action_again(self) -> None:
+        """Put its instruction on the line of the run screen."""
+        if (run := self._chosen()) is not None:
+            self.app.pop_screen()
+            self._again(run.instruction)
+
+    def action_replay(self) -> None:
+        """Run its decisions through parser, map and policy again, without a model and without touching anything."""
+        if (run := self._chosen()) is not None:
+            self._replay(run.path)
+
+    @work(thread=True, exclusive=True)
+    def _replay(self, path: Path) -> None:
+        from agent.errors import AgentError
+        from agent.families.registry import DEFAULT_FAMILY, get_family
+        from agent.record.read import read_bundle
+        from agent.record.replay import replay
+        from agent.safety.policy import Policy
+
+        try:
+            bundle = read_bundle(path)
+            family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
+            steps = list(replay(bundle, family, Policy.load(str(bundle.meta.get("approve") or "risky"))))
+        except AgentError as error:
+            self.app.call_from_thread(self.notify, str(error), severity="error")
+            return
+        other = [step.step for step in steps if not step.same]
+        asks = sum(step.reason_to_ask is not None for step in steps)
+        text = f"{len(steps)} decisions replayed; {asks} would be asked about. " + (
+            f"These come out otherwise now: {', '.join(map(str, other))}." if other else "All come out the same."
+        )
+        self.app.call_from_thread(self.notify, text, title=path.name)
+
+    def action_report(self) -> None:
+        """Open its report in a browser."""
+        run = self._chosen()
+        if run is None:
+            return
+        report = run.path / "report.html"
+        if not report.is_file():
+            self.notify(f"There is no report yet; mai-agent report {run.path.name} writes one.", severity="warning")
+        elif not webbrowser.open(report.as_uri()):
+            self.notify(f"There is no browser here; the report is {report}.", severity="warning")
+
+    def action_back(self) -> None:
+        """From the search line to the table, from the table to the run."""
+        search = self.query_one("#search", Input)
+        if search.has_focus:
+            search.value = ""
+            self.query_one(DataTable).focus()
+            return
+        self.app.pop_screen()

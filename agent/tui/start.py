@@ -1,0 +1,43 @@
+"""Runs the application, and says on the ordinary terminal what came of it."""
+
+import argparse
+import sys
+
+from agent.console import StopSignals
+from agent.errors import ExitStatus
+from agent.safety.stop import StopSwitch
+from agent.settings import Settings
+
+#: Seconds for a stopped run to let go, and for a sandbox to end.
+_CLOSING = 15.0
+
+
+def run_application(options: argparse.Namespace, settings: Settings) -> int:
+    """Run it until the person leaves; the exit status of the last run."""
+    # Asks the terminal what it can draw, which is not possible any more once the application runs.
+    from agent.tui.app import MaiApp
+    from agent.tui.widgets.picture import image_widget
+
+    image_widget()
+    app = MaiApp(options, settings)
+    stop = StopSwitch()
+
+    def stopped() -> None:
+        app.conductor.stop(stop.reason)
+        app.leave_from_signal()
+
+    stop.on_stop(stopped)
+    with StopSignals(stop):
+        left = app.run()
+        if not app.conductor.close(0):
+            print("ending what is under way ...", file=sys.stderr, flush=True)
+            app.conductor.close(_CLOSING)
+    view = app.last_view
+    if view is not None:
+        print(f"{view.instruction}: {view.stage}", file=sys.stderr)
+        if view.bundle is not None:
+            print(f"recorded in {view.bundle}", file=sys.stderr)
+    if stop.stopped:
+        return ExitStatus.STOPPED
+    status = app.conductor.status if left is None else left
+    return ExitStatus.DONE if status is None else status

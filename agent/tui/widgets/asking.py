@@ -1,0 +1,96 @@
+"""The panel in which an action is approved: part of the screen, not a window over it, so the run stays in sight.
+
+Keys that were in flight when it appeared approve nothing: for half a second it takes none.
+"""
+
+import time
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from agent.actions import points_of
+from agent.tui.conduct import ApprovalWanted
+from agent.tui.pictures import picture
+from agent.tui.view import Row
+from agent.tui.widgets.detail import clean
+from agent.tui.widgets.picture import Picture
+from agent.tui.words import in_full
+
+#: Seconds in which a person cannot have read what is asked (codex and mistral-vibe use about as long).
+GRACE = 0.5
+
+
+class Asking(Horizontal):
+    """Shows what is to be approved, why it is asked, and the keys that answer."""
+
+    DEFAULT_CSS = """
+    Asking {
+        display: none;
+        height: auto;
+        max-height: 12;
+        border: round $warning;
+        padding: 0 1;
+        & > Picture { width: 36; height: 9; margin-right: 1; }
+        & > Picture.-none { display: none; }
+        & > Vertical { height: auto; width: 1fr; }
+        & #asked { text-style: bold; }
+        & #why { color: $text-warning; }
+        & #keys { margin-top: 1; }
+        &.-waiting #keys { color: $text-disabled; }
+    }
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._clock = clock
+        self._since = 0.0
+        self.wanted: ApprovalWanted | None = None
+
+    def compose(self) -> ComposeResult:
+        """Crop, words, keys."""
+        yield Picture()
+        with Vertical():
+            yield Static(id="asked")
+            yield Static(id="why")
+            yield Static(id="keys")
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the person had time to read."""
+        return self.wanted is not None and self._clock() - self._since >= GRACE
+
+    def ask(self, wanted: ApprovalWanted, row: Row | None) -> None:
+        """Show what is wanted."""
+        self.wanted, self._since = wanted, self._clock()
+        self.border_title = "may it do this?"
+        self.query_one("#asked", Static).update(Content(clean(in_full(wanted.target))))
+        self.query_one("#why", Static).update(Content(clean(f"asked because {wanted.question.reason}")))
+        scope = wanted.question.scope
+        keys = [("y", "yes, once"), *([("a", f"always: {scope}")] if scope else []), ("n", "no"),
+                ("i", "no, do this instead"), ("e", "change it"), ("x", "skip")]  # fmt: skip
+        self.query_one("#keys", Static).update(
+            Content.assemble(*(part for key, what in keys for part in ((f" {key} ", "reverse"), f" {clean(what)}   ")))
+        )
+        self.query_one(Picture).set_class(not points_of(wanted.target), "-none")
+        self.display = True
+        self.add_class("-waiting")
+        self.set_timer(GRACE, lambda: self.remove_class("-waiting"))
+        self.call_after_refresh(self._show_picture, row)
+
+    def _show_picture(self, row: Row | None) -> None:
+        place = self.query_one(Picture)
+        if place.display and row is not None:
+            place.show(picture(row, place.aspect, whole=False), "")
+
+    def complain(self, problem: str) -> None:
+        """Say what is wrong with what the person wrote."""
+        self.query_one("#why", Static).update(Content.styled(clean(f"That cannot be read: {problem}."), "$text-error"))
+
+    def settle(self) -> ApprovalWanted | None:
+        """Put it away; what was wanted."""
+        wanted, self.wanted = self.wanted, None
+        self.display = False
+        return wanted

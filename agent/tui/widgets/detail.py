@@ -1,0 +1,132 @@
+"""One step in full: its screenshot with the target marked, and what was thought, answered and done."""
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from agent.actions import to_json
+from agent.tui.pictures import picture
+from agent.tui.translate import pretty
+from agent.tui.view import Row
+from agent.tui.widgets.picture import Picture
+
+_PAGES = ("thought", "answer", "details")
+#: The order of the stages in the details; what they mean is in docs/architecture.md.
+_STAGES = ("capture", "fit", "encode", "prompt", "ttft", "model", "parse", "map", "act", "settle")
+
+
+class Detail(Vertical):
+    """Shows one row of the history."""
+
+    DEFAULT_CSS = """
+    Detail {
+        & > #pages { height: 1; background: $panel; color: $text-muted; }
+        & > #picture { height: 3fr; }
+        & > #scroll { height: 2fr; padding: 0 1; }
+    }
+    """
+    page: reactive[int] = reactive(0)
+    whole: reactive[bool] = reactive(False)
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
+        super().__init__(id=id)
+        self._row: Row | None = None
+        self._drawn: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The picture above, the words below."""
+        yield Picture(id="picture")
+        yield Static(id="pages")
+        with VerticalScroll(id="scroll", can_focus=False):
+            yield Static(id="words")
+
+    def on_mount(self) -> None:
+        """Show the empty page."""
+        self._show_words()
+
+    def show(self, row: Row | None) -> None:
+        """Show a row, or show it again because it changed."""
+        self._row = row
+        self._show_words()
+        self.call_after_refresh(self._show_picture)  # words first: a picture takes longer
+
+    def watch_page(self) -> None:
+        """Another page was chosen."""
+        if self.is_mounted:
+            self._show_words()
+
+    def watch_whole(self) -> None:
+        """Closer or wider."""
+        if self.is_mounted:
+            self._show_picture()
+
+    def on_resize(self) -> None:
+        """The picture is cut to fit its place."""
+        self.call_after_refresh(self._show_picture)
+
+    def next_page(self) -> None:
+        """Go on to the next page."""
+        self.page = (self.page + 1) % len(_PAGES)
+
+    def _show_picture(self) -> None:
+        row, place = self._row, self.query_one(Picture)
+        if row is None or (row.image is None and row.data is None):
+            drawn: tuple[object, ...] = ()
+        else:
+            drawn = (id(row), row.image, row.target, self.whole, place.size)
+        if drawn == self._drawn or place.size.width < 2:
+            return
+        self._drawn = drawn
+        place.show(picture(row, place.aspect, self.whole) if drawn and row is not None else None, "")
+
+    def _show_words(self) -> None:
+        names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
+        self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "dim")))
+        row = self._row
+        if row is None:
+            words = Content("")
+        elif self.page == 0:
+            words = _thought(row)
+        elif self.page == 1:
+            words = Content(clean("\n\n".join(pretty(answer) for answer in row.answers) or row.thought))
+        else:
+            words = _details(row)
+        self.query_one("#words", Static).update(words)
+
+
+def _thought(row: Row) -> Content:
+    parts: list[tuple[str, str]] = [(f"{clean(row.words)}\n", "bold")]
+    if row.approval:
+        parts.append((f"{clean(row.approval)}\n", "$text-warning"))
+    if row.outcome:
+        parts.append((f"{clean(row.outcome)}\n", "$text-error" if row.mark == "failed" else "$text-accent"))
+    if row.thought:
+        parts.append((f"\n{clean(row.thought.strip())}\n", ""))
+    if row.note:
+        parts.append((f"\ntold the model: {clean(row.note)}", "dim"))
+    return Content.assemble(*parts)
+
+
+def _details(row: Row) -> Content:
+    lines: list[tuple[str, str]] = []
+    if row.target is not None:
+        lines.append((f"{clean(str(to_json(row.target)))}\n", ""))
+    named = zip(("prompt", "answer", "from cache"), row.tokens, strict=True)
+    tokens = ", ".join(f"{count} {name}" for name, count in named if count is not None)
+    lines.append((f"tokens  {tokens or 'unknown'}\n", ""))
+    longest = max(row.milliseconds.values(), default=0.0)
+    for stage in _STAGES:
+        if (value := row.milliseconds.get(stage)) is not None:
+            bar = "█" * round(20 * value / longest) if longest else ""
+            lines.append((f"{stage:8}{value:9.1f} ms ", ""))
+            lines.append((f"{bar}\n", "$accent"))
+    if row.image is not None:
+        lines.append((f"{row.image}\n", "dim"))
+    return Content.assemble(*lines)
+
+
+def clean(text: str) -> str:
+    """A text without what could steer a terminal."""
+    return "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)

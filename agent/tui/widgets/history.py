@@ -1,0 +1,164 @@
+"""The history: one line a step, drawn line by line, so that thousands of steps cost no more than a screenful."""
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agent.tui.view import SIGNS, Mark, Row
+
+#: The theme's colour of every mark.
+_COLOURS: dict[Mark, str] = {
+    "thinking": "secondary", "asking": "warning", "acting": "accent", "done": "success", "dry": "primary",
+    "failed": "error", "skipped": "text-muted", "note": "text-muted",
+}  # fmt: skip
+
+
+class History(ScrollView, can_focus=True):
+    """The steps of a run. Follows the newest one while that is the chosen one."""
+
+    DEFAULT_CSS = """
+    History {
+        background: $surface;
+        scrollbar-size-vertical: 1;
+        &:focus { background: $surface; }
+    }
+    """
+    BINDINGS = [
+        Binding("up,k", "move(-1)", "Step up", show=False),
+        Binding("down,j", "move(1)", "Step down", show=False),
+        Binding("pageup", "move_page(-1)", "Page up", show=False),
+        Binding("pagedown", "move_page(1)", "Page down", show=False),
+        Binding("home,g", "first", "First step", show=False),
+        Binding("end,G", "last", "Newest step", show=False),
+    ]
+
+    cursor: reactive[int] = reactive(-1)
+
+    @dataclass
+    class Chosen(Message):
+        """Another row was chosen; -1 for none."""
+
+        index: int
+
+    def __init__(self, rows: list[Row], *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
+        super().__init__(id=id)
+        self._rows = rows
+
+    def show(self, rows: list[Row], cursor: int) -> None:
+        """Show other rows."""
+        self._rows = rows
+        self.virtual_size = Size(self.size.width, len(rows))
+        self.cursor = cursor
+        self._reveal()
+        self.refresh()
+
+    def changed(self, index: int) -> None:
+        """A row was added or changed."""
+        if len(self._rows) != self.virtual_size.height:
+            following = self.cursor >= self.virtual_size.height - 1
+            self.virtual_size = Size(self.size.width, len(self._rows))
+            if following:
+                self.cursor = len(self._rows) - 1
+            self.refresh()
+            return
+        self.refresh_line(index)
+
+    def refresh_line(self, index: int) -> None:
+        """Draw one row again."""
+        y = index - self.scroll_offset.y
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        width, index = self.size.width, y + self.scroll_offset.y
+        base = self.rich_style
+        if not 0 <= index < len(self._rows):
+            return Strip.blank(width, base)
+        row = self._rows[index]
+        variables = self.app.theme_variables
+        chosen = index == self.cursor
+        if chosen:
+            base += Style(bgcolor=_plain(variables, "block-cursor-background" if self.has_focus else "panel"))
+            if self.has_focus:
+                base += Style(color=_plain(variables, "block-cursor-foreground"), bold=True)
+        sign = base if chosen and self.has_focus else base + Style(color=_plain(variables, _COLOURS[row.mark]))
+        number = f"{row.number:>3} " if row.number is not None else "    "
+        seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
+        room = max(0, width - 3 - len(number) - len(seconds))
+        words = _fitted(row.words, room)
+        dim = base + Style(dim=True)
+        segments = [
+            Segment(f" {SIGNS[row.mark]} ", sign),
+            Segment(number, dim),
+            Segment(words, dim if row.number is None else base),
+            Segment(seconds, dim),
+        ]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Show where the cursor is, and tell."""
+        for index in (old, new):
+            self.refresh_line(index)
+        self._reveal()
+        self.post_message(self.Chosen(new))
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Rows are as wide as the widget."""
+        self.virtual_size = Size(self.size.width, len(self._rows))
+        self._reveal()
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the row under the pointer."""
+        index = event.y + self.scroll_offset.y
+        if 0 <= index < len(self._rows):
+            self.cursor = index
+
+    def _reveal(self) -> None:
+        if self.cursor >= 0 and self.size.height:
+            self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
+
+    def action_move(self, by: int) -> None:
+        """Choose the row above or below."""
+        if self._rows:
+            self.cursor = min(max(0, self.cursor + by), len(self._rows) - 1)
+
+    def action_move_page(self, way: int) -> None:
+        """Choose a row a screenful away."""
+        self.action_move(way * max(1, self.size.height - 1))
+
+    def action_first(self) -> None:
+        """Choose the first row."""
+        self.action_move(-len(self._rows))
+
+    def action_last(self) -> None:
+        """Choose the newest row, and follow."""
+        self.action_move(len(self._rows))
+
+
+def _fitted(words: str, room: int) -> str:
+    """Words in so many cells, padded or cut; control characters must not steer the terminal."""
+    from rich.cells import cell_len, set_cell_size
+
+    words = "".join(char if char.isprintable() else " " for char in words)
+    if cell_len(words) > room > 0:
+        return set_cell_size(words, room - 1) + "…"
+    return set_cell_size(words, room)
+
+
+def _plain(variables: dict[str, str], name: str) -> str | None:
+    """A theme's colour as Rich takes it; None where the theme says `auto`."""
+    from textual.color import Color, ColorParseError
+
+    try:
+        return Color.parse(variables.get(name, "")).rich_color.name
+    except ColorParseError:
+        return None

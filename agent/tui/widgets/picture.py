@@ -1,0 +1,89 @@
+"""A screenshot in the terminal: sixel or kitty graphics where the terminal has them, half blocks elsewhere.
+
+textual-image asks the terminal what it can when it is imported, which must happen before the application runs and takes
+a moment: `image_widget` is called by whoever starts it.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.widgets import Static
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+@cache
+def image_widget() -> type[Any]:
+    """The class of widget that draws images here: the best that the terminal can.
+
+    Half blocks without asking where MAI_AGENT_IMAGES=blocks says so and within tmux and screen, which take the question
+    for a window's title.
+    """
+    if any(os.environ.get(name) for name in ("TMUX", "STY")) or os.environ.get("MAI_AGENT_IMAGES") == "blocks":
+        with _no_terminal():
+            from textual_image.widget import HalfcellImage
+        return HalfcellImage
+    import textual_image.widget
+
+    return textual_image.widget.Image
+
+
+@contextmanager
+def _no_terminal() -> Iterator[None]:
+    """While it is imported, textual-image finds no terminal to ask."""
+    terminal, sys.__stdout__ = sys.__stdout__, io.StringIO()  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        sys.__stdout__ = terminal  # type: ignore[misc]
+
+
+class Picture(Container):
+    """Shows one image as large as its own place allows."""
+
+    DEFAULT_CSS = """
+    Picture {
+        align: center middle;
+        & > Static { width: auto; color: $text-muted; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
+        super().__init__(id=id)
+        self._drawn: Any = None
+
+    def compose(self) -> ComposeResult:
+        """Nothing yet."""
+        yield Static("")
+
+    @property
+    def aspect(self) -> float:
+        """Width over height of the place, in pixels; cells are about twice as high as wide."""
+        return self.size.width / max(1, self.size.height * 2)
+
+    def show(self, image: "Image | None", instead: str = "no screenshot") -> None:
+        """Show an image, or words where there is none."""
+        words = self.query_one(Static)
+        if image is None or self.size.width < 4 or self.size.height < 2:
+            words.update("" if image is not None else instead)
+            words.display = True
+            if self._drawn is not None:
+                self._drawn.display = False
+            return
+        words.display = False
+        if self._drawn is None:
+            self._drawn = image_widget()()
+            self.mount(self._drawn)
+        wide = image.width / image.height > self.aspect
+        self._drawn.styles.width = "100%" if wide else "auto"
+        self._drawn.styles.height = "auto" if wide else "100%"
+        self._drawn.display = True
+        self._drawn.image = image

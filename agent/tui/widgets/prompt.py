@@ -1,0 +1,116 @@
+"""The line where a person types: an instruction, a word to the model, a reply, or a changed action."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widgets import Input, Static
+
+Purpose: TypeAlias = Literal["instruct", "tell", "reply", "instead", "edit"]
+
+_LABELS: dict[Purpose, tuple[str, str]] = {
+    "instruct": ("do", "What shall I do?"),
+    "tell": ("tell", "Tell it something, for example: use the other window"),
+    "reply": ("reply", "Your reply to its question"),
+    "instead": ("instead", "No. What shall it do instead?"),
+    "edit": ("change", "Change it, then press Enter"),
+}
+
+
+class Prompt(Horizontal):
+    """An input line that knows what it is for. Up and down go through what was typed before."""
+
+    DEFAULT_CSS = """
+    Prompt {
+        height: 1;
+        background: $surface;
+        & > Static { width: auto; padding: 0 1; color: $text-accent; text-style: bold; background: $panel; }
+        & > Input { border: none; height: 1; padding: 0 1; background: $surface; }
+        & > Input:focus { background: $boost; }
+    }
+    """
+    BINDINGS = [
+        Binding("up", "recall(-1)", "Earlier", show=False),
+        Binding("down", "recall(1)", "Later", show=False),
+    ]
+
+    purpose: reactive[Purpose] = reactive("instruct")
+
+    @dataclass
+    class Said(Message):
+        """The person pressed Enter."""
+
+        purpose: Purpose
+        text: str
+
+    @dataclass
+    class Left(Message):
+        """The person wants out of it."""
+
+        purpose: Purpose
+
+    def __init__(self, history: list[str], *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
+        super().__init__(id=id)
+        self.history = history
+        self._at: int | None = None
+
+    def compose(self) -> ComposeResult:
+        """Label and line."""
+        yield Static(id="label")
+        yield Input(id="line", compact=True)
+
+    def on_mount(self) -> None:
+        """Say what it is for."""
+        self.watch_purpose(self.purpose)
+
+    @property
+    def line(self) -> Input:
+        """The line itself."""
+        return self.query_one("#line", Input)
+
+    def open(self, purpose: Purpose, text: str = "") -> None:
+        """Take the focus, for a purpose."""
+        self.purpose = purpose
+        self.line.value = text
+        self.line.cursor_position = len(text)
+        self.line.focus()
+
+    def watch_purpose(self, purpose: Purpose) -> None:
+        """Another purpose: another label."""
+        if not self.is_mounted:
+            return
+        label, placeholder = _LABELS[purpose]
+        self.query_one("#label", Static).update(label)
+        self.line.placeholder = placeholder
+        self._at = None
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Pass on what was typed."""
+        event.stop()
+        text = event.value.strip() if self.purpose != "edit" else event.value
+        if not text and self.purpose in ("instruct", "tell"):
+            return
+        self.line.value = ""
+        self._at = None
+        self.post_message(self.Said(self.purpose, text))
+
+    def on_key(self, event: events.Key) -> None:
+        """Escape leaves the line; what was typed for good reason is dropped only where it has no other place."""
+        if event.key == "escape":
+            event.stop()
+            self.post_message(self.Left(self.purpose))
+
+    def action_recall(self, way: int) -> None:
+        """An earlier or later instruction."""
+        if not self.history or self.purpose not in ("instruct", "tell"):
+            return
+        at = len(self.history) if self._at is None else self._at
+        at = min(max(0, at + way), len(self.history))
+        self._at = at
+        self.line.value = self.history[at] if at < len(self.history) else ""
+        self.line.cursor_position = len(self.line.value)

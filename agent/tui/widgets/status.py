@@ -1,0 +1,58 @@
+"""The line that says at a glance what is going on: dry or live, engine, step, time."""
+
+from textual.content import Content
+from textual.widgets import Static
+
+from agent.tui.view import RunView, State
+from agent.tui.widgets.detail import clean
+
+_STATES: dict[State, tuple[str, str]] = {
+    "idle": ("ready", "$text-muted"),
+    "preparing": ("starting", "$text-accent"),
+    "running": ("running", "$text-success"),
+    "asking": ("asks you", "$text-warning"),
+    "paused": ("paused", "$text-warning"),
+    "ended": ("over", "$text-muted"),
+}
+_OUTCOMES = {0: ("done", "$text-success"), 130: ("stopped", "$text-warning")}
+
+
+class StatusLine(Static):
+    """One line about a run."""
+
+    DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
+
+    def show(self, view: RunView, seconds: float, server: str = "") -> None:
+        """Show how a run stands.
+
+        Args:
+            view: the run.
+            seconds: since it began.
+            server: a few words about the server.
+        """
+        word, colour = _STATES[view.state]
+        if view.state == "ended" and view.status is not None:
+            word, colour = _OUTCOMES.get(view.status, ("not done", "$text-error"))
+        parts: list[tuple[str, str]] = [self._mode(view), (f" {word} ", f"bold {colour}")]
+        if view.step:
+            limit = f" of {view.max_steps}" if view.max_steps is not None and view.active else ""
+            parts.append((f" step {view.step}{limit} ", ""))
+        if view.active or view.seconds:
+            shown = seconds if view.active else view.seconds
+            parts.append((f" {int(shown) // 60}:{int(shown) % 60:02} ", "dim"))
+        if view.engine:
+            model = "" if view.model in ("", view.engine) else f" · {clean(view.model)}"
+            parts.append((f" {view.engine}{model} ", "dim"))
+        if server:
+            parts.append((f" {clean(server)} ", "dim"))
+        elif view.tokens:
+            parts.append((f" {view.tokens:,} tokens ", "dim"))
+        self.update(Content.assemble(*parts))
+
+    @staticmethod
+    def _mode(view: RunView) -> tuple[str, str]:
+        if view.dry_run:
+            return " DRY RUN ", "bold $text on $primary-muted"
+        if view.sandbox:
+            return " SANDBOX ", "bold $text on $success-muted"
+        return " LIVE ", "bold $text on $error-muted"

@@ -1,0 +1,90 @@
+"""Actions as words that a person reads whole, and words that a person writes as actions."""
+
+import json
+import re
+from dataclasses import replace
+
+from agent.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText, describe
+from agent.geometry import DesktopPoint
+from agent.keys import chord
+
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
+_UNESCAPED = {written: char for char, written in _ESCAPES.items()}
+
+
+def in_full(action: Action[DesktopPoint]) -> str:
+    """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
+    match action:
+        case TypeText(text):
+            return f"type {json.dumps(text, ensure_ascii=False)}"
+        case _:
+            return describe(action)
+
+
+def editable(action: Action[DesktopPoint]) -> str:
+    """The part of an action that a person can change, as they would write it; "" where there is none."""
+    match action:
+        case Click(point) | LongPress(point) | Move(point):
+            return _written(point)
+        case Drag(start, end):
+            return _written(end) if start is None else f"{_written(start)} {_written(end)}"
+        case Scroll(point) if point is not None:
+            return _written(point)
+        case TypeText(text):
+            return "".join(_ESCAPES.get(char, char) for char in text)
+        case PressKeys(keys) | HoldKeys(keys):
+            return "+".join(keys)
+        case OpenApp(name):
+            return name
+        case _:
+            return ""
+
+
+def edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
+    """The action with what the person wrote in place of its `editable` part.
+
+    Raises:
+        ValueError: that cannot be read; says what is expected.
+    """
+    match action:
+        case Click() | LongPress() | Move() | Scroll():
+            return replace(action, point=_points(written, 1)[0])
+        case Drag(None):
+            return replace(action, end=_points(written, 1)[0])
+        case Drag():
+            start, end = _points(written, 2)
+            return Drag(start, end)
+        case TypeText():
+            return TypeText(re.sub(r"\\[nt\\]", lambda found: _UNESCAPED[found[0]], written))
+        case PressKeys():
+            return PressKeys(chord(written))
+        case HoldKeys(_, seconds):
+            return HoldKeys(chord(written), seconds)
+        case OpenApp():
+            if not written.strip():
+                raise ValueError("write an application's name")
+            return OpenApp(written.strip())
+        case _:
+            raise ValueError("nothing about this can be changed")
+
+
+def _written(point: DesktopPoint) -> str:
+    x, y = point.rounded()
+    return f"{x},{y}"
+
+
+def _points(written: str, count: int) -> list[DesktopPoint]:
+    expected = "write a point as x,y" if count == 1 else "write two points as x,y x,y"
+    pieces = written.replace(", ", ",").split()
+    if len(pieces) != count:
+        raise ValueError(expected)
+    found = []
+    for piece in pieces:
+        x, comma, y = piece.partition(",")
+        try:
+            found.append(DesktopPoint(float(x), float(y)))
+        except ValueError as error:
+            raise ValueError(expected) from error
+        if not comma:
+            raise ValueError(expected)
+    return found

@@ -1,0 +1,160 @@
+"""The terminal application with a conductor that only notes what it is asked, and a clock that stands still."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from textual.pilot import Pilot
+
+from agent.actions import Action, Click
+from agent.client import Usage
+from agent.errors import ExitStatus
+from agent.families.base import Call
+from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    Decided,
+    Event,
+    Observed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+)
+from agent.safety.policy import Approval, Question
+from agent.screen.encode import EncodedImage, encode
+from agent.settings import Settings
+from agent.tui.app import MaiApp
+from agent.tui.conduct import ApprovalWanted, Began, Heard, Report, Run
+from agent.tui.memory import Memory
+from agent.tui.screens.run import RunScreen
+
+SNAPSHOTS = Path(__file__).parents[1] / "tui" / "snapshots"
+VIEWPORT = Viewport(Region(0, 0, 960, 540), Size(960, 540))
+INSTRUCTION = "open settings and enable dark mode"
+
+
+class FakeConductor:
+    """Takes runs up and does nothing about them."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self.status: int | None = None
+        self.started: list[str] = []
+        self.stopped: list[str] = []
+
+    def start(self, instruction: str) -> Run:
+        self.started.append(instruction)
+        self.run = Run(instruction)
+        return self.run
+
+    def stop(self, reason: str) -> None:
+        self.stopped.append(reason)
+        if self.run is not None:
+            self.run.stop.stop(reason)
+
+    def close(self, seconds: float) -> bool:
+        return True
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Bench:
+    """One application under test, and the events of a run to feed it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = Clock()
+        self.conductor = FakeConductor()
+        self.answers: list[Approval] = []
+        self.bundle = folder / "bundle"
+        (self.bundle / "screens").mkdir(parents=True)
+
+    def app(self, instruction: str | None = INSTRUCTION, **options: Any) -> MaiApp:
+        values = {"instruction": instruction, "dry_run": False, "sandbox": True, "runs": self.folder / "runs"}
+        app = MaiApp(
+            argparse.Namespace(**(values | options)),
+            Settings(),
+            self.conductor,
+            Memory(),
+            self.clock,  # type: ignore[arg-type]
+        )
+        app.animation_level = "none"
+        return app
+
+    async def feed(self, pilot: Pilot[int], *reports: Report | Event) -> None:
+        """What a run reports."""
+        while pilot.app._options.instruction and not self.conductor.started:  # type: ignore[attr-defined]
+            await pilot.pause(0.01)
+        for report in reports:
+            pilot.app.report(report if isinstance(report, Report) else Heard(report))  # type: ignore[attr-defined]
+        await pilot.pause()
+        await pilot.pause()
+
+    # Events of a run
+
+    def begins(self) -> list[Report]:
+        started = RunStarted(
+            INSTRUCTION, "literal", "mai-agent-literal", "mai-ui", "desktop", "http://127.0.0.1:1/v1", False, "risky",
+            True, VIEWPORT, str(self.bundle),
+        )  # fmt: skip
+        return [Began(INSTRUCTION, 50), Heard(started)]
+
+    def sees(self, step: int) -> list[Report]:
+        return [Heard(Observed(step, _image(), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0}))]
+
+    def decides(self, step: int, action: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
+        raw = f'<thinking>{thought}</thinking><tool_call>{{"step": {step}}}</tool_call>'
+        grid: Any = Click(GridPoint(1.0, 2.0, Grid(1000, 1000)))
+        usage, milliseconds = Usage(1200, 40, 600), {"model": 400.0, "parse": 1.0}
+        return [Heard(Decided(step, raw, thought, Call("computer", {}), grid, action, None, usage, milliseconds))]
+
+    def does(self, step: int, action: Action[DesktopPoint], error: str | None = None) -> list[Report]:
+        return [
+            Heard(Acted(step, action, error is None, False, "", error, 12.0)),
+            Heard(StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0})),
+        ]
+
+    def step(self, step: int, action: Action[DesktopPoint]) -> list[Report]:
+        return [*self.sees(step), *self.decides(step, action), *self.does(step, action)]
+
+    def asks(self, step: int, action: Action[DesktopPoint], reason: str, scope: str) -> list[Report]:
+        wanted = ApprovalWanted(action, Question(reason, scope), self.answers.append)
+        return [Heard(ApprovalAsked(step, action, reason, scope)), wanted]
+
+    def ends(self, steps: int, message: str = "Dark mode is on.") -> list[Report]:
+        return [Heard(RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400)))]
+
+
+def _image() -> EncodedImage:
+    return encode(Image.new("RGB", (960, 544), (40, 60, 80)), "png", 85)
+
+
+def run_screen(pilot: Pilot[int]) -> RunScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, RunScreen)
+    return screen
+
+
+def shown(pilot: Pilot[int]) -> str:
+    """The screen as text."""
+    strips = pilot.app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def matches(pilot: Pilot[int], name: str) -> None:
+    """Compare the screen with a snapshot; UPDATE_SNAPSHOTS=1 writes it anew."""
+    found, file = shown(pilot), SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        file.write_text(found, encoding="utf-8")
+    assert found == file.read_text(encoding="utf-8"), f"{name} looks otherwise now:\n{found}"

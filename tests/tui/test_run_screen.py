@@ -1,0 +1,280 @@
+"""The run screen: what it shows of a run, and what its keys do."""
+
+import pytest
+from stubs.terminal import INSTRUCTION, Bench, matches, run_screen, shown
+
+from agent.actions import Action, Click, OpenApp, TypeText
+from agent.geometry import DesktopPoint
+from agent.run.events import ModelDelta, Paused, Resumed, UserActed
+from agent.safety.policy import Approval
+from agent.tui.conduct import Broken, NothingWanted, ReplyWanted, Rested, Said
+from agent.tui.widgets.asking import GRACE
+from agent.tui.widgets.history import History
+from agent.tui.widgets.prompt import Prompt
+
+SIZES = [(140, 40), (80, 24), (40, 12)]
+CLICK: Action[DesktopPoint] = Click(DesktopPoint(412, 233))
+SUDO = TypeText("sudo rm -rf /\n")
+RISK = ("the text looks like a command that changes the system (rule “commands”)", "typing in xfce4-terminal")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_a_run_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple[int, int]) -> None:
+    async with bench.app().run_test(size=size) as pilot:
+        await pilot.pause()
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, OpenApp("settings")), *bench.sees(2))
+        await bench.feed(pilot, *bench.decides(2, CLICK, "Appearance is where dark mode is."), *bench.does(2, CLICK))
+        await bench.feed(pilot, *bench.sees(3), ModelDelta(3, "Now the style"))
+        bench.clock.now += 7
+        run_screen(pilot)._show_stream()
+        run_screen(pilot)._show_status()
+        await pilot.pause()
+        matches(pilot, f"run-{size[0]}x{size[1]}")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_a_question_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple[int, int]) -> None:
+    async with bench.app().run_test(size=size) as pilot:
+        await pilot.pause()
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        matches(pilot, f"asking-{size[0]}x{size[1]}")
+        assert r"sudo rm -rf /\n" in shown(pilot)
+
+
+async def test_the_instruction_of_the_command_line_starts_a_run(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await pilot.pause()
+        assert bench.conductor.started == [INSTRUCTION]
+
+
+async def test_without_an_instruction_it_asks_and_starts_what_is_typed(bench: Bench) -> None:
+    async with bench.app(None).run_test() as pilot:
+        await pilot.press(*"open mousepad", "enter")
+        assert bench.conductor.started == ["open mousepad"]
+
+
+async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1), Rested())
+        await pilot.press(*"next", "enter")
+        await pilot.pause()
+        assert bench.conductor.started == [INSTRUCTION, "next"]
+        assert run_screen(pilot).view.rows == []
+
+
+async def test_the_start_of_a_server_is_shown_before_the_first_step(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, Said("vLLM: loading weights, 40 %"))
+        assert "loading weights, 40 %" in shown(pilot)
+        assert "starting" in shown(pilot)
+
+
+async def test_an_answer_streams_in_and_is_replaced_by_its_thought(bench: Bench) -> None:
+    async with bench.app().run_test(size=(120, 40)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), ModelDelta(1, "Let me "), ModelDelta(1, "look"))
+        run_screen(pilot)._show_stream()
+        await pilot.pause()
+        assert "Let me look" in shown(pilot)
+        await bench.feed(pilot, *bench.decides(1, CLICK, "Found it."))
+        assert "Found it." in shown(pilot)
+        assert "Let me look" not in shown(pilot)
+
+
+async def test_a_yes_within_half_a_second_is_not_taken(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += GRACE - 0.01
+        await pilot.press("y", "a", "n")
+        assert bench.answers == []
+        bench.clock.now += 0.02
+        await pilot.press("y")
+        assert bench.answers == [Approval(allowed=True, by="you")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "approval"),
+    [
+        (["y"], Approval(allowed=True, by="you")),
+        (["a"], Approval(allowed=True, by="you", always=True)),
+        (["n"], Approval(allowed=False, by="you")),
+        (["x"], Approval(allowed=False, by="you", note="Skip it and go on with the next part.")),
+        (["i", *"use ls", "enter"], Approval(allowed=False, by="you", note="use ls")),
+        (["e", "end", "backspace", "backspace", "x", "enter"],
+         Approval(allowed=True, by="you", instead=TypeText("sudo rm -rf /x"))),
+        (["e", "enter"], Approval(allowed=True, by="you")),
+    ],
+    ids=["yes", "always", "no", "skip", "instead", "edit", "edit nothing"],
+)  # fmt: skip
+async def test_every_answer_to_a_question_reaches_the_run(bench: Bench, keys: list[str], approval: Approval) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 1
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert bench.answers == [approval]
+        assert "may it do this" not in shown(pilot)
+
+
+async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
+        bench.clock.now += 1
+        await pilot.press("e", *["backspace"] * 7, *"10,x", "enter")
+        await pilot.pause()
+        assert bench.answers == []
+        assert "write a point as x,y" in shown(pilot)
+        await pilot.press("backspace", *"20", "enter")
+        assert bench.answers == [Approval(allowed=True, by="you", instead=Click(DesktopPoint(10, 20)))]
+
+
+async def test_a_question_without_a_scope_offers_no_always(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
+        bench.clock.now += 1
+        await pilot.press("a")
+        assert bench.answers == []
+        assert "always" not in shown(pilot)
+
+
+async def test_letters_typed_on_the_line_answer_no_question(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO))
+        await pilot.press("t", *"he")
+        await bench.feed(pilot, *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 1
+        await pilot.press("y", "a", "y")
+        assert bench.answers == []
+        assert run_screen(pilot).query_one(Prompt).line.value == "heyay"
+
+
+async def test_a_question_that_is_not_asked_any_more_goes_away(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        await bench.feed(pilot, NothingWanted())
+        assert "may it do this" not in shown(pilot)
+
+
+async def test_two_escapes_stop_and_one_does_not(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("escape")
+        assert bench.conductor.stopped == []
+        bench.clock.now += 5
+        await pilot.press("escape")
+        assert bench.conductor.stopped == []
+        bench.clock.now += 0.5
+        await pilot.press("escape")
+        assert bench.conductor.stopped == ["Esc Esc"]
+
+
+async def test_two_escapes_stop_also_from_within_a_line(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("t", "h", "escape", "escape")
+        assert bench.conductor.stopped == ["Esc Esc"]
+
+
+async def test_ctrl_c_stops_at_once_and_quits_when_nothing_runs(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("ctrl+c")
+        assert bench.conductor.stopped == ["Ctrl-C"]
+        await bench.feed(pilot, *bench.ends(1), Rested())
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert not pilot.app.is_running
+
+
+async def test_space_pauses_and_goes_on(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+        run = bench.conductor.run
+        assert run is not None
+        await pilot.press("space")
+        assert run.steering.paused
+        await bench.feed(pilot, Paused(2, "you paused it"))
+        assert "paused" in shown(pilot)
+        await pilot.press("space")
+        assert not run.steering.paused
+        await bench.feed(pilot, Resumed(2))
+        assert run_screen(pilot).view.state == "running"
+
+
+async def test_what_is_typed_while_it_runs_is_told_to_the_model(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("t", *"use the other window", "enter")
+        run = bench.conductor.run
+        assert run is not None
+        assert run.steering.take_told() == ["use the other window"]
+
+
+async def test_the_models_question_is_answered_on_the_line(bench: Bench) -> None:
+    replies: list[str] = []
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), ReplyWanted("Which account?", replies.append))
+        assert "Which account?" in shown(pilot)
+        await pilot.press(*"work", "enter")
+        assert replies == ["work"]
+
+
+async def test_what_the_person_did_themselves_is_a_line_of_the_history(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), UserActed(2, "moved the pointer"))
+        assert "you acted: moved the pointer" in shown(pilot)
+
+
+async def test_a_run_that_cannot_begin_says_why(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, Broken("There is no display. Run with --sandbox.", 3), Rested())
+        assert "There is no display." in shown(pilot)
+        assert "not done" in shown(pilot)
+
+
+async def test_the_chosen_step_stays_chosen_while_new_ones_come(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK))
+        history = run_screen(pilot).query_one(History)
+        assert history.cursor == 1
+        await pilot.press("up")
+        await bench.feed(pilot, *bench.step(3, CLICK))
+        assert history.cursor == 0
+        await pilot.press("end")
+        await bench.feed(pilot, *bench.step(4, CLICK))
+        assert history.cursor == 3
+
+
+async def test_control_characters_of_a_model_do_not_reach_the_terminal(bench: Bench) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e"
+    async with bench.app().run_test(size=(120, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, TypeText(evil), f"think {evil}"))
+        await bench.feed(pilot, *bench.asks(1, TypeText(evil), evil, evil), Said(evil))
+        text = shown(pilot)
+        assert not any(char in text for char in "\x1b\x07\u202e")
+
+
+async def test_markup_of_a_model_is_shown_as_it_is(bench: Bench) -> None:
+    async with bench.app().run_test(size=(120, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, "[b]bold[/b] [@click=quit]x"))
+        assert "[b]bold[/b] [@click=quit]x" in shown(pilot)
+
+
+async def test_the_pages_of_a_step_are_thought_answer_and_details(bench: Bench) -> None:
+    async with bench.app().run_test(size=(120, 40)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, "Found it."))
+        await pilot.press("v")
+        assert "<tool_call>" in shown(pilot)
+        await pilot.press("v")
+        assert "1200 prompt, 40 answer, 600 from cache" in shown(pilot)
+
+
+async def test_the_theme_and_the_instructions_are_remembered(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        pilot.app.theme = "nord"
+        await pilot.pause()
+    async with bench.app(None).run_test() as pilot:
+        assert pilot.app.theme == "nord"
+        await pilot.press("up")
+        assert run_screen(pilot).query_one(Prompt).line.value == INSTRUCTION

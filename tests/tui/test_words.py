@@ -1,0 +1,43 @@
+"""Actions as a person writes them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.actions import Action, Click, Drag, Finish, HoldKeys, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.geometry import DesktopPoint
+from agent.tui.words import editable, edited
+
+POINT = DesktopPoint(3, 4)
+
+
+@given(st.text())
+def test_a_text_that_is_left_alone_stays_as_it_is(text: str) -> None:
+    action = TypeText(text)
+    assert edited(action, editable(action)) == action
+    assert "\n" not in editable(action)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Click(POINT, "right", 2), Move(POINT), Drag(None, POINT), Drag(DesktopPoint(0, 0), POINT), Scroll(POINT, 0, 2),
+     PressKeys(("ctrl", "shift", "t")), HoldKeys(("a",), 2.0), OpenApp("Files")],
+    ids=lambda action: type(action).__name__,
+)  # fmt: skip
+def test_an_action_that_is_left_alone_stays_as_it_is(action: Action[DesktopPoint]) -> None:
+    assert edited(action, editable(action)) == action
+
+
+def test_only_the_point_changes_and_the_rest_of_the_action_stays() -> None:
+    assert edited(Click(POINT, "right", 2), "10, 20") == Click(DesktopPoint(10, 20), "right", 2)
+
+
+@pytest.mark.parametrize(
+    ("action", "written"),
+    [(Click(POINT), "10"), (Click(POINT), "a,b"), (Click(POINT), ""), (Drag(POINT, POINT), "1,2"),
+     (PressKeys(("a",)), "ctrl+nosuchkey"), (OpenApp("x"), " "), (Finish(True), "x")],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_read_is_an_error_and_no_action(action: Action[DesktopPoint], written: str) -> None:
+    with pytest.raises(ValueError, match=r"[a-z]"):
+        edited(action, written)
