@@ -23,6 +23,7 @@ class Engine:
         remark: what the person should know.
         family: the model's family, where the engine knows it.
         condition: asks after a server of ours; None for others.
+        load: how busy a server of ours is, in a few words; None for others.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Engine:
     remark: str = ""
     family: str | None = None
     condition: Callable[[], ServerCondition] | None = None
+    load: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def choose_engine(
     if name == "auto" and not serving.is_running(None) and (reason := serving.why_no_server()):
         return _literal(f"{reason} {_WHY_LITERAL}")
     server = serving.local_server(wish.model, wish.preset, tell, check_stop, ask)
-    return Engine("vllm", server.endpoint, lambda: None, server.remark, server.family, server.condition)
+    return Engine("vllm", server.endpoint, lambda: None, server.remark, server.family, server.condition, server.load)
 
 
 def _literal(remark: str) -> Engine:

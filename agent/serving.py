@@ -34,6 +34,7 @@ class LocalServer:
     endpoint: Endpoint
     family: str | None
     condition: Callable[[], ServerCondition]
+    load: Callable[[], str]
     remark: str
 
 
@@ -65,7 +66,7 @@ def local_server(
     Raises:
         AgentError: it could not be started; with the controller's own words.
     """
-    from serverctl.endpoint import ready_server, server_now
+    from serverctl.endpoint import ready_server, server_load, server_now
     from serverctl.errors import ServerError
 
     try:
@@ -78,7 +79,7 @@ def local_server(
         return ServerCondition(now.condition, now.words)
 
     remark = "The server stays for the next run; `mai-server down` stops it." if server.started else ""
-    return LocalServer(_endpoint(server), server.family, condition, remark)
+    return LocalServer(_endpoint(server), server.family, condition, lambda: server_load(server.name), remark)
 
 
 def _endpoint(server: "ReadyServer") -> Endpoint:

@@ -96,6 +96,11 @@ class Workplace:
         )
         return Job(request, recorder)
 
+    def server_load(self) -> str:
+        """How busy the server is, in a few words; "" where that cannot be known. Asks the server: may take a second."""
+        load = None if self._engine is None else self._engine.load
+        return "" if load is None else load()
+
     def tell_changes(self) -> None:
         """Say what the system's own tools tell of settings that changed in the sandbox."""
         if self._desk is not None:

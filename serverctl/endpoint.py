@@ -229,6 +229,33 @@ def server_now(name: str) -> ServerNow:
     return ServerNow("gone", "The server was stopped.")
 
 
+def server_load(name: str) -> str:
+    """A server's stage and load in a few words; what is not known is left out."""
+    from serverctl.metrics import read_metrics
+
+    state = current_state(Folder(name))
+    if state.phase != "ready" or state.port is None:
+        return f"server {state.stage or state.phase}"
+    metrics = read_metrics(state.port, Folder(name).key(), 1.0)
+    if metrics is None:
+        return "server ready"
+    words = [
+        f"{value}{unit} {what}"
+        for value, unit, what in (
+            (metrics.running, "", "running"),
+            (metrics.waiting or None, "", "waiting"),
+            (_percent(metrics.kv_usage), "%", "KV"),
+            (_percent(metrics.prefix_hit_rate), "%", "prefix hits"),
+        )
+        if value is not None
+    ]
+    return f"server {', '.join(words) or 'ready'}"
+
+
+def _percent(share: float | None) -> int | None:
+    return None if share is None else round(100 * share)
+
+
 @contextmanager
 def served(preset: str, model: str | None, tell: Tell = lambda _: None) -> Iterator[ReadyServer]:
     """A server of a preset for the time of a block, beside none of ours: two would share the card's memory.

@@ -150,6 +150,7 @@ class Conductor:
         self._post = post
         self._wanted: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._workplace: Workplace | None = None
         self.run: Run | None = None
         self.status: int | None = None
 
@@ -168,6 +169,11 @@ class Conductor:
         if self.run is not None:
             self.run.stop.stop(reason)
 
+    def server_load(self) -> str:
+        """How busy the server is, in a few words; may take a second."""
+        workplace = self._workplace
+        return "" if workplace is None else workplace.server_load()
+
     def close(self, seconds: float) -> bool:
         """Stop, and wait until everything is given back; False when that takes longer."""
         self.stop("the program was left")
@@ -178,13 +184,12 @@ class Conductor:
         return not self._thread.is_alive()
 
     def _work(self) -> None:
-        workplace: Workplace | None = None
         try:
             while (run := self._wanted.get()) is not None:
                 try:
-                    if workplace is None:
-                        workplace = self._make_workplace(lambda text: self._post(Said(text)), self._ask)
-                    self.status = self._conduct(workplace, run)
+                    if self._workplace is None:
+                        self._workplace = self._make_workplace(lambda text: self._post(Said(text)), self._ask)
+                    self.status = self._conduct(self._workplace, run)
                 except AgentError as error:
                     self.status = error.exit_status
                     self._post(Broken(str(error), error.exit_status))
@@ -194,8 +199,8 @@ class Conductor:
                     self._post(Broken(text, ExitStatus.NOT_DONE))
                 self._post(Rested())
         finally:
-            if workplace is not None:
-                workplace.__exit__()
+            if self._workplace is not None:
+                self._workplace.__exit__()
 
     def _conduct(self, workplace: Workplace, run: Run) -> int:
         self._post(Began(run.instruction, workplace.run_settings(run.instruction).max_steps))

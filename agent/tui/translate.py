@@ -96,6 +96,10 @@ class Translator:
         self.view.seconds = self.elapsed
         return self._between(message, failed=True)
 
+    def note(self, text: str) -> int:
+        """Something was said beside the run."""
+        return self._between(text)
+
     def _row(self) -> Row:
         if self._step is None:  # an event of a step without its beginning: shown all the same
             self._step = self._add(Row(self.view.step, "thinking", "thinking", self.elapsed))

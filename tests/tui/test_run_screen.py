@@ -49,6 +49,8 @@ async def test_the_instruction_of_the_command_line_starts_a_run(bench: Bench) ->
 
 async def test_without_an_instruction_it_asks_and_starts_what_is_typed(bench: Bench) -> None:
     async with bench.app(None).run_test() as pilot:
+        await pilot.pause()
+        assert "What shall I do?" in shown(pilot)
         await pilot.press(*"open mousepad", "enter")
         assert bench.conductor.started == ["open mousepad"]
 

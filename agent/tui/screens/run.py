@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
@@ -35,6 +36,8 @@ from agent.tui.words import editable, edited
 
 #: Two presses of Escape within so many seconds stop the run.
 _DOUBLE = 1.0
+#: The server is asked how busy it is every so many seconds.
+_LOAD = 3.0
 #: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
 _STREAM = 0.05
 
@@ -70,6 +73,7 @@ class RunScreen(StepsScreen):
         self._reply: ReplyWanted | None = None
         self._escaped = -_DOUBLE
         self._stale: int | None = None
+        self._load = ""
 
     def compose(self) -> ComposeResult:
         """All parts, the panel for approvals hidden."""
@@ -85,6 +89,7 @@ class RunScreen(StepsScreen):
         """Begin to tick."""
         self.set_interval(1.0, self._show_status)
         self.set_interval(_STREAM, self._show_stream)
+        self.set_interval(_LOAD, self._ask_load)
         self._show_status()
         self._title()
         self.query_one(Prompt).open("instruct")
@@ -124,8 +129,10 @@ class RunScreen(StepsScreen):
                     self._stale = changed
                 elif changed is not None:
                     self._changed(changed, finished=isinstance(event, StepFinished))
-            case Said(text):
+            case Said(text) if self._view.state == "preparing":
                 self._view.stage = text
+            case Said(text):
+                self._changed(self._translator.note(text))
             case Broken(message, status):
                 self._changed(self._translator.failed(message, status))
             case ApprovalWanted():
@@ -163,7 +170,7 @@ class RunScreen(StepsScreen):
 
     def _show_status(self) -> None:
         view = self._view
-        self.query_one(StatusLine).show(view, self._translator.elapsed)
+        self.query_one(StatusLine).show(view, self._translator.elapsed, self._load if view.active else "")
         stage = self.query_one("#stage", Static)
         stage.display = bool(view.stage) and not self.query_one(Asking).display
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
@@ -171,6 +178,19 @@ class RunScreen(StepsScreen):
         hint = "  (space: go on)" if view.state == "paused" else ""
         stage.update(Content.assemble((f" {clean(view.stage)}", colour), (hint, "dim")))
         self.refresh_bindings()
+
+    def _ask_load(self) -> None:
+        if self._view.engine == "vllm" and self._view.active:
+            self._read_load()
+
+    @work(thread=True, exclusive=True)
+    def _read_load(self) -> None:
+        load = self._conductor.server_load()
+        self.app.call_from_thread(self._show_load, load)
+
+    def _show_load(self, load: str) -> None:
+        self._load = load
+        self._show_status()
 
     # Approval
 

@@ -62,11 +62,11 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """Label and line."""
         yield Static(id="label")
-        yield Input(id="line", compact=True)
+        yield Input(id="line", compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
         """Say what it is for."""
-        self.watch_purpose(self.purpose)
+        self._show_purpose()
 
     @property
     def line(self) -> Input:
@@ -80,11 +80,13 @@ class Prompt(Horizontal):
         self.line.cursor_position = len(text)
         self.line.focus()
 
-    def watch_purpose(self, purpose: Purpose) -> None:
+    def watch_purpose(self) -> None:
         """Another purpose: another label."""
-        if not self.is_mounted:
-            return
-        label, placeholder = _LABELS[purpose]
+        if self.is_mounted:
+            self._show_purpose()
+
+    def _show_purpose(self) -> None:
+        label, placeholder = _LABELS[self.purpose]
         self.query_one("#label", Static).update(label)
         self.line.placeholder = placeholder
         self._at = None

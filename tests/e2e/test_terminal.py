@@ -1,0 +1,158 @@
+"""The real application in a real terminal (tmux), driving a real desktop: read from the pane and from the system."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+ROOT = Path(__file__).parents[2]
+DARK = "open settings and enable dark mode"
+
+
+class Terminal:
+    """One tmux server of its own, with one pane in which `mai-agent` runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runs = folder / "runs"
+        self._socket = str(folder / "tmux")
+        self._environ = {**os.environ, "MAI_AGENT_STATE": str(folder / "state"), "COLORTERM": "truecolor"}
+        self._environ.pop("TMUX", None)
+        self._environ.pop("DISPLAY", None)
+
+    def start(self, *arguments: str, size: tuple[int, int] = (120, 36)) -> None:
+        words = [sys.executable, "-m", "agent", "--sandbox", "--engine", "literal", "--runs", str(self.runs), *arguments]
+        shell = " ".join(f"'{word}'" for word in words) + "; echo exit=$?; exec cat"
+        width, height = map(str, size)
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT), shell)
+
+    def _tmux(self, *arguments: str) -> str:
+        return subprocess.run(
+            ["tmux", "-S", self._socket, *arguments], env=self._environ, capture_output=True, text=True, check=True
+        ).stdout
+
+    @property
+    def text(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def press(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", text)
+
+    def wait(self, *words: str, seconds: float = 60) -> str:
+        return self.wait_until(lambda text: all(word in text for word in words), " and ".join(words), seconds)
+
+    def wait_until(self, condition: Callable[[str], bool], what: str, seconds: float = 60) -> str:
+        deadline = time.monotonic() + seconds
+        while not condition(text := self.text):
+            assert time.monotonic() < deadline, f"never: {what}\n{text}"
+            time.sleep(0.05)
+        return text
+
+    def bundle(self) -> tuple[dict[str, object], list[dict[str, object]]]:
+        newest = max(self.runs.iterdir())
+        steps = [json.loads(line) for line in (newest / "steps.jsonl").read_text().splitlines()]
+        return json.loads((newest / "run.json").read_text()), steps
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-S", self._socket, "kill-server"], env=self._environ, capture_output=True)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    made = Terminal(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Terminal) -> None:
+    terminal.start("--approve", "ask", DARK)
+    for number in range(1, 5):
+        text = terminal.wait_until(
+            lambda text, number=number: ("may it do this?" in text and f"step {number} of" in text) or " done " in text,
+            f"a question in step {number}, or the end",
+        )
+        if " done " in text:
+            break
+        time.sleep(0.7)  # the half second in which no key is taken
+        terminal.press("y")
+        terminal.wait_until(lambda text: "may it do this?" not in text, "the question goes away")
+    text = terminal.wait(" done ", "in the sandbox,")
+    assert "prefer-dark" in text or "Adwaita-dark" in text
+    meta, steps = terminal.bundle()
+    assert meta["outcome"] == "done"
+    allowed = [step["approval"] for step in steps if step["executed"]]
+    assert allowed
+    assert all(approval["allowed"] and approval["by"] == "you" for approval in allowed)  # type: ignore[index]
+    terminal.press("C-q")
+    terminal.wait("exit=0", "recorded in")
+
+
+def test_pause_tell_change_and_stop(terminal: Terminal) -> None:
+    terminal.start("--approve", "ask")
+    terminal.wait("What shall I do?")
+    terminal.type("open mousepad and type 'hello'")
+    terminal.press("Enter")
+    terminal.wait("may it do this?", "mousepad")
+    time.sleep(0.7)
+    terminal.press("y")
+    terminal.wait("may it do this?", 'type "hello"')
+    time.sleep(0.7)
+    terminal.press("e")
+    terminal.wait("change hello")
+    terminal.type(" world")
+    terminal.press("Space", "Enter")
+    terminal.wait_until(lambda text: "may it do this?" not in text, "the changed action is done")
+    terminal.wait_until(lambda text: " done " in text or "may it do this?" in text, "it goes on")
+    _, steps = terminal.bundle()
+    typed = [step for step in steps if step["target"] and step["target"]["type"] == "type"]  # type: ignore[index]
+    assert typed[0]["approval"]["instead"] == {"type": "type", "text": "hello world "}  # type: ignore[index]
+    terminal.press("C-q")
+    terminal.wait("exit=")
+
+
+def test_escape_twice_stops_and_the_bundle_says_so(terminal: Terminal) -> None:
+    terminal.start("--approve", "ask", DARK)
+    terminal.wait("may it do this?")
+    terminal.press("Escape")
+    time.sleep(0.3)
+    terminal.press("Escape")
+    terminal.wait("stopped", "Esc Esc")
+    meta, _ = terminal.bundle()
+    assert meta["outcome"] == "stopped"
+    assert meta["status"] == 130
+    terminal.press("C-q")
+    terminal.wait("exit=130")
+
+
+def test_a_pause_holds_the_run_until_it_goes_on(terminal: Terminal) -> None:
+    terminal.start(DARK)
+    terminal.wait("step 1 of")
+    terminal.press("Space")
+    terminal.wait_until(lambda text: "paused" in text or "may it do this?" in text, "it pauses")
+    held = terminal.text
+    time.sleep(1.5)
+    assert "step 4" not in terminal.text, held
+    terminal.press("Space")
+    terminal.wait(" done ", "in the sandbox,")
+    terminal.press("C-q")
+    terminal.wait("exit=0")
+
+
+def test_a_small_terminal_can_do_it_all(terminal: Terminal) -> None:
+    terminal.start("--approve", "ask", DARK, size=(40, 12))
+    terminal.wait("asks you")
+    time.sleep(0.7)
+    terminal.press("y")
+    terminal.wait("step 2")
+    terminal.press("C-c")
+    terminal.wait("stopped")
+    terminal.press("C-c")
+    terminal.wait("exit=130")
