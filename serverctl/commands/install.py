@@ -56,6 +56,20 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"{folder} holds other things.", "Name an empty folder.")
     if options.dry_run:
         check_space(folder, build)
+        if options.json:
+            print(
+                json.dumps(
+                    {
+                        "build": build.name,
+                        "version": build.version,
+                        "packages": list(build.packages),
+                        "folder": str(folder),
+                        "gib": build.disk_gib,
+                        "installed": read_mark(folder) is not None,
+                    }
+                )
+            )
+            return ExitStatus.DONE
         print(
             f"Would install {', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
         )

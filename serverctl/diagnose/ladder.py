@@ -110,7 +110,7 @@ def _free_memory(view: _View) -> Iterator[Step]:
     now = view.settings.gpu_memory_utilization
     if view.may("gpu_memory_utilization") and {"free_gib", "total_gib"} <= numbers.keys():
         share = math.floor((numbers["free_gib"] - _MARGIN_GIB) / numbers["total_gib"] * 100) / 100
-        if 0.05 <= share and (now is None or share < now):
+        if share >= 0.05 and (now is None or share < now):
             text = f"{numbers['free_gib']} of {numbers['total_gib']} GiB were free: asks for {share:.0%} of the card"
             yield _adjust(view, "gpu_memory_utilization", share, text)
 

@@ -143,9 +143,9 @@ def _numbers(report: StartReport, message: str) -> StartReport:
             report = replace(report, version=found[1].rstrip(").,"))
     if found := re.search(r"(?:Model loading|Loading model weights) took ([\d.]+) (GiB|GB)", message):
         report = replace(report, weights=_gib(found[1]))
-    if found := re.search(r"Available KV cache memory: ([\d.,-]+) GiB", message):
-        report = replace(report, kv=_gib(found[1]))
-    elif found := re.search(r"Explicitly set \(([\d.]+)/[\d.]+\) GiB for KV cache", message):
+    if (found := re.search(r"Available KV cache memory: ([\d.,-]+) GiB", message)) or (
+        found := re.search(r"Explicitly set \(([\d.]+)/[\d.]+\) GiB for KV cache", message)
+    ):
         report = replace(report, kv=_gib(found[1]))
     if found := re.search(r"KV cache size: ([\d,]+) tokens", message):
         report = replace(report, kv_tokens=int(found[1].replace(",", "")), engines=report.engines + 1)
@@ -162,9 +162,9 @@ def _numbers(report: StartReport, message: str) -> StartReport:
         report = replace(report, consumed=_gib(found[1]), activations=_gib(found[2]), graphs=_gib(found[3]))
     if found := re.search(r"Graph capturing finished in .*? took ([\d.]+) GiB", message):
         report = replace(report, graphs=_gib(found[1]))
-    if found := re.search(r"Using (\w+) attention backend", message):
-        report = replace(report, attention=found[1])
-    elif found := re.search(r"Using (Flash Attention|FlashInfer|Triton) backend", message):
+    if (found := re.search(r"Using (\w+) attention backend", message)) or (
+        found := re.search(r"Using (Flash Attention|FlashInfer|Triton) backend", message)
+    ):
         report = replace(report, attention=found[1])
     return report
 

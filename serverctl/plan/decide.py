@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
+from typing import TypeAlias
 
 from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.find import find_model
@@ -21,6 +22,10 @@ from serverctl.plan.words import does_not_fit, expected_attention, notes_for, wa
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
 #: Tensor parallelism pays for its exchanges from this size up, and only over NVLink.
 _LATENCY_TP_PARAMETERS = 6e9
+#: A server for many agents should hold so many of their requests at once; else its batches stay small.
+_SERVED_AT_ONCE = 4
+
+_Way: TypeAlias = tuple[Model, Precision, Layout, Candidate]
 
 FindModel = Callable[[str], Model]
 
@@ -114,7 +119,8 @@ def _plan_on(
         )
     found = _search(model, group, hardware, preset, goal, vllm)
     if found is None:
-        raise does_not_fit(model, group, _smallest(model, group, preset, goal, vllm), goal)
+        smaller = _smaller(model, group, hardware, preset, goal, vllm)
+        raise does_not_fit(model, group, _smallest(model, group, preset, goal, vllm), goal, smaller)
     chosen, precision, layout, candidate = found
     replicas = _replicas(layout, group, preset)
     return Plan(
@@ -186,22 +192,45 @@ def _check_parallel(model: Model, group: tuple[Gpu, ...], goal: Goal) -> None:
 
 def _search(
     model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: Preset, goal: Goal, vllm: str
-) -> tuple[Model, Precision, Layout, Candidate] | None:
+) -> _Way | None:
     """The first way that fits: all screenshots before fewer, full precision before quantised, few cards before many."""
     most = _wanted_images(model, preset, goal)
     fewest = most if goal.overrides.get("images") or goal.adjustments.get("images") else 1
     for images in range(most, fewest - 1, -1):
-        spare: tuple[Model, Precision, Layout, Candidate] | None = None
-        for chosen, precision in _precisions(model, group[0], preset, goal):
-            for layout in _layouts(chosen, group, hardware, preset, goal):
-                candidate = compose(chosen, precision, layout, images, preset, goal, vllm)
-                if candidate.roomy or (candidate.fits and precision != "16-bit"):
-                    return chosen, precision, layout, candidate
-                if candidate.fits and spare is None:
-                    spare = chosen, precision, layout, candidate
-        if spare is not None:
-            return spare
+        ways = [
+            (chosen, precision, layout, compose(chosen, precision, layout, images, preset, goal, vllm))
+            for chosen, precision in _precisions(model, group[0], preset, goal)
+            for layout in _layouts(chosen, group, hardware, preset, goal)
+        ]
+        ways = [way for way in ways if way[3].fits]
+        if not ways:
+            continue
+        if preset.longest_context:
+            return max(ways, key=lambda way: way[3].context)
+        if preset.replicas and len(group) > 1:
+            return _most_served(ways, group, hardware)
+        return next((way for way in ways if way[3].roomy or way[1] != "16-bit"), ways[0])
     return None
+
+
+def _most_served(ways: list[_Way], group: tuple[Gpu, ...], hardware: Hardware) -> _Way:
+    """Where many agents are served: full precision and few cards a server, as long as each holds several requests.
+
+    Over PCIe few cards count first: sharing a model there costs more than 8-bit weights do.
+    """
+    enough = [way for way in ways if way[3].budget.kv_tokens // max(1, way[3].needed) >= _SERVED_AT_ONCE]
+    if not hardware.all_nvlink(tuple(gpu.index for gpu in group)):
+        enough.sort(key=lambda way: len(way[2].cards))
+    return enough[0] if enough else max(ways, key=lambda way: len(group) // len(way[2].cards) * way[3].budget.kv_tokens)
+
+
+def _smaller(model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: Preset, goal: Goal, vllm: str) -> str:
+    """The largest of our own models that is smaller and fits; "" where none does."""
+    for name in AUTOMATIC_MODELS:
+        other = find_model(name, allow_network=False)
+        if other.shape.parameters < model.shape.parameters and _search(other, group, hardware, preset, goal, vllm):
+            return name
+    return ""
 
 
 def _precisions(model: Model, gpu: Gpu, preset: Preset, goal: Goal) -> Iterator[tuple[Model, Precision]]:

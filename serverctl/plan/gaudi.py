@@ -4,16 +4,42 @@ vLLM's version must match the plugin's (0.26 with 0.26). Graphs are compiled by 
 named beforehand; the plugin's own buckets are far below 1080p (extension/bucketing/vision.py).
 """
 
+from dataclasses import replace
+
 from serverctl.hardware.facts import GIB, Gpu
-from serverctl.models.model import Model
+from serverctl.models.model import Model, Precision
 from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, tensor_parallel_sizes, thoughts
 from serverctl.plan.goal import CannotPlanError, Goal, Plan, Reason
-from serverctl.plan.memory import card_budget
+from serverctl.plan.memory import Budget, card_budget
 from serverctl.plan.presets import Preset
+from serverctl.plan.settings import Settings
 
 _SOURCE = "vllm-gaudi 0.26: docs/serving.md"
 #: What the plugin's makers list as validated, by the number of the generation.
 _VALIDATED = {"Gaudi 3": ("qwen2_5_vl", "qwen3_vl"), "Gaudi 2": ("qwen2_5_vl",)}
+
+
+#: Variables that the plugin reads and vLLM's own list does not name.
+PLUGIN_ENV = frozenset({"VLLM_MULTIMODAL_RESOLUTIONS", "VLLM_GRAPH_RESERVED_MEM", "VLLM_SKIP_WARMUP"})
+#: The plugin takes this share of what is free after profiling, and keeps a part of that for graphs.
+_UTILIZATION, _GRAPHS = 0.9, 0.1
+
+
+def _budget(model: Model, precision: Precision, settings: Settings, card: Gpu) -> Budget:
+    """A card's budget by the plugin's rule: KV = free * utilisation * (1 - what graphs reserve)."""
+    budget = card_budget(model, precision, settings, card.total_bytes)
+    if settings.kv_cache_memory_bytes is not None:
+        return budget
+    free = card.total_bytes - budget.weights - budget.activations
+    share = settings.gpu_memory_utilization or _UTILIZATION
+    graphs = int(free * share * _GRAPHS)
+    return replace(
+        budget,
+        requested=budget.weights + budget.activations + int(free * share),
+        context=0,
+        graphs=graphs,
+        kv=int(free * share) - graphs,
+    )
 
 
 def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal) -> Plan:
@@ -27,33 +53,36 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal)
         draft.drop(name)
     card = cards[0]
     precision = model.own_precision
-    weights = model.weight_bytes(precision)
     wished = draft.values.get("tensor_parallel_size")
     sizes = (int(wished),) if wished else tensor_parallel_sizes(model, len(cards))
     stages, engines = (int(draft.values.get(f"{kind}_parallel_size") or 1) for kind in ("pipeline", "data"))
     most = len(cards) // (stages * engines)
-    size = next((n for n in sizes if n <= most and weights / n / stages < 0.6 * card.total_bytes), None)
-    if size is None:
-        asked = f"{wished} of " if wished else ""
-        raise CannotPlanError(
-            f"{model.name} does not fit on {asked}{len(cards)} x {card.name}: its weights are {weights / GIB:.0f} GiB.",
-            "Use a smaller model or more cards.",
-        )
     thoughts(draft, model)
     draft.decide("dtype", "bfloat16", "the format Gaudi computes in", _SOURCE)
     draft.decide("max_num_seqs", 4, "each number of requests is one more graph to compile", _SOURCE)
     draft.decide("max_num_batched_tokens", 8192, "a screenshot and its prompt in one step", _SOURCE)
-    if size > 1:
-        draft.decide("tensor_parallel_size", size, "the weights do not fit on fewer cards", _SOURCE)
     draft.decide("images", model.history_images, "one graph is compiled for each number of images", _SOURCE)
-    used = cards[: size * stages * engines]
     count = int(draft.values["images"])
     tokens = model.image_tokens(*goal.screen, draft.values.get("longest_edge"))
     room = (step for step in CONTEXT_STEPS if step >= max(16_384, count * tokens + TEXT_TOKENS))
     length = next(room, CONTEXT_STEPS[-1])
     draft.decide("max_model_len", length, f"{count} screenshots of {tokens:,} tokens, prompt and answer", _SOURCE)
-    settings = draft.settings()
-    budget = card_budget(model, precision, settings, card.total_bytes)
+    able = [n for n in sizes if n <= most] or [sizes[0]]
+    budgets = {n: _budget(model, precision, replace(draft.settings(), tensor_parallel_size=n), card) for n in able}
+    wanted = draft.values["max_model_len"]
+    wanted = wanted if isinstance(wanted, int) else length
+    size = next((n for n in able if budgets[n].longest_context >= wanted), able[-1])
+    if size > 1:
+        draft.decide("tensor_parallel_size", size, "the model does not fit on fewer cards", _SOURCE)
+    used = cards[: size * stages * engines]
+    settings, budget = draft.settings(), budgets[size]
+    if budget.kv <= 0 or size > most:
+        asked = f"{wished} of " if wished else ""
+        raise CannotPlanError(
+            f"{model.name} does not fit on {asked}{len(cards)} x {card.name}: of a card's {card.total_gib:.0f} GiB its "
+            f"weights take {budget.weights / GIB:.0f}.",
+            "Use a smaller model or more cards.",
+        )
     longest = min(model.shape.text.max_positions, budget.longest_context)
     context = settings.max_model_len if isinstance(settings.max_model_len, int) else longest
     if context > longest:

@@ -25,6 +25,7 @@ class Preset:
     fp8_kv: bool
     small_weights: bool
     least_context: int
+    longest_context: bool
 
 
 def preset_names() -> list[str]:
@@ -54,4 +55,5 @@ def load_preset(name: str | None) -> Preset:
         fp8_kv=prefer.get("fp8_kv", False),
         small_weights=prefer.get("small_weights", False),
         least_context=prefer.get("least_context", 0),
+        longest_context=prefer.get("longest_context", False),
     )

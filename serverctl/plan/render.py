@@ -8,6 +8,7 @@ from typing import Any
 
 from serverctl.capabilities import Capabilities
 from serverctl.plan.extra import check_extra
+from serverctl.plan.gaudi import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.settings import KNOBS, flag_text
 
@@ -117,10 +118,9 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
             kept += [part for part in _dotted(line) if part.flag not in given]
         elif line.flag not in mine:
             kept.append(line)
-    env = {name: value for name, (value, _) in plan.env.items() if capabilities.reads(name)}
-    dropped += [
-        f"{name}: vLLM {capabilities.version} does not read it." for name in plan.env if not capabilities.reads(name)
-    ]
+    read = {name for name in plan.env if capabilities.reads(name) or (plan.vendor == "gaudi" and name in PLUGIN_ENV)}
+    env = {name: value for name, (value, _) in plan.env.items() if name in read}
+    dropped += [f"{name}: vLLM {capabilities.version} does not read it." for name in plan.env if name not in read]
     return Command(tuple(kept), plan.model.source, own, env, tuple(dropped), module=not capabilities.console_script)
 
 

@@ -10,9 +10,17 @@ _SPOKEN: dict[Precision, str] = {"16-bit": "16-bit", "fp8": "8-bit", "w4": "4-bi
 
 
 def does_not_fit(
-    model: Model, group: tuple[Gpu, ...], smallest: tuple[Precision, Candidate], goal: Goal
+    model: Model, group: tuple[Gpu, ...], smallest: tuple[Precision, Candidate], goal: Goal, other: str
 ) -> CannotPlanError:
-    """The refusal of a model that fits in no way, with the numbers of the smallest one."""
+    """The refusal of a model that fits in no way, with the numbers of the smallest one.
+
+    Args:
+        model: what does not fit.
+        group: the cards.
+        smallest: the try that took the least memory.
+        goal: with the person's own settings.
+        other: the name of a smaller model that would fit; "" where none does.
+    """
     precision, candidate = smallest
     own = [name for name in _OWN if name in goal.overrides]
     wishes = ", ".join(f"{name}={goal.overrides[name]}" for name in own)
@@ -40,7 +48,8 @@ def does_not_fit(
         remedy = f"Your own settings are kept ({wishes}): ask for less, or leave them out."
     else:
         weights = "a 4-bit checkpoint of it (--model ORG/NAME-AWQ), " if precision == "fp8" else ""
-        remedy = f"Use a smaller model (--model MAI-UI-2B), {weights}or more cards. {WAYS_OUT}."
+        smaller = f"Use a smaller model (--model {other}), " if other else "Use "
+        remedy = f"{smaller}{weights}or more cards. {WAYS_OUT}."
     gpu = group[0]
     has = f"{gpu.total_gib:.1f} GiB"
     if gpu.free_bytes is not None and gpu.free_bytes < 0.9 * gpu.total_bytes:

@@ -89,10 +89,11 @@ class Child:
         finally:
             transport.close()
         assert self._process is not None
-        await self._process.wait()
         if self.exit_status is None:  # the guardian was killed
             self.exit_status = -9
+        # Before the wait, which lasts until nobody holds the output any more: orphans of a killed guardian do.
         await asyncio.to_thread(kill_marked, self.mark)
+        await self._process.wait()
         self.exited.set()
 
     async def _read_output(self) -> None:

@@ -103,6 +103,8 @@ class State:
     def note(self, now: float, sentence: str) -> None:
         """Remembers that something happened, and makes it the message."""
         self.message = sentence
+        if self.events and self.events[-1][1] == sentence:
+            return  # said a moment ago, with another phase
         self.events.append((now, sentence))
         del self.events[:-_KEPT_EVENTS]
 

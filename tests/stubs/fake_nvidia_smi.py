@@ -3,6 +3,7 @@
 {"since": seconds since the epoch, "cards": [{"name", "uuid", "total", "reserved", "free", "capability"}, ...]}, memory
 in MiB. `free` may be [[seconds after `since`, MiB], ...]: memory that comes back over time.
 """
+# ruff: noqa: PTH123
 
 import json
 import os

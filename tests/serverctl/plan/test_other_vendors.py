@@ -39,11 +39,22 @@ class TestGaudi:
         assert made.context >= 3 * made.model.image_tokens(width, height) + 2048
 
     def test_a_large_model_shares_as_many_cards_as_it_needs(self) -> None:
-        made = plan("gaudi-2*8", "MAI-UI-32B")
+        made = plan("gaudi-2", "MAI-UI-32B")  # 62 of 95 GiB are weights: the rest holds the context
+        assert made.budget.kv_tokens > made.context
+        made = plan("gaudi-2*8", "MAI-UI-32B", overrides={"max_model_len": 131_072})
         assert made.settings.tensor_parallel_size == len(made.gpus) == 2
         assert env(made)["HABANA_VISIBLE_MODULES"] == "0,1"
         with pytest.raises(CannotPlanError, match="does not fit"):
-            plan("gaudi-2", "MAI-UI-32B")
+            plan("gaudi-2", "MAI-UI-32B", overrides={"max_model_len": 131_072})
+
+    def test_the_cache_is_what_the_plugins_own_rule_leaves(self) -> None:
+        budget = plan("gaudi-2", "MAI-UI-8B").budget
+        free = budget.total - budget.weights - budget.activations
+        assert budget.kv == pytest.approx(free * 0.9 * 0.9, rel=0.001)
+
+    def test_the_plugins_own_variables_are_kept_by_a_command(self) -> None:
+        made = plan("gaudi-3", "MAI-UI-8B")
+        assert "VLLM_MULTIMODAL_RESOLUTIONS" in render(made, snapshot("0.33.0"), 8000).env
 
     def test_a_wish_for_cards_is_kept_or_refused(self) -> None:
         made = plan("gaudi-2*8", "MAI-UI-8B", overrides={"tensor_parallel_size": 4})

@@ -81,6 +81,28 @@ def test_throughput_of_a_model_that_needs_two_cards_is_half_as_many_servers() ->
     assert [len(cards) for cards in made.replicas] == [2, 2, 2, 2]
 
 
+@pytest.mark.parametrize(
+    ("cards", "model", "precision", "servers"),
+    [
+        ("a100-80*8", "MAI-UI-32B", "16-bit", [2, 2, 2, 2]),  # alone, each would hold two requests
+        ("rtx-3090*2", "MAI-UI-8B", "fp8", [1, 1]),  # PCIe: two that serve alone, not one that shares
+        ("l4*8", "MAI-UI-32B", "fp8", [4, 4]),
+        ("a100-80*8", "MAI-UI-8B", "16-bit", [1] * 8),
+    ],
+)
+def test_throughput_serves_the_most_requests(cards: str, model: str, precision: str, servers: list[int]) -> None:
+    made = plan(cards, model, "throughput")
+    assert made.precision == precision
+    assert [len(server) for server in made.replicas] == servers
+
+
+@pytest.mark.parametrize(("card", "model"), [("l4", "MAI-UI-8B"), ("a10g", "MAI-UI-8B"), ("rtx-3090", "MAI-UI-8B")])
+def test_long_context_is_longer_than_any_other_presets(card: str, model: str) -> None:
+    longest = plan(card, model, "long-context").context
+    for preset in ("latency", "balanced", "reasoning"):
+        assert longest >= plan(card, model, preset).budget.longest_context
+
+
 def test_debug_starts_fast_on_one_card_and_says_much() -> None:
     made = plan("h100*4", "MAI-UI-8B", "debug")
     found = flags(made)
@@ -136,9 +158,9 @@ def test_a_small_graph_size_is_only_asked_for_where_it_helps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "parser"), [("Qwen3-VL-8B-Thinking", "qwen3"), ("Holo2-8B", "holo2"), ("MAI-UI-8B", "qwen3")]
+    ("model", "parser"), [("Qwen3-VL-8B-Thinking", "qwen3"), ("Holo2-8B", "holo2"), ("MAI-UI-8B", None)]
 )
-def test_reasoning_has_room_for_thoughts_and_the_models_own_parser(model: str, parser: str) -> None:
+def test_reasoning_has_room_for_thoughts_and_only_the_models_own_parser(model: str, parser: str | None) -> None:
     made = plan("h100", model, "reasoning")
     assert made.settings.reasoning_parser == parser
     assert made.context >= 32_768

@@ -1,0 +1,20 @@
+"""Every test gets a machine of its own, and leaves no process behind even when it fails."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stubs.controlled import Machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    for name in tuple(os.environ):
+        if name.startswith(("MAI_", "VLLM_", "HF_", "CUDA_")):
+            monkeypatch.delenv(name)
+    made = Machine(tmp_path)
+    for name, value in made.environ.items():
+        monkeypatch.setenv(name, value)
+    yield made
+    made.close()

@@ -1,0 +1,75 @@
+"""What happens to a server that was ready: deaths, deafness, and how often it is started again."""
+
+import os
+import signal
+
+import pytest
+from stubs.controlled import Machine
+
+from serverctl.process import control
+from serverctl.process.recovery import back_off
+
+
+def test_an_exit_with_status_0_that_nobody_asked_for_is_a_failure(machine: Machine) -> None:
+    go = machine.folder / "go"
+    machine.scenario({"serving": [["wait", str(go)], ["exit", 0]]}, {})
+    machine.up()
+    go.touch()
+    state = machine.wait("default", "ready", "failed", attempt=2)
+    assert state.phase == "ready", state.message
+    assert len(state.deaths) == 1
+    assert any("started afresh" in text for _, text in state.events)
+
+
+def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -> None:
+    first, second = machine.folder / "first", machine.folder / "second"
+    machine.scenario(*({"serving": [["wait", str(go)], ["die"]]} for go in (first, second)))
+    machine.up()
+    first.touch()
+    machine.wait("default", "ready", attempt=2)
+    second.touch()
+    state = machine.wait("default", "failed")
+    assert len(machine.starts) == 2
+    assert len(state.deaths) == 2
+    assert "died twice within ten minutes" in str(control.failure_of(state))
+    machine.assert_nothing_left(10)
+
+
+def test_the_restarted_server_keeps_its_port_and_its_key(machine: Machine) -> None:
+    first = control.target_of(machine.up())
+    pid = machine.state().server_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    second = control.target_of(machine.wait("default", "ready", "failed", attempt=2))
+    assert first is not None
+    assert second is not None
+    assert (first.base_url, first.api_key) == (second.base_url, second.api_key)
+
+
+def test_the_wait_before_a_restart_doubles_up_to_a_minute() -> None:
+    assert [back_off(deaths) for deaths in (0, 1, 2, 3, 20)] == [0.0, 1.0, 2.0, 4.0, 60.0]
+
+
+def test_a_deaf_server_is_told_as_degraded_and_then_started_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAI_SERVER_DEAF_SECONDS", "4")
+    go = machine.folder / "go"
+    machine.scenario({"serving": [["wait", str(go)], ["deaf"]]}, {})
+    machine.up()
+    go.touch()
+    machine.wait("default", "degraded")
+    state = machine.wait("default", "ready", "failed", attempt=2)
+    assert state.phase == "ready", state.message
+    assert len(state.deaths) == 1
+    assert any("started afresh" in text for _, text in state.events)
+
+
+def test_an_engine_that_dies_of_the_question_is_explained_by_its_own_words(machine: Machine) -> None:
+    machine.scenario({"chat": "die"})
+    state = machine.up()
+    assert state.phase == "failed"
+    assert state.failure is not None
+    assert "OutOfMemoryError" in state.failure["evidence"]
+    assert len(machine.starts) <= 6
+    machine.assert_nothing_left(10)

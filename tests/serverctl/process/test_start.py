@@ -1,0 +1,163 @@
+"""From `up` to ready: the stages, the key, the question, the port, and who is first."""
+
+import json
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+from stubs.controlled import Machine
+
+from serverctl.diagnose.stages import Stage
+from serverctl.process import control
+from serverctl.process.state import Folder
+
+
+def test_a_start_passes_its_stages_in_order_and_becomes_ready(machine: Machine) -> None:
+    state = machine.up()
+    assert state.phase == "ready", state.message
+    reached = [Stage[name] for name in sorted(state.stage_at, key=lambda name: state.stage_at[name])]
+    assert reached == sorted(reached)
+    assert {Stage.LAUNCHED, Stage.CONFIGURED, Stage.LOADED, Stage.SERVING} <= set(reached)
+    assert state.stage == "serving"
+    assert state.attempt == 1
+    assert [text for _, text in state.events][-1] == state.message
+    assert machine.down()
+    machine.assert_nothing_left()
+
+
+def test_the_key_is_readable_by_its_owner_only_and_not_on_the_command_line(machine: Machine) -> None:
+    machine.up()
+    folder = Folder("default")
+    key = folder.key()
+    assert len(key) >= 24
+    assert stat.S_IMODE(folder.key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert not any(key in word for word in machine.starts[0]["argv"])
+    assert machine.starts[0]["environ"]["VLLM_API_KEY"] == key
+    assert key not in machine.log()
+
+
+def test_a_server_listens_on_loopback_only(machine: Machine) -> None:
+    state = machine.up()
+    assert machine.flags()["--host"] == "127.0.0.1"
+    listening = {
+        connection.laddr.ip
+        for process in machine.marked()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == state.port
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_a_server_that_fails_the_question_is_not_ready(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAI_SERVER_LAST_WORDS_SECONDS", "0.3")
+    machine.scenario({"chat": "fail"})
+    state = machine.up()
+    assert state.phase == "failed"
+    assert state.failure is not None
+    assert state.failure["kind"] == "NO_ANSWER"
+    assert "500" in state.failure["evidence"]
+    assert control.target_of(state) is None
+    machine.assert_nothing_left(10)
+
+
+def test_a_server_that_never_answers_the_question_is_not_ready(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAI_SERVER_LAST_WORDS_SECONDS", "0.3")
+    monkeypatch.setenv("MAI_SERVER_ANSWER_SECONDS", "0.5")
+    machine.scenario({"chat": "hang"})
+    state = machine.up()
+    assert state.phase == "failed"
+    assert state.failure is not None
+    assert state.failure["kind"] == "NO_ANSWER"
+    machine.assert_nothing_left(10)
+
+
+def test_a_start_without_any_progress_is_tried_once_more_and_then_given_up(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAI_SERVER_STALL_SECONDS", "1.5")
+    machine.scenario({"before": {"LOADING": [["hang"]]}})
+    state = machine.up()
+    assert state.phase == "failed"
+    assert state.failure is not None
+    assert state.failure["kind"] == "STALLED"
+    assert len(machine.starts) == 2
+    machine.assert_nothing_left(10)
+
+
+def test_a_port_that_was_taken_meanwhile_is_replaced_by_another(machine: Machine) -> None:
+    machine.scenario({"port": "taken"}, {})
+    state = machine.up()
+    assert state.phase == "ready", state.message
+    assert machine.flags(0)["--port"] != machine.flags(1)["--port"]
+    assert any("another program took the port" in text for _, text in state.events)
+
+
+def test_a_port_of_the_persons_own_choice_is_never_replaced(machine: Machine) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        machine.launch(port=port)
+        state = machine.wait("default", "failed", "ready")
+    assert state.phase == "failed"
+    assert state.failure is not None
+    assert state.failure["kind"] == "PORT"
+    assert str(port) in str(control.failure_of(state))
+    assert machine.starts == []
+
+
+def test_a_second_up_finds_the_server_of_the_first(machine: Machine) -> None:
+    first = machine.up()
+    done = machine.run("up", *machine.small, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["endpoint"] == first.url
+    assert json.loads(done.stdout)["api_key"] == Folder("default").key()
+    assert not machine.launch()
+    assert len(machine.starts) == 1
+
+
+def test_two_ups_at_once_give_one_server(machine: Machine) -> None:
+    started: list[bool] = []
+    together = threading.Barrier(3)
+
+    def up() -> None:
+        together.wait()
+        started.append(machine.launch())
+
+    threads = [threading.Thread(target=up) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert machine.wait("default", "ready", "failed").phase == "ready"
+    assert sorted(started) == [False, False, True]
+    assert len(machine.starts) == 1
+
+
+def test_two_cards_serve_as_two_replicas_with_a_card_each(machine: Machine) -> None:
+    machine.cards("NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 4090")
+    done = machine.run("up", "--model", "MAI-UI-2B", "--preset", "throughput", "--json")
+    assert done.returncode == 0, done.stderr
+    servers = json.loads(done.stdout)
+    assert [server["name"] for server in servers] == ["default", "default-2"]
+    assert len({server["endpoint"] for server in servers}) == 2
+    pins = {start["environ"].get("CUDA_VISIBLE_DEVICES") for start in machine.starts}
+    assert len(pins) == 2
+    assert None not in pins
+    assert machine.run("down", "--all").returncode == 0
+    machine.assert_nothing_left()
+
+
+def test_an_environment_whose_vllm_cannot_be_run_is_told_without_a_traceback(machine: Machine) -> None:
+    (machine.python.parent / "vllm").unlink()
+    done = machine.run("up", *machine.small)
+    assert done.returncode in (1, 3)
+    assert "Traceback" not in done.stderr
+    assert Path(Folder("default").path).is_dir() or done.returncode == 3
+    machine.assert_nothing_left(5)

@@ -1,0 +1,154 @@
+"""What `status` and `logs` say in each phase, with floods, garbage, damaged files and folders nobody can write."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stubs.controlled import Machine
+
+from serverctl.process.logs import MOST_BYTES, log_files
+from serverctl.process.state import Folder
+
+KEYS = {
+    "name", "phase", "stage", "percent", "message", "model", "source", "family", "endpoint", "api_key", "vllm",
+    "limits", "supervisor_pid", "server_pid", "started", "ready_after_s", "uptime_s", "attempt", "download", "report",
+    "plan", "failure", "events", "metrics", "log",
+}  # fmt: skip
+
+
+def status(machine: Machine, code: int) -> dict[str, Any]:
+    done = machine.run("status", "--json")
+    assert done.returncode == code, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert set(document) == KEYS
+    return document
+
+
+def test_status_has_the_same_shape_in_every_phase(machine: Machine) -> None:
+    nothing = status(machine, 1)
+    assert (nothing["phase"], nothing["endpoint"], nothing["api_key"]) == ("stopped", None, "")
+    machine.scenario({"before": {"LOADING": [["wait", str(machine.folder / "go")]]}})
+    machine.launch()
+    machine.wait_stage("ENGINE")
+    starting = status(machine, 1)
+    assert (starting["phase"], starting["metrics"], starting["ready_after_s"]) == ("starting", None, None)
+    (machine.folder / "go").touch()
+    machine.wait("default", "ready")
+    ready = status(machine, 0)
+    assert ready["phase"] == "ready"
+    assert ready["endpoint"].startswith("http://127.0.0.1:")
+    assert ready["api_key"] == Folder("default").key()
+    assert ready["metrics"]["running"] == 0
+    machine.down()
+    stopped = status(machine, 1)
+    assert (stopped["phase"], stopped["endpoint"], stopped["server_pid"]) == ("stopped", None, None)
+    machine.scenario({"before": {"ENGINE": [["fail", "MODEL"]]}})
+    machine.up()
+    failed = status(machine, 1)
+    assert failed["phase"] == "failed"
+    assert {"kind", "title", "cause", "remedy", "evidence"} <= set(failed["failure"])
+
+
+def test_a_server_without_metrics_has_them_unknown_and_not_zero(machine: Machine) -> None:
+    machine.scenario({"metrics": "none"})
+    machine.up()
+    metrics = status(machine, 0)["metrics"]
+    assert metrics is None or metrics["running"] is None
+
+
+@pytest.mark.parametrize("kind", ["lines", "endless"])
+def test_a_flood_does_not_end_the_server_and_its_log_stays_small(machine: Machine, kind: str) -> None:
+    machine.scenario({"serving": [["flood", 40_000_000, kind], ["print", "\nthe end of it\n"]]})
+    machine.launch()
+    machine.wait_log("the end of it")
+    assert machine.wait("default", "ready").attempt == 1
+    sizes = [path.stat().st_size for path in log_files(Folder("default").log_file)]
+    assert all(size <= MOST_BYTES + 100_000 for size in sizes)
+    assert sum(sizes) <= 80_000_000
+
+
+def test_garbage_among_the_output_breaks_nothing(machine: Machine) -> None:
+    machine.scenario({"before": {"LOADING": [["garbage", 5000], ["print", "after the garbage\n"]]}})
+    assert machine.up().phase == "ready"
+    assert "after the garbage" in machine.log()
+    done = machine.run("logs", "-n", "1000")
+    assert done.returncode == 0, done.stderr
+    assert "after the garbage" in done.stdout
+
+
+def test_every_line_of_the_log_has_its_time(machine: Machine) -> None:
+    machine.up()
+    done = machine.run("logs", "-n", "1000")
+    lines = done.stdout.splitlines()
+    assert len(lines) > 10
+    assert all(re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d", line) for line in lines)
+    few = machine.run("logs", "-n", "3", "--json").stdout.splitlines()
+    assert [set(json.loads(line)) for line in few] == [{"time", "text"}] * 3
+
+
+def test_logs_follow_a_server_to_its_end(machine: Machine) -> None:
+    go = machine.folder / "go"
+    machine.scenario({"serving": [["wait", str(go)], ["print", "said later\n"]]})
+    machine.up()
+    client = machine.begin("logs", "-f")
+    go.touch()
+    machine.wait_log("said later")
+    machine.down()
+    shown, said = client.communicate(timeout=40)
+    assert client.returncode == 0, said
+    assert shown.count("said later") == 1
+
+
+def test_logs_of_nothing_say_so(machine: Machine) -> None:
+    done = machine.run("logs")
+    assert done.returncode == 3
+    assert "no log" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", '{"phase": "ready"}', '{"phase": 7}', "\udcff", '{"phase": "ready", "port": "x"}']
+)
+def test_a_damaged_state_is_no_traceback_and_no_hindrance(machine: Machine, text: str) -> None:
+    folder = Folder("default")
+    folder.make()
+    folder.state_file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    done = machine.run("status", "--json")
+    assert "Traceback" not in done.stderr
+    assert json.loads(done.stdout)["phase"] in ("stopped", "failed")
+    assert machine.up().phase == "ready"
+
+
+def test_a_state_damaged_under_a_running_server_is_written_anew_and_down_still_finds_it(machine: Machine) -> None:
+    machine.up()
+    Folder("default").state_file.write_text('{"phase": "rea')
+    assert machine.state().phase != "stopped"
+    assert machine.wait("default", "ready").phase == "ready"
+    Folder("default").state_file.write_text("")
+    assert machine.down()
+    machine.assert_nothing_left()
+
+
+def test_a_state_folder_that_cannot_be_made_is_told_in_a_sentence(machine: Machine) -> None:
+    machine.state_folder.write_text("a file where the folder should be")
+    for words in (("up", *machine.small), ("status",), ("down",)):
+        done = machine.run(*words)
+        assert "Traceback" not in done.stderr + done.stdout, words
+    assert machine.run("up", *machine.small).returncode != 0
+
+
+def test_a_log_that_nobody_reads_any_more_ends_quietly(machine: Machine) -> None:
+    machine.up()
+    read, write = os.pipe()
+    client = machine.begin("logs", "-f", stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    os.close(read)
+    client.send_signal(signal.SIGINT)
+    _, said = client.communicate(timeout=40)
+    assert "Traceback" not in said
+    assert Path(Folder("default").log_file).is_file()

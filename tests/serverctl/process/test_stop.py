@@ -1,0 +1,124 @@
+"""`down` and Ctrl-C leave nothing, whenever they come."""
+
+import signal
+import threading
+
+import pytest
+from stubs.controlled import Machine, gone
+
+from serverctl.process.probe import port_is_free
+
+
+def test_down_leaves_no_process_and_frees_the_port(machine: Machine) -> None:
+    state = machine.up()
+    processes = machine.processes()
+    assert len(processes) >= 5  # supervisor, guardian, API server, engine, worker
+    assert machine.down()
+    machine.assert_nothing_left()
+    assert gone(processes)
+    assert machine.state().phase == "stopped"
+    assert machine.state().failure is None
+    assert state.port is not None
+    assert port_is_free(state.port)
+
+
+def test_a_server_that_ignores_sigterm_is_killed(machine: Machine) -> None:
+    machine.scenario({"ignore_term": True})
+    assert machine.up().phase == "ready"
+    assert machine.down()
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+
+
+def test_children_with_sessions_of_their_own_are_ended_too(machine: Machine) -> None:
+    machine.scenario({"setsid": True})
+    assert machine.up().phase == "ready"
+    assert machine.down()
+    machine.assert_nothing_left()
+
+
+@pytest.mark.parametrize("stage", ["IMPORTED", "LOADING", "SERVING"])
+def test_down_during_a_start_stops_it(machine: Machine, stage: str) -> None:
+    machine.scenario({"before": {stage: [["print", "here it waits\n"], ["hang"]]}, "ignore_term": True})
+    machine.launch()
+    machine.wait("default", "starting")
+    machine.wait_log("here it waits")
+    assert machine.down()
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+
+
+def test_down_at_once_after_up_leaves_nothing(machine: Machine) -> None:
+    machine.launch()
+    assert machine.down()
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+
+
+def test_down_of_nothing_and_down_twice_are_no_errors(machine: Machine) -> None:
+    assert not machine.down()
+    machine.up()
+    assert machine.down()
+    assert not machine.down()
+    done = machine.run("down")
+    assert "Traceback" not in done.stderr
+    assert machine.state().phase == "stopped"
+
+
+def test_two_downs_at_once_both_return_when_all_is_gone(machine: Machine) -> None:
+    machine.up()
+    threads = [threading.Thread(target=machine.down) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+
+
+def test_ctrl_c_of_a_waiting_up_stops_the_start(machine: Machine) -> None:
+    machine.scenario({"before": {"LOADING": [["hang"]]}})
+    client = machine.begin("up", *machine.small)
+    machine.wait_stage("ENGINE")
+    client.send_signal(signal.SIGINT)
+    _, said = client.communicate(timeout=40)
+    assert client.returncode == 130
+    assert "Traceback" not in said
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+
+
+def test_ctrl_c_of_up_in_the_foreground_stops_the_server(machine: Machine) -> None:
+    client = machine.begin("up", *machine.small, "--foreground")
+    machine.wait("default", "ready")
+    client.send_signal(signal.SIGINT)
+    shown, said = client.communicate(timeout=40)
+    assert client.returncode == 130
+    assert "Traceback" not in said
+    assert "Application startup complete" in shown
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
+
+
+def test_ctrl_c_of_a_second_up_leaves_the_first_ones_start_alone(machine: Machine) -> None:
+    machine.scenario({"before": {"LOADING": [["wait", str(machine.folder / "go")]]}})
+    machine.launch()
+    machine.wait_stage("ENGINE")
+    client = machine.begin("up", *machine.small)
+    assert client.stderr is not None
+    line = client.stderr.readline() or ""
+    assert "already on its way" in line
+    client.send_signal(signal.SIGINT)
+    client.communicate(timeout=40)
+    assert client.returncode == 130
+    (machine.folder / "go").touch()
+    assert machine.wait("default", "ready", "failed").phase == "ready"
+
+
+def test_the_terminal_that_closes_ends_a_server_in_the_foreground(machine: Machine) -> None:
+    client = machine.begin("up", *machine.small, "--foreground")
+    machine.wait("default", "ready")
+    client.send_signal(signal.SIGHUP)
+    client.communicate(timeout=40)
+    machine.assert_nothing_left()
+    assert machine.state().phase == "stopped"
