@@ -15,19 +15,20 @@ from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
+from agent.safety.text import printable
 
 
 def _in_full(action: Action[DesktopPoint]) -> str:
     """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
     match action:
         case TypeText(text):
-            return f"type {json.dumps(text, ensure_ascii=False)}"
+            return f"type {printable(json.dumps(text, ensure_ascii=False))}"
         case _:
-            return describe(action)
+            return printable(describe(action))
 
 
 #: Seconds in which a person cannot have read a question.
-_GRACE = 0.3
+_GRACE = 0.5
 #: Seconds that a stopped run may need to let go of keys and buttons; before that, nothing ends it harder.
 _LET_GO = 2.0
 
@@ -41,18 +42,20 @@ class Console:
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
-        """Ask whether an action may be carried out; anything but yes is no, and may say what to do instead."""
+        """Ask whether an action may be carried out; all but yes and always is no, and may say what to do instead."""
         if not self.interactive:
             raise EnvironmentLacksError(
                 f"The model wants to {describe(action)}, which needs your approval ({question.reason}); "
                 "there is no terminal.",
                 "Run it in a terminal, or allow everything with --approve never.",
             )
-        answer = await self._read(f"  allow: {_in_full(action)}? [y/N, or what to do instead] ")
-        if answer.strip().lower() in ("y", "yes"):
+        answer = (await self._read(_prompt(action, question))).strip()
+        word = answer.lower()
+        if word in ("y", "yes"):
             return Approval(allowed=True, by="you")
-        note = answer.strip() if answer.strip().lower() not in ("", "n", "no") else ""
-        return Approval(allowed=False, by="you", note=note)
+        if word in ("a", "always") and question.scope:
+            return Approval(allowed=True, by="you", always=True)
+        return Approval(allowed=False, by="you", note="" if word in ("", "n", "no", "a", "always") else answer)
 
     async def ask(self, question: str) -> str | None:
         """The person's reply to a question of the model; None without a terminal."""
@@ -100,6 +103,13 @@ def _discard_typed(terminal: int) -> None:
 
     with suppress(termios.error):
         termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def _prompt(action: Action[DesktopPoint], question: Question) -> str:
+    # The printer tells the reason; where its lines go elsewhere, it must still be read before the answer is given.
+    why = "" if sys.stdout is not None and sys.stdout.isatty() else f"  asks first: {printable(question.reason)}\n"
+    always = f"a = always {printable(question.scope)}, " if question.scope else ""
+    return f"{why}  allow: {_in_full(action)}? [y = yes, {always}Enter or n = no, or what to do instead] "
 
 
 #: Signals that stop a run, and what each means.

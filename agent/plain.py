@@ -2,7 +2,6 @@
 
 import json
 import sys
-import unicodedata
 from pathlib import Path
 from typing import TextIO
 
@@ -26,6 +25,7 @@ from agent.run.events import (
     Warned,
     to_json,
 )
+from agent.safety.text import harmless
 
 
 class JsonPrinter:
@@ -106,7 +106,6 @@ class PlainPrinter:
         self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
 
     def _line(self, text: str) -> None:
-        # What a model or a screen says must not steer the terminal.
-        text = "".join(char if char == "\t" or unicodedata.category(char) != "Cc" else "�" for char in text)
+        text = harmless(text).replace("\n", "�")
         encoding = getattr(self._out, "encoding", None) or "utf-8"  # what it lacks must not end the run
         print(text.encode(encoding, "replace").decode(encoding), file=self._out, flush=True)

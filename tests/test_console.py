@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from stubs.events import run_of, started, step
 
-from agent.actions import Click
+from agent.actions import Click, TypeText
 from agent.console import Console, StopSignals
 from agent.errors import EnvironmentLacksError
 from agent.geometry import DesktopPoint
@@ -56,7 +56,7 @@ class Terminal:
 
         def person() -> None:
             self.wait_for(prompt)
-            time.sleep(0.4)
+            time.sleep(0.6)
             self.type(text)
 
         threading.Thread(target=person, daemon=True).start()
@@ -75,14 +75,49 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     [
         ("y\n", Approval(allowed=True, by="you")),
         (" YES \n", Approval(allowed=True, by="you")),
+        ("a\n", Approval(allowed=True, by="you", always=True)),
+        ("Always\n", Approval(allowed=True, by="you", always=True)),
         ("\n", Approval(allowed=False, by="you")),
         ("n\n", Approval(allowed=False, by="you")),
         ("use the menu\n", Approval(allowed=False, by="you", note="use the menu")),
     ],
 )
-async def test_only_a_yes_allows_an_action(terminal: Terminal, typed: str, approval: Approval) -> None:
+async def test_only_a_yes_or_an_always_allows_an_action(terminal: Terminal, typed: str, approval: Approval) -> None:
     terminal.answer("allow: click at 10,20?", typed)
     assert await terminal.console(StopSwitch()).approve(CLICK, RISKY) == approval
+
+
+async def test_always_names_its_scope_and_is_not_offered_without_one(terminal: Terminal) -> None:
+    console = terminal.console(StopSwitch())
+    terminal.answer("a = always clicking, ", "a\n")
+    assert (await console.approve(CLICK, RISKY)).always
+    terminal.shown = b""
+    terminal.answer("allow:", "a\n")
+    assert await console.approve(CLICK, Question("risky", "")) == Approval(allowed=False, by="you")
+    assert b"always" not in terminal.shown
+
+
+async def test_what_would_steer_the_terminal_or_cannot_be_seen_is_spelled_out(terminal: Terminal) -> None:
+    question = Question("risky", "typing into \x1b]0;evil\x07\u202eroot\x9b")
+    terminal.answer("instead] ", "n\n")
+    await terminal.console(StopSwitch()).approve(TypeText("a\u200bb\x1b[2J\n"), question)
+    shown = terminal.shown.decode()
+    assert "\\u200b" in shown
+    assert "\\x1b]0;evil\\x07\\u202eroot\\x9b" in shown
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u200b"} & set(shown)
+
+
+async def test_an_answer_that_comes_too_soon_to_be_one_is_asked_for_again(terminal: Terminal) -> None:
+    def hasty() -> None:
+        terminal.wait_for("allow:")
+        terminal.type("y\n")
+        terminal.shown = b""
+        terminal.wait_for("allow:")
+        time.sleep(0.6)
+        terminal.type("n\n")
+
+    threading.Thread(target=hasty, daemon=True).start()
+    assert (await asyncio.wait_for(terminal.console(StopSwitch()).approve(CLICK, RISKY), 20)).allowed is False
 
 
 async def test_the_reply_to_the_models_question_is_what_was_typed(terminal: Terminal) -> None:

@@ -1,12 +1,13 @@
 """Gives the keyboard focus back to the window that had it before a question on the terminal.
 
 Answering takes the focus to the terminal; an approved alt+F4 or text would go there instead of where it was meant to.
+It also raises the terminal, which then covers what was approved to be clicked: the windows go back to their order.
 """
 
 import asyncio
 
 from agent.actions import Action
-from agent.desktop.x11 import window_list
+from agent.desktop.x11 import WindowList, window_list
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Approval, Approver, Question
 
@@ -26,14 +27,24 @@ class FocusKeeper:
         if windows is None:
             return await self._approver.approve(action, question)
         try:
-            before = windows.active()
+            before, order = windows.active(), windows.stacking()
             approval = await self._approver.approve(action, question)
             now = windows.active()
             if not approval.allowed or before is None or (now is not None and now.id == before.id):
                 return approval
+            if now is not None:
+                _put_back_above(windows, order, now.id)
             if windows.activate(before.id):
                 await asyncio.sleep(_HANDOVER)
                 return approval
             return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")
         finally:
             windows.close()
+
+
+def _put_back_above(windows: WindowList, order: list[int], raised: int) -> None:
+    """Raise the windows that were above one that has come to the front, in the order that they had."""
+    if raised in order:
+        for identifier in order[order.index(raised) + 1 :]:
+            if windows.is_ordinary(identifier):
+                windows.activate(identifier)

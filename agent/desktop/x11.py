@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import EnvironmentLacksError
+from agent.geometry import Region
 
 
 def open_display() -> Any:
@@ -113,6 +114,74 @@ class WindowList:
         identifiers = self._ids("_NET_ACTIVE_WINDOW")
         return self._describe(identifiers[0]) if identifiers and identifiers[0] else None
 
+    def stacking(self) -> list[int]:
+        """The identifiers of all top-level windows, the lowest first."""
+        return self._ids("_NET_CLIENT_LIST_STACKING")
+
+    def at(self, x: int, y: int) -> Window | None:
+        """The top-most window at a point of the desktop; a menu or other helper counts as the window that it is of."""
+        known = set(self._ids("_NET_CLIENT_LIST"))
+        top = handle = self._root.translate_coords(self._root, x, y).child
+        while handle:  # from the frame down to the window in it; the server knows shapes and what lets clicks through
+            if handle.id in known:
+                return self._describe(handle.id)
+            handle = handle.translate_coords(self._root, x, y).child
+        if not top:
+            return None
+        framed = self._within(top, known)
+        return self._describe(framed) if framed else self._helper(top, known)
+
+    def region(self, identifier: int) -> Region | None:
+        """Where a window is, without its frame; None when it is gone."""
+        from Xlib import error
+
+        try:
+            handle = self._display.create_resource_object("window", identifier)
+            size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
+        except error.XError:
+            return None
+        return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
+
+    def is_ordinary(self, identifier: int) -> bool:
+        """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""
+        from Xlib import X, error
+
+        handle = self._display.create_resource_object("window", identifier)
+        try:
+            if handle.get_attributes().map_state != X.IsViewable:  # minimised, or on another workspace
+                return False
+        except error.XError:
+            return False
+        kinds = {self._display.get_atom_name(kind) for kind in self._property(handle, "_NET_WM_WINDOW_TYPE") or ()}
+        return not kinds or bool(kinds & {"_NET_WM_WINDOW_TYPE_NORMAL", "_NET_WM_WINDOW_TYPE_DIALOG"})
+
+    def pointer(self) -> tuple[int, int]:
+        """Where the pointer is."""
+        at = self._root.query_pointer()
+        return at.root_x, at.root_y
+
+    def _within(self, handle: Any, known: set[int], depth: int = 3) -> int | None:
+        """The known window that a frame is around, for points on the frame itself (title, borders, buttons)."""
+        from Xlib import error
+
+        try:
+            children = handle.query_tree().children
+        except error.XError:  # it closed in between
+            return None
+        found = next((child.id for child in children if child.id in known), None)
+        if found is None and depth:
+            found = next((one for child in children if (one := self._within(child, known, depth - 1))), None)
+        return found
+
+    def _helper(self, handle: Any, known: set[int]) -> Window | None:
+        """A window without the window manager's care (a menu, a dock of old): by its own class, or by who made it."""
+        own = self._describe(handle.id)
+        if own is not None and own.app:
+            return own
+        client = ~self._display.display.info.resource_id_mask
+        owner = next((one for one in known if one & client == handle.id & client), None)
+        return own if owner is None else self._describe(owner)
+
     def activate(self, identifier: int) -> bool:
         """Ask the window manager to bring a window to the front; False when it is not there any more."""
         from Xlib import X
@@ -128,6 +197,23 @@ class WindowList:
         self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
         self._display.sync()
         return True
+
+    def window(self, identifier: int) -> Window | None:
+        """A window by its identifier; None when it is gone."""
+        return self._describe(identifier)
+
+    def client(self, identifier: int) -> int | None:
+        """The top-level window that a window is or lies in; None when there is none."""
+        from Xlib import error
+
+        known = self._ids("_NET_CLIENT_LIST")
+        handle = self._display.create_resource_object("window", identifier)
+        try:
+            while handle and handle.id not in known:
+                handle = handle.query_tree().parent
+        except error.XError:
+            return None
+        return handle.id if handle else None
 
     def close(self) -> None:
         """Close the connection."""

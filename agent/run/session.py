@@ -8,7 +8,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
 from agent.client import ChatClient, Patience
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.guard import GuardedHand, receiver
 from agent.desktop.hand import Hand, RecordingHand
+from agent.desktop.own_window import MaskedScreen, Own, find_own
+from agent.desktop.surroundings import DesktopSurroundings
 from agent.endpoint import Endpoint, Limits
 from agent.engine import Engine
 from agent.errors import UsageError
@@ -27,7 +31,7 @@ from agent.run.think import Mind, answer_tokens
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.stop import StopSwitch
 from agent.safety.watch import DisplayWatch
-from agent.screen.capture import MssScreen
+from agent.screen.capture import MssScreen, Screen
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -76,11 +80,16 @@ async def run(
         endpoint = await race(client.discover())
         family, remarks = _family(request, endpoint)
         settings = _settled(request, endpoint, family)
-        screen = MssScreen(request.monitor)
+        screen: Screen = MssScreen(request.monitor)
         viewport = screen.grab().viewport
+        own = Own() if request.sandbox else find_own()  # a sandbox is another display than the terminal's
+        if own.windows:
+            screen = MaskedScreen(screen, own.windows)
         region = viewport.region
         home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
-        hand, apps = _hand(request, stop, home)
+        launcher = Launcher(request.environ)
+        apps = tuple(launcher.catalogue.names()[:_MOST_APPS])
+        hand = _hand(request, stop, home, launcher)
         facts = family.facts
         eye = Eye(
             screen, facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format, facts.quality
@@ -92,10 +101,13 @@ async def run(
             from agent.desktop.focus import FocusKeeper
 
             approver = FocusKeeper(approver)
-        consent = Consent(request.policy, approver, steering or Steering(), None, request.grants)
+        around = DesktopSurroundings(screen, launcher, home, lambda windows: receiver(windows, own.windows))
+        if hand.touches:
+            hand = GuardedHand(hand, own.windows, home, lambda: around.judged)
+        consent = Consent(request.policy, approver, steering or Steering(), around, request.grants)
         parts = Parts(eye, hand, mind, history, consent, person, stop)
         yield _started(request, settings, endpoint, family, viewport)
-        for remark in (request.engine.remark, *remarks):
+        for remark in (request.engine.remark, *remarks, own.remark, *_blind(request)):
             if remark:
                 yield Warned(remark)
         events, watch = Loop(settings, parts).events(), DisplayWatch(stop)
@@ -104,9 +116,15 @@ async def run(
                 yield event
         finally:
             watch.close()
+            around.close()
             await events.aclose()  # type: ignore[attr-defined]  # an async generator
     finally:
         await client.aclose()
+
+
+def _blind(request: Request) -> list[str]:
+    """What the policy cannot know here."""
+    return [] if request.policy.mode == "never" else [DesktopSurroundings.remark()]
 
 
 def _family(request: Request, endpoint: Endpoint) -> tuple[Family, list[str]]:
@@ -170,17 +188,13 @@ def _images(settings: RunSettings, family: Family) -> int | None:
     return settings.history_images
 
 
-def _hand(request: Request, stop: StopSwitch, home: DesktopPoint) -> tuple[Hand, tuple[str, ...]]:
-    from agent.desktop.apps.launcher import Launcher
-
-    launcher = Launcher(request.environ)
-    apps = tuple(launcher.catalogue.names()[:_MOST_APPS])
+def _hand(request: Request, stop: StopSwitch, home: DesktopPoint, launcher: Launcher) -> Hand:
     if request.settings.dry_run:
-        return RecordingHand(), apps
+        return RecordingHand()
     from agent.desktop.clipboard import text_entry
     from agent.desktop.pyautogui_hand import PyAutoGuiHand
 
-    return PyAutoGuiHand(stop, text_entry(), launcher, home), apps
+    return PyAutoGuiHand(stop, text_entry(), launcher, home)
 
 
 def _started(

@@ -3,23 +3,25 @@
 Text on a screen can talk to a model, so the model's own judgement is no protection.
 """
 
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
-from agent.actions import TOUCHING, Action, HoldKeys, OpenApp, PressKeys, TypeText, to_json
+from agent.actions import TOUCHING, Action, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, shorten, to_json
 from agent.configs import load_config
 from agent.errors import UsageError
 from agent.geometry import DesktopPoint
-from agent.keys import chord
+from agent.safety.rules import Allowed, Rule, read_policy
+from agent.safety.situation import UNKNOWN, Place, Situation, Surroundings
+from agent.safety.text import printable
+
+__all__ = [
+    "APPROVE_MODES", "UNKNOWN", "Approval", "ApproveMode", "Approver", "Grants", "Place", "Policy", "Question",
+    "Situation", "Surroundings", "scope_of",
+]  # fmt: skip
 
 ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
 APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
-
-#: The types of actions that touch the desktop, as `actions.to_json` names them: all that a rule can speak of.
-_ACTIONS = frozenset({"click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,40 +56,6 @@ class Question:
     scope: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A window, as far as the platform tells."""
-
-    app: str  # the class part of WM_CLASS on X11
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What is known of the desktop when an action is judged; None or "" where it is not known.
-
-    Args:
-        focused: the window that gets what is typed.
-        under: the window under the action's (last) point.
-        words: what is written where the action points.
-    """
-
-    focused: Place | None = None
-    under: Place | None = None
-    words: str = ""
-
-
-UNKNOWN = Situation()
-
-
-class Surroundings(Protocol):
-    """Looks at the desktop for the policy. May block: called on a worker."""
-
-    def of(self, action: Action[DesktopPoint]) -> Situation:
-        """What is known where this action would land; never raises for what cannot be known."""
-        ...
-
-
 class Grants:
     """The scopes that a person allowed for good, in one session. A question without a scope is always asked."""
 
@@ -117,35 +85,12 @@ class Approver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule: an action of this type needs a person; only with one of these keys or texts, where there are any."""
-
-    name: str
-    action: str
-    reason: str
-    keys: tuple[frozenset[str], ...] = ()
-    patterns: tuple[re.Pattern[str], ...] = ()
-
-    def matches(self, action: Action[DesktopPoint]) -> bool:
-        """Whether the rule speaks of this action."""
-        kind = to_json(action)["type"]
-        if kind != self.action and (kind, self.action) != ("hold", "key"):  # a key that is held was pressed first
-            return False
-        match action:
-            case PressKeys(keys) | HoldKeys(keys):
-                pressed = {"enter" if key == "kp_enter" else key for key in keys}
-                return not self.keys or any(chord <= pressed for chord in self.keys)
-            case TypeText(text) | OpenApp(text):
-                return not self.patterns or any(pattern.search(text) for pattern in self.patterns)
-        return True
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """Decides whether a person must be asked first."""
 
     mode: ApproveMode
     rules: tuple[Rule, ...]
+    allowed: Allowed = Allowed()  # noqa: RUF009 -- frozen
 
     @classmethod
     def load(cls, mode: str, path: Path | None = None) -> "Policy":
@@ -158,7 +103,7 @@ class Policy:
         if known is None:
             raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
         if path is None:
-            return cls(known, read_rules(load_config("policies/default.toml"), "the shipped policy"))
+            return cls(known, *read_policy(load_config("policies/default.toml"), "the shipped policy"))
         import tomllib
 
         try:
@@ -167,82 +112,58 @@ class Policy:
             raise UsageError(
                 f"The policy {path} cannot be read: {error}.", "See docs/safety.md for its form."
             ) from error
-        return cls(known, read_rules(data, str(path)))
+        return cls(known, *read_policy(data, str(path)))
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
-        """Why a person must be asked before this action; None when it may go ahead."""
+        """Why a person must be asked before this action; None when it may go ahead.
+
+        Every rule that matches is named: what was allowed for good for one reason is asked again when there is another.
+        """
         if self.mode == "never" or not isinstance(action, TOUCHING):
             return None
-        scope = _scope(action, situation)
+        matching = [rule for rule in self.rules if rule.matches(action, situation)]
+        reasons = [f"{rule.reason} (rule “{rule.name}”)" for rule in matching]
+        if outside := self.allowed.objection(action, situation):
+            reasons.append(outside)
         if self.mode == "ask":
-            return Question("every action is to be approved", scope)
-        rule = next((rule for rule in self.rules if rule.matches(action)), None)
-        return None if rule is None else Question(f"{rule.reason} (rule “{rule.name}”)", scope)
+            reasons.insert(0, "every action is to be approved")
+        if not reasons:
+            return None
+        for_good = all(rule.always for rule in matching)
+        return Question("; ".join(reasons), printable(scope_of(action, situation)) if for_good else "")
 
 
-def _scope(action: Action[DesktopPoint], situation: Situation) -> str:
-    """What an "always" would allow: the kind of action, in the application that gets it."""
-    focused = f" in {situation.focused.app}" if situation.focused and situation.focused.app else ""
-    under = f" in {situation.under.app}" if situation.under and situation.under.app else ""
+_POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling",
+             "move": "moving the pointer"}  # fmt: skip
+
+
+def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
+    """What an "always" would allow: the kind of action, at what it is aimed, in the application that gets it."""
     match action:
         case TypeText():
-            return f"typing{focused}"
+            return f"typing{_in(situation.focused, 'into')}"
         case PressKeys(keys) | HoldKeys(keys):
-            return f"pressing {'+'.join(keys)}{focused}"
+            return f"pressing {'+'.join(keys)}{_in(situation.focused)}"
         case OpenApp(name):
-            return f"opening {name}"
-    kind = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling"}
-    return f"{kind.get(to_json(action)['type'], 'moving the pointer')}{under}"
+            return f"opening {_application(name, situation.opens)}"
+        case Click(_, button, count):
+            kind = f"{'' if button == 'left' else f'{button}-'}{'double-' if count == 2 else ''}clicking"
+        case _:
+            kind = _POINTING[to_json(action)["type"]]
+    aim = "" if not situation.words else f"{' to' if isinstance(action, Drag) else ''} {shorten(situation.words)}"
+    origin = f" from {situation.origin.app}" if situation.origin and situation.origin != situation.under else ""
+    return f"{kind}{origin}{aim}{_in(situation.under)}"
 
 
-def read_rules(data: Mapping[str, Any], where: str) -> tuple[Rule, ...]:
-    """The rules of a parsed policy file. Raises UsageError naming the rule that is wrong."""
-    return tuple(_read_rule(entry, f"rule {number} of {where}") for number, entry in enumerate(_rules(data, where), 1))
+def _in(place: Place | None, how: str = "in") -> str:
+    if place is None:
+        return ""
+    return f" {how} {place.app}" if place.app else f" {how} the window {shorten(place.title)}"
 
 
-def _rules(data: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
-    rules = data.get("rules", [])
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise UsageError(f"In {where}, [[rules]] must be tables.", "See docs/safety.md for its form.")
-    return rules
-
-
-def _read_rule(entry: Mapping[str, Any], where: str) -> Rule:
-    try:
-        rule = Rule(
-            name=str(entry["name"]),
-            action=str(entry["action"]),
-            reason=str(entry["reason"]),
-            keys=tuple(_read_chord(written) for written in _list(entry, "keys")),
-            patterns=tuple(re.compile(pattern, re.IGNORECASE) for pattern in _list(entry, "patterns")),
-        )
-        _check_rule(rule)
-    except KeyError as error:
-        raise UsageError(f"In {where}, {error} is missing.", "A rule needs name, action and reason.") from error
-    except (TypeError, ValueError, re.error) as error:  # ValueError also from an unknown key
-        raise UsageError(f"In {where}, something is wrong: {error}.", "See docs/safety.md for its form.") from error
-    return rule
-
-
-def _list(entry: Mapping[str, Any], name: str) -> list[Any]:
-    value = entry.get(name, [])
-    if not isinstance(value, list):
-        raise TypeError(f"{name} must be a list")
-    return value
-
-
-def _read_chord(written: Any) -> frozenset[str]:
-    """A chord as a person may write it, a list of names, in canonical names."""
-    if not isinstance(written, list) or not written:
-        raise TypeError('a chord of keys is a list of names, such as ["ctrl", "w"]')
-    return frozenset(chord([str(name) for name in written]))
-
-
-def _check_rule(rule: Rule) -> None:
-    """Raise ValueError for a rule that could never match: it would look like protection and be none."""
-    if rule.action not in _ACTIONS:
-        raise ValueError(f"{rule.action!r} is no action (actions are: {', '.join(sorted(_ACTIONS))})")
-    if rule.keys and rule.action not in ("key", "hold"):
-        raise ValueError(f"keys say nothing about the action {rule.action!r}")
-    if rule.patterns and rule.action not in ("type", "open"):
-        raise ValueError(f"patterns say nothing about the action {rule.action!r}")
+def _application(asked: str, opens: tuple[str, ...] | None) -> str:
+    """The application by its name, and by its program where that is called otherwise."""
+    if not opens:
+        return " ".join(asked.split())[:60]
+    name, program = opens[0], opens[-1]
+    return name if program.casefold() == name.casefold() else f"{name} ({program})"

@@ -57,3 +57,31 @@ async def test_an_approved_action_is_not_carried_out_when_its_window_is_gone(edi
     person = AtTheTerminal(windows, sandbox.environ, closes=program)
     approval = await FocusKeeper(person).approve(PressKeys(("alt", "f4")), Question("risky", ""))
     assert not approval.allowed
+
+
+class AtTheirOwnTerminal:
+    """A person whose terminal has been there all along."""
+
+    def __init__(self, windows, terminal):
+        self._windows, self._terminal = windows, terminal
+
+    async def approve(self, action, question):
+        self._windows.activate(self._terminal)
+        wait_for(lambda: (now := self._windows.active()) is not None and now.id == self._terminal)
+        return Approval(allowed=True, by="you")
+
+
+async def test_the_terminal_goes_back_below_the_windows_that_it_was_below(sandbox):
+    windows = WindowList()
+    identifiers = []
+    for program, app in (("xterm", "XTerm"), ("galculator", "Galculator"), ("mousepad", "Mousepad")):
+        subprocess.Popen([program], env=sandbox.environ, start_new_session=True)
+        wait_for(lambda app=app: (now := windows.active()) is not None and now.app == app)
+        identifiers.append(windows.active().id)
+    approval = await FocusKeeper(AtTheirOwnTerminal(windows, identifiers[0])).approve(
+        PressKeys(("alt", "f4")), Question("risky", "")
+    )
+    assert approval.allowed
+    wait_for(lambda: windows.active().id == identifiers[2])
+    assert [one for one in windows.stacking() if one in identifiers] == identifiers
+    windows.close()

@@ -55,7 +55,13 @@ def test_the_shipped_policy_asks_before_what_is_risky(action: Action[DesktopPoin
 
 @pytest.mark.parametrize(
     "action",
-    [*TOUCHING, PressKeys(("ctrl", "s")), PressKeys(("alt", "tab")), TypeText("the farm is warm"), OpenApp("Logbook")],
+    [
+        *TOUCHING,
+        PressKeys(("ctrl", "s")),
+        PressKeys(("alt", "tab")),
+        TypeText("the farm is warm"),
+        PressKeys(("enter",)),
+    ],
     ids=str,
 )
 def test_the_shipped_policy_lets_the_ordinary_go_ahead(action: Action[DesktopPoint]) -> None:
@@ -111,6 +117,28 @@ def test_an_empty_policy_asks_nothing(tmp_path: Path) -> None:
         rule("keys"),
         rule("click", 'patterns = ["x"]'),
         rule("type", 'keys = [["a"]]'),
+        rule("click", 'keys = [["a"]]'),
+        rule("type", 'words = ["x"]'),
+        rule("open", 'windows = ["x"]'),
+        rule("type", 'except = ["x"]'),
+        rule("drag", 'buttons = ["middle"]'),
+        rule("click", 'buttons = ["fourth"]'),
+        rule("click", "words = []"),
+        rule("key", "keys = []"),
+        rule("click", 'word = ["x"]'),
+        rule("type", 'windows = "terminals"'),
+        rule("click", 'always = "no"'),
+        '[[rules]]\nname = "n"\naction = ["type", "key"]\nreason = "r"\nkeys = [["a"]]',
+        '[[rules]]\nname = "n"\naction = []\nreason = "r"',
+        '[[rules]]\nname = ""\naction = "type"\nreason = "r"',
+        '[[rule]]\nname = "n"\naction = "type"\nreason = "r"',
+        "[allowed]\nregion = [0, 0, 0, 10]",
+        '[allowed]\nregion = [0, 0, "1", 10]',
+        "[allowed]\nwindows = []",
+        '[allowed]\nwindow = ["x"]',
+        "allowed = 3",
+        "groups = 3",
+        '[groups]\nterminals = "xterm"',
     ],
 )
 def test_a_policy_that_would_protect_from_nothing_is_refused_with_its_name(tmp_path: Path, text: str) -> None:

@@ -10,9 +10,10 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
+from agent.safety.text import harmless
 from agent.tui.recorded import view_of
 from agent.tui.view import RunView
-from agent.tui.widgets.detail import Detail, clean
+from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 
 
@@ -71,7 +72,7 @@ class CompareScreen(Screen[None]):
     def _show(self, side: str, view: RunView) -> None:
         self._views[side] = view
         words = f"{' '.join(view.instruction.split())}\n{view.stage} · {len(view.rows)} steps · {view.seconds:.1f} s"
-        self.query_one(f"#{side} > Static", Static).update(Content(clean(words)))
+        self.query_one(f"#{side} > Static", Static).update(Content(harmless(words)))
         self.query_one(f"#{side} History", History).show(view.rows, 0 if view.rows else -1)
 
     def on_history_chosen(self, event: History.Chosen) -> None:

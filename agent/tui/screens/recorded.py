@@ -8,10 +8,10 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Footer, Static
 
+from agent.safety.text import harmless
 from agent.tui.recorded import view_of
 from agent.tui.screens.base import StepsScreen
 from agent.tui.view import RunView
-from agent.tui.widgets.detail import clean
 from agent.tui.widgets.history import History
 from agent.tui.widgets.status import StatusLine
 
@@ -57,7 +57,9 @@ class RecordedScreen(StepsScreen):
 
     def _show(self, view: RunView) -> None:
         self._view = view
-        self.query_one("#title", Static).update(Content.styled(f" {clean(' '.join(view.instruction.split()))}", "bold"))
-        self.query_one("#stage", Static).update(Content(f" {clean(view.stage)}"))
+        self.query_one("#title", Static).update(
+            Content.styled(f" {harmless(' '.join(view.instruction.split()))}", "bold")
+        )
+        self.query_one("#stage", Static).update(Content(f" {harmless(view.stage)}"))
         self.query_one(History).show(view.rows, 0 if view.rows else -1)
         self.query_one(StatusLine).show(view, view.seconds)

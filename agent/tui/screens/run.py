@@ -11,6 +11,7 @@ from textual.widgets import Footer, Static
 
 from agent.run.events import ModelDelta, StepFinished
 from agent.safety.policy import Approval
+from agent.safety.text import harmless
 from agent.tui.conduct import (
     ApprovalWanted,
     Began,
@@ -28,7 +29,7 @@ from agent.tui.screens.base import StepsScreen
 from agent.tui.translate import Translator
 from agent.tui.view import RunView
 from agent.tui.widgets.asking import Asking
-from agent.tui.widgets.detail import Detail, clean
+from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
@@ -165,7 +166,7 @@ class RunScreen(StepsScreen):
     # What is shown
 
     def _title(self) -> None:
-        words = clean(" ".join(self._view.instruction.split())) or "mai-agent"
+        words = harmless(" ".join(self._view.instruction.split())) or "mai-agent"
         self.query_one("#title", Static).update(Content.assemble((f" {words}", "bold")))
 
     def _show_status(self) -> None:
@@ -176,7 +177,7 @@ class RunScreen(StepsScreen):
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
         colour = "$text-warning" if view.state in ("paused", "asking") else colour
         hint = "  (space: go on)" if view.state == "paused" else ""
-        stage.update(Content.assemble((f" {clean(view.stage)}", colour), (hint, "dim")))
+        stage.update(Content.assemble((f" {harmless(view.stage)}", colour), (hint, "dim")))
         self.refresh_bindings()
 
     def _ask_load(self) -> None:

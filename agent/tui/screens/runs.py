@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
+from agent.safety.text import harmless
 from agent.tui.recorded import RunSummary, summaries
-from agent.tui.widgets.detail import clean
 
 _COLOURS = {"done": "$text-success", "stopped": "$text-warning", "running": "$text-accent"}
 
@@ -87,7 +87,7 @@ class RunsScreen(Screen[None]):
                 Content.styled(run.outcome, _COLOURS.get(run.outcome, "$text-error")),
                 Content("" if run.steps is None else f"{run.steps:>4}"),
                 Content("" if run.seconds is None else f"{run.seconds:>7.1f}"),
-                Content(clean(" ".join(run.instruction.split()))),
+                Content(harmless(" ".join(run.instruction.split()))),
                 key=str(run.path),
             )
         told = f"{table.row_count} of {len(self._runs)} runs"

@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agent.actions import points_of
+from agent.safety.text import harmless
 from agent.tui.conduct import ApprovalWanted
 from agent.tui.pictures import picture
 from agent.tui.view import Row
-from agent.tui.widgets.detail import clean
 from agent.tui.widgets.picture import Picture
 from agent.tui.words import in_full
 
@@ -66,13 +66,15 @@ class Asking(Horizontal):
         """Show what is wanted."""
         self.wanted, self._since = wanted, self._clock()
         self.border_title = "may it do this?"
-        self.query_one("#asked", Static).update(Content(clean(in_full(wanted.target))))
-        self.query_one("#why", Static).update(Content(clean(f"asked because {wanted.question.reason}")))
+        self.query_one("#asked", Static).update(Content(harmless(in_full(wanted.target))))
+        self.query_one("#why", Static).update(Content(harmless(f"asked because {wanted.question.reason}")))
         scope = wanted.question.scope
         keys = [("y", "yes, once"), *([("a", f"always: {scope}")] if scope else []), ("n", "no"),
                 ("i", "no, do this instead"), ("e", "change it"), ("x", "skip")]  # fmt: skip
         self.query_one("#keys", Static).update(
-            Content.assemble(*(part for key, what in keys for part in ((f" {key} ", "reverse"), f" {clean(what)}   ")))
+            Content.assemble(
+                *(part for key, what in keys for part in ((f" {key} ", "reverse"), f" {harmless(what)}   "))
+            )
         )
         self.query_one(Picture).set_class(not points_of(wanted.target), "-none")
         self.display = True
@@ -87,7 +89,9 @@ class Asking(Horizontal):
 
     def complain(self, problem: str) -> None:
         """Say what is wrong with what the person wrote."""
-        self.query_one("#why", Static).update(Content.styled(clean(f"That cannot be read: {problem}."), "$text-error"))
+        self.query_one("#why", Static).update(
+            Content.styled(harmless(f"That cannot be read: {problem}."), "$text-error")
+        )
 
     def settle(self) -> ApprovalWanted | None:
         """Put it away; what was wanted."""

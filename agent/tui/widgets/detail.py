@@ -7,6 +7,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from agent.actions import to_json
+from agent.safety.text import harmless
 from agent.tui.pictures import picture
 from agent.tui.translate import pretty
 from agent.tui.view import Row
@@ -90,29 +91,29 @@ class Detail(Vertical):
         elif self.page == 0:
             words = _thought(row)
         elif self.page == 1:
-            words = Content(clean("\n\n".join(pretty(answer) for answer in row.answers) or row.thought))
+            words = Content(harmless("\n\n".join(pretty(answer) for answer in row.answers) or row.thought))
         else:
             words = _details(row)
         self.query_one("#words", Static).update(words)
 
 
 def _thought(row: Row) -> Content:
-    parts: list[tuple[str, str]] = [(f"{clean(row.words)}\n", "bold")]
+    parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
     if row.approval:
-        parts.append((f"{clean(row.approval)}\n", "$text-warning"))
+        parts.append((f"{harmless(row.approval)}\n", "$text-warning"))
     if row.outcome:
-        parts.append((f"{clean(row.outcome)}\n", "$text-error" if row.mark == "failed" else "$text-accent"))
+        parts.append((f"{harmless(row.outcome)}\n", "$text-error" if row.mark == "failed" else "$text-accent"))
     if row.thought:
-        parts.append((f"\n{clean(row.thought.strip())}\n", ""))
+        parts.append((f"\n{harmless(row.thought.strip())}\n", ""))
     if row.note:
-        parts.append((f"\ntold the model: {clean(row.note)}", "dim"))
+        parts.append((f"\ntold the model: {harmless(row.note)}", "dim"))
     return Content.assemble(*parts)
 
 
 def _details(row: Row) -> Content:
     lines: list[tuple[str, str]] = []
     if row.target is not None:
-        lines.append((f"{clean(str(to_json(row.target)))}\n", ""))
+        lines.append((f"{harmless(str(to_json(row.target)))}\n", ""))
     named = zip(("prompt", "answer", "from cache"), row.tokens, strict=True)
     tokens = ", ".join(f"{count} {name}" for name, count in named if count is not None)
     lines.append((f"tokens  {tokens or 'unknown'}\n", ""))
@@ -125,8 +126,3 @@ def _details(row: Row) -> Content:
     if row.image is not None:
         lines.append((f"{row.image}\n", "dim"))
     return Content.assemble(*lines)
-
-
-def clean(text: str) -> str:
-    """A text without what could steer a terminal."""
-    return "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)

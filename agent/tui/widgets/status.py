@@ -3,8 +3,8 @@
 from textual.content import Content
 from textual.widgets import Static
 
+from agent.safety.text import harmless
 from agent.tui.view import RunView, State
-from agent.tui.widgets.detail import clean
 
 _STATES: dict[State, tuple[str, str]] = {
     "idle": ("ready", "$text-muted"),
@@ -41,10 +41,10 @@ class StatusLine(Static):
             shown = seconds if view.active else view.seconds
             parts.append((f" {int(shown) // 60}:{int(shown) % 60:02} ", "dim"))
         if view.engine:
-            model = "" if view.model in ("", view.engine) else f" · {clean(view.model)}"
+            model = "" if view.model in ("", view.engine) else f" · {harmless(view.model)}"
             parts.append((f" {view.engine}{model} ", "dim"))
         if server:
-            parts.append((f" {clean(server)} ", "dim"))
+            parts.append((f" {harmless(server)} ", "dim"))
         elif view.tokens:
             parts.append((f" {view.tokens:,} tokens ", "dim"))
         self.update(Content.assemble(*parts))

@@ -1,0 +1,72 @@
+"""Text as rules read it: what cannot be seen does not count, and look-alike letters count as what they look like.
+
+A word that a rule knows must not slip by because of a zero-width space in its middle or a full-width letter.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from agent.actions import Action, HoldKeys, PressKeys, TypeText
+from agent.geometry import DesktopPoint
+
+#: Characters without a shape of their own: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties, 16.0), the
+#: interlinear annotation marks, and control characters other than tab and line end.
+_UNSEEN = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+#: Letters of other alphabets that look like Latin ones (Unicode's confusables, the common ones).
+_LOOKS_LIKE = str.maketrans(
+    "АВСЕНІЈКМОРЅТХаеһіјкорсԁѕυухΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορϲꓲ‐‑‒–—―−",
+    "ABCEHIJKMOPSTXaehijkopcdsuyxABEZHIKMNOPTYXavopcI-------",
+)
+#: Keys that enter a character but are not called by it.
+_ENTERS = {
+    "space": " ", "enter": "\n", "kp_enter": "\n", "tab": "\t", "kp_add": "+", "kp_subtract": "-", "kp_multiply": "*",
+    "kp_divide": "/", "kp_decimal": ".",
+} | {f"kp_{digit}": str(digit) for digit in range(10)}  # fmt: skip
+
+
+@lru_cache(maxsize=8)  # every pattern of a policy reads the same few texts
+def readings(text: str) -> tuple[str, ...]:
+    """The ways in which a text may be read: as it is, without what cannot be seen, and by the look of its letters."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    # Twice: compatibility forms of an invisible character are other invisible characters.
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", lines)))
+    bare = "".join(char for char in unicodedata.normalize("NFKD", seen) if not unicodedata.combining(char))
+    return text, seen, bare.translate(_LOOKS_LIKE)
+
+
+def found(pattern: re.Pattern[str], text: str, before: str = "") -> bool:
+    """Whether a pattern is found in any reading of a text, also where it began in `before`, but not in that alone."""
+    return any(
+        any(match.end() > len(head) or not head for match in pattern.finditer(head + tail))
+        for head, tail in dict.fromkeys(zip(readings(before), readings(text), strict=True))
+    )
+
+
+def spelled(action: Action[DesktopPoint]) -> str:
+    """The text that an action enters: typed, or as keys pressed one by one."""
+    match action:
+        case TypeText(text):
+            return text
+        case PressKeys(keys) | HoldKeys(keys) if not {"ctrl", "alt", "super"} & set(keys):
+            entered = "".join(key if len(key) == 1 else _ENTERS.get(key, "") for key in keys)
+            return entered.upper() if "shift" in keys else entered
+    return ""
+
+
+#: Unicode's categories of control, format (bidi, zero width), lone surrogate and private characters.
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Co"})
+
+
+def harmless(text: str) -> str:
+    """Text for a person's eyes, lines and all, without what could steer a terminal, hide, or turn the reading round."""
+    return "".join(char if char in "\n\t" or unicodedata.category(char) not in _STEERING else "�" for char in text)
+
+
+def printable(text: str) -> str:
+    """Text of a model or a window for a person's eyes: what would steer a terminal or cannot be seen is spelled out."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

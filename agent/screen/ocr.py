@@ -1,0 +1,166 @@
+"""Reads words in pictures with tesseract.
+
+Settings measured on real desktops (facts/desktop.md): sparse text (page segmentation 11), enlarged twice, one thread.
+"""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import EnvironmentLacksError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_SCALE = 2.0
+_LEAST_CONFIDENCE = 25
+_DATA_FOLDERS = (
+    "/usr/share/tesseract-ocr/5/tessdata",
+    "/usr/share/tesseract-ocr/4.00/tessdata",
+    "/usr/share/tessdata",
+    "/usr/local/share/tessdata",
+    "/opt/homebrew/share/tessdata",
+    "C:/Program Files/Tesseract-OCR/tessdata",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle in pixels of the screenshot; right and bottom are outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def width(self) -> int:
+        """Its width."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> int:
+        """Its height."""
+        return self.bottom - self.top
+
+    @property
+    def center(self) -> tuple[float, float]:
+        """Its middle."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+    def union(self, other: "Box") -> "Box":
+        """The smallest box around both."""
+        return Box(
+            min(self.left, other.left), min(self.top, other.top),
+            max(self.right, other.right), max(self.bottom, other.bottom),
+        )  # fmt: skip
+
+    def contains(self, x: float, y: float) -> bool:
+        """Whether a point lies in it."""
+        return self.left <= x < self.right and self.top <= y < self.bottom
+
+    def overlaps(self, other: "Box") -> bool:
+        """Whether the two share any pixel."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as read, with tesseract's confidence (0 to 100)."""
+
+    text: str
+    box: Box
+    confidence: float
+
+
+def data_folder(who: str) -> str:
+    """The folder of tesseract's language data.
+
+    Args:
+        who: what needs it, for the error.
+
+    Raises:
+        EnvironmentLacksError: it is not installed.
+    """
+    folders = [os.environ.get("TESSDATA_PREFIX", ""), *_DATA_FOLDERS]
+    program = shutil.which("tesseract")
+    if program:
+        folders.append(str(Path(program).resolve().parent.parent / "share/tessdata"))
+    for folder in folders:
+        if folder and (Path(folder) / "eng.traineddata").is_file():
+            return folder
+    raise EnvironmentLacksError(
+        f"{who} needs tesseract's language data, which is not installed.",
+        "Install it: apt-get install tesseract-ocr-eng (or name its folder in TESSDATA_PREFIX).",
+    )
+
+
+class Ocr:
+    """Tesseract, loaded once (60 ms) and used by one caller at a time.
+
+    Args:
+        who: what needs it, for the error.
+
+    Raises:
+        EnvironmentLacksError: the language data is missing.
+    """
+
+    def __init__(self, who: str) -> None:
+        os.environ.setdefault("OMP_THREAD_LIMIT", "1")  # 2 to 4 times faster than its own threading on few cores
+        self._folder = data_folder(who)
+        self._lock = threading.Lock()
+        self._api: Any = None
+
+    def words(self, image: "Image", scale: float = _SCALE) -> list[Word]:
+        """The words of a whole screenshot or a part of one, boxes in its pixels."""
+        from tesserocr import PSM
+
+        return self._read(image, scale, PSM.SPARSE_TEXT)
+
+    def single_line(self, image: "Image", scale: float) -> list[Word]:
+        """The words of a crop that holds one line or one character."""
+        from tesserocr import PSM
+
+        return self._read(image, scale, PSM.SINGLE_LINE)
+
+    @contextmanager
+    def _loaded(self) -> Iterator[Any]:
+        with self._lock:
+            if self._api is None:
+                from tesserocr import OEM, PyTessBaseAPI
+
+                self._api = PyTessBaseAPI(path=self._folder, lang="eng", oem=OEM.LSTM_ONLY)
+            yield self._api
+
+    def _read(self, image: "Image", scale: float, segmentation: int) -> list[Word]:
+        from PIL.Image import Resampling
+        from tesserocr import RIL, iterate_level
+
+        grey = image.convert("L")
+        size = (max(1, round(grey.width * scale)), max(1, round(grey.height * scale)))
+        grey = grey.resize(size, Resampling.LANCZOS)
+        words: list[Word] = []
+        with self._loaded() as api:
+            api.SetPageSegMode(segmentation)
+            api.SetImage(grey)
+            api.SetSourceResolution(192)
+            api.Recognize()
+            iterator = api.GetIterator()
+            for item in iterate_level(iterator, RIL.WORD) if iterator is not None else ():
+                try:
+                    text = item.GetUTF8Text(RIL.WORD).strip()
+                except RuntimeError:  # nothing was recognised at all
+                    continue
+                confidence = item.Confidence(RIL.WORD)
+                place = item.BoundingBox(RIL.WORD)
+                if text and place is not None and confidence >= _LEAST_CONFIDENCE:
+                    words.append(Word(text, Box(*(round(edge / scale) for edge in place)), confidence))
+            api.Clear()
+        return words

@@ -1,0 +1,284 @@
+"""The terminal that runs us: found, blank in what is captured, and out of the hand's reach."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.desktop.guard import GuardedHand, receiver
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.own_window import MaskedScreen, Own, find_own, without
+from agent.desktop.surroundings import Judged
+from agent.desktop.x11 import WindowList
+from agent.geometry import DesktopPoint, Region
+from agent.screen.capture import MssScreen
+
+ROOT = Path(__file__).resolve().parents[2]
+GREY = (128, 128, 128)
+
+#: What mai-agent does when it starts, told to the test.
+LOOK = """
+import json, sys, time
+from agent.desktop.own_window import find_own
+own = find_own()
+with open(sys.argv[1] + ".part", "w") as out:
+    json.dump([sorted(own.windows), own.remark], out)
+import os
+os.rename(sys.argv[1] + ".part", sys.argv[1])
+time.sleep(60)
+"""
+
+e2e = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+
+def wait_for(condition, seconds=15):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+class Desk:
+    """A sandbox in which mai-agent is started in a terminal."""
+
+    def __init__(self, sandbox, folder):
+        self.sandbox, self.folder = sandbox, folder
+        self.windows = WindowList()
+
+    def active(self, app):
+        return wait_for(
+            lambda: (now := self.windows.active()) is not None and now.app.casefold() == app.casefold() and now
+        )
+
+    def front(self, window):
+        self.windows.activate(window.id)
+        wait_for(lambda: (now := self.windows.active()) is not None and now.id == window.id)
+
+    def start(self, *command, app, **environ):
+        subprocess.Popen(command, env=self.sandbox.environ | environ, start_new_session=True, cwd=ROOT)
+        return self.active(app)
+
+    def told(self, *terminal, app, **environ):
+        """What a program in this terminal finds: its own windows, the remark; and the terminal's window."""
+        target = self.folder / f"told{time.monotonic_ns()}"
+        self.folder.joinpath("look.py").write_text(LOOK)
+        look = f"{sys.executable} {self.folder}/look.py {target}"
+        window = self.start(
+            *[part.replace("LOOK", look) for part in terminal], app=app, PYTHONPATH=str(ROOT), **environ
+        )
+        wait_for(target.exists)
+        return (*json.loads(target.read_text()), window)
+
+
+@pytest.fixture
+def desk(sandbox, tmp_path):
+    found = Desk(sandbox, tmp_path)
+    yield found
+    found.windows.close()
+
+
+@pytest.fixture
+def terminal(desk):
+    """Our own terminal at a known place."""
+    return desk.start("xterm", "-geometry", "80x24+100+100", "-bg", "#ff00ff", app="XTerm")
+
+
+def shell(script):
+    return ("sh", "-c", script)
+
+
+@pytest.mark.e2e
+def test_the_terminal_is_found_by_what_it_tells_the_programs_in_it(desk):
+    windows, remark, window = desk.told("xterm", "-e", "sh", "-c", "LOOK", app="XTerm")
+    assert (windows, remark) == ([window.id], "")
+    desk.start("xterm", app="XTerm")  # another one changes nothing
+
+
+@pytest.mark.e2e
+def test_the_terminal_is_found_by_its_process_where_it_tells_nothing(desk):
+    windows, _, window = desk.told("xfce4-terminal", "-x", "sh", "-c", "unset WINDOWID; LOOK", app="Xfce4-terminal")
+    assert windows == [window.id]
+
+
+@pytest.mark.e2e
+def test_a_number_left_over_from_another_terminal_is_not_believed(desk):
+    editor = desk.start("mousepad", app="Mousepad")
+    script = f"export WINDOWID={editor.id}; LOOK"
+    windows, _, window = desk.told("xfce4-terminal", "-x", "sh", "-c", script, app="Xfce4-terminal")
+    assert windows == [window.id]
+
+
+@pytest.mark.e2e
+def test_the_terminal_around_tmux_is_found(desk, tmp_path):
+    script = f"unset WINDOWID; exec tmux -S {tmp_path}/socket -f /dev/null new-session 'WINDOWID=1 LOOK'"
+    try:
+        windows, _, window = desk.told("xterm", "-e", "sh", "-c", script, app="XTerm")
+    finally:
+        subprocess.run(["tmux", "-S", f"{tmp_path}/socket", "kill-server"], check=False)
+    assert windows == [window.id]
+
+
+@pytest.mark.e2e
+def test_over_ssh_there_is_nothing_to_find_and_nothing_to_say(desk):
+    windows, remark, _ = desk.told("xterm", "-e", "sh", "-c", "SSH_CONNECTION='1 2 3 4' LOOK", app="XTerm")
+    assert (windows, remark) == ([], "")
+
+
+@pytest.mark.e2e
+def test_where_windows_cannot_be_told_apart_the_person_is_warned(desk):
+    windows, remark, _ = desk.told("xterm", "-e", "sh", "-c", "DISPLAY=:77 LOOK", app="XTerm")
+    assert windows == []
+    assert "keep it off the screen" in remark
+
+
+@pytest.mark.e2e
+def test_our_terminal_is_not_looked_for_on_a_display_that_we_changed_to(sandbox):
+    assert find_own() == Own()  # this process was started on another display, or none
+
+
+def colours(image, box):
+    return {colour for _, colour in image.crop(box).getcolors(1 << 24)}
+
+
+def inside(region, inset=4):
+    return (
+        region.left + inset, region.top + inset, region.left + region.width - inset, region.top + region.height - inset
+    )  # fmt: skip
+
+
+@pytest.mark.e2e
+def test_our_window_is_blank_in_what_is_captured_and_nothing_else_is(desk, terminal):
+    time.sleep(0.3)
+    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({terminal.id}))
+    region = desk.windows.region(terminal.id)
+    before, after = plain.grab().image, masked.grab().image
+    assert (255, 0, 255) in colours(before, inside(region))
+    assert colours(after, inside(region)) == {GREY}
+    assert (255, 0, 255) not in colours(after, (0, 0, after.width, after.height))
+    beside = (region.left + region.width + 20, region.top, region.left + region.width + 200, region.top + 200)
+    assert before.crop(beside).tobytes() == after.crop(beside).tobytes()
+
+
+@pytest.mark.e2e
+def test_what_covers_our_window_stays_visible(desk, terminal):
+    region = desk.windows.region(terminal.id)
+    over = desk.start(
+        "xterm", "-geometry", f"30x8+{region.left + 100}+{region.top + 80}", "-bg", "#00ff00", app="XTerm"
+    )
+    wait_for(lambda: desk.windows.active().id != terminal.id)
+    time.sleep(0.3)
+    cover = desk.windows.region(over.id if over.id != terminal.id else desk.windows.active().id)
+    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}))
+    image = masked.grab().image
+    assert (0, 255, 0) in colours(image, inside(cover))
+    assert GREY not in colours(image, inside(cover))
+    assert colours(image, (region.left + 4, region.top + 4, region.left + 90, region.top + 60)) == {GREY}
+    desk.front(terminal)  # now it is on top
+    time.sleep(0.2)
+    assert colours(masked.grab().image, inside(region)) == {GREY}
+
+
+@pytest.mark.e2e
+def test_our_window_is_followed_when_it_moves(desk, terminal):
+    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}))
+    masked.grab()
+    for x in (400, 700, 250):
+        subprocess.run(["wmctrl", "-i", "-r", hex(terminal.id), "-e", f"0,{x},300,-1,-1"], env=desk.sandbox.environ)
+        image = masked.grab().image
+        assert (255, 0, 255) not in colours(image, (0, 0, image.width, image.height))
+
+
+class Hand:
+    """Remembers what reached it."""
+
+    touches = True
+
+    def __init__(self):
+        self.done = []
+
+    def perform(self, action):
+        self.done.append(action)
+        return "done"
+
+    def release_all(self):
+        pass
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def guarded(terminal):
+    hand = GuardedHand(Hand(), frozenset({terminal.id}), DesktopPoint(1700, 900))
+    yield hand
+    hand.close()
+
+
+@pytest.mark.e2e
+def test_no_pointer_action_reaches_our_window(desk, terminal, guarded):
+    region = desk.windows.region(terminal.id)
+    mine = DesktopPoint(region.left + 50, region.top + 50)
+    title = DesktopPoint(region.left + 50, region.top - 8)
+    free = DesktopPoint(1700, 800)
+    for action in (Click(mine), Click(title), Move(mine), Scroll(mine, 0, 1), Drag(free, mine), Drag(mine, free)):
+        with pytest.raises(ActionFailedError, match="mai-agent's own window"):
+            guarded.perform(action)
+    for action in (Click(free), Scroll(None, 0, 1), OpenApp("x")):
+        assert guarded.perform(action) == "done"
+
+
+@pytest.mark.e2e
+def test_what_is_typed_while_our_window_has_the_focus_goes_to_the_window_used_before(desk, terminal, guarded):
+    editor = desk.start("mousepad", app="Mousepad")
+    desk.start("galculator", app="Galculator")
+    desk.front(editor)
+    desk.front(terminal)
+    assert receiver(desk.windows, frozenset({terminal.id})).id == editor.id
+    assert guarded.perform(TypeText("hello")) == "done"
+    assert desk.windows.active().id == editor.id
+
+
+@pytest.mark.e2e
+def test_where_there_is_no_other_window_the_model_is_told_what_to_do(desk, terminal, guarded):
+    for action in (TypeText("hello\n"), PressKeys(("y",))):
+        with pytest.raises(ActionFailedError, match="click where to type first"):
+            guarded.perform(action)
+    assert guarded._hand.done == []
+
+
+@pytest.mark.e2e
+def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
+    editor = desk.start("mousepad", app="Mousepad")
+    text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
+    judged = [Judged(text, (editor.id,))]
+    hand = GuardedHand(Hand(), frozenset(), DesktopPoint(1, 1), lambda: judged[0])
+    assert hand.perform(text) == "done"
+    desk.front(terminal)
+    with pytest.raises(ActionFailedError, match="look again"):
+        hand.perform(text)
+    judged[0] = Judged(click, (editor.id,))
+    with pytest.raises(ActionFailedError, match="look again"):
+        hand.perform(click)
+    judged[0] = Judged(TypeText("something else"), (editor.id,))  # the person changed it, and saw where it goes
+    assert hand.perform(text) == "done"
+    hand.close()
+
+
+rectangles = st.builds(Region, st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 9), st.integers(1, 9))
+
+
+@given(rectangles, rectangles)
+def test_a_rectangle_minus_another_holds_each_point_of_the_one_alone_exactly_once(one, other):
+    parts = without(one, other)
+    for x in range(-10, 20):
+        for y in range(-10, 20):
+            point = DesktopPoint(x, y)
+            expected = one.contains(point) and not other.contains(point)
+            assert sum(part.contains(point) for part in parts) == expected
