@@ -11,8 +11,10 @@ from agent.errors import AgentError, EnvironmentLacksError, ExitStatus
 COMMANDS = {
     "run": ("run", "do what the instruction says (also without the word run)"),
     "act": ("act", "one screenshot, one decision, printed"),
+    "stop": ("stop", "stop the runs that are going on, from another terminal"),
     "runs": ("runs", "list recorded runs"),
     "show": ("show", "show one recorded run"),
+    "report": ("report", "write one recorded run as an HTML file"),
     "replay": ("replay", "run the decisions of a recorded run again, without a model"),
     "doctor": ("doctor", "say what this machine has and lacks"),
     "sandbox": ("sandbox", "list or stop throw-away desktops that were kept"),
@@ -22,7 +24,7 @@ COMMANDS = {
 }
 
 #: Names that scripts may rely on later; until then they must not be taken for an instruction.
-RESERVED = ("eval", "report", "stop")
+RESERVED = ("eval",)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

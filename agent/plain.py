@@ -8,6 +8,7 @@ from typing import TextIO
 from agent.actions import describe, points_of
 from agent.errors import ExitStatus
 from agent.record.bundle import target_file
+from agent.record.redact import Redactor
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -31,19 +32,21 @@ from agent.safety.text import harmless
 class JsonPrinter:
     """One event per line on standard output."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
         self._out = out or sys.stdout
+        self._redactor = redactor or Redactor()
 
     def handle(self, event: Event) -> None:
         """Print one event."""
-        print(json.dumps(to_json(event)), file=self._out, flush=True)
+        print(json.dumps(self._redactor.data(to_json(event))), file=self._out, flush=True)
 
 
 class PlainPrinter:
     """Lines a person can read."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
         self._out = out or sys.stdout
+        self._redactor = redactor or Redactor()
         self._bundle = Path()
 
     def handle(self, event: Event) -> None:
@@ -106,6 +109,6 @@ class PlainPrinter:
         self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
 
     def _line(self, text: str) -> None:
-        text = harmless(text).replace("\n", "�")
+        text = harmless(self._redactor.text(text)).replace("\n", "�")
         encoding = getattr(self._out, "encoding", None) or "utf-8"  # what it lacks must not end the run
         print(text.encode(encoding, "replace").decode(encoding), file=self._out, flush=True)

@@ -3,13 +3,16 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Protocol
 
 from agent.client import Usage
 from agent.console import Console, StopSignals
 from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, StoppedError, UsageError
 from agent.run.events import Event, RunFinished
+from agent.safety.signals import SignalWatch
 from agent.safety.stop import StopSwitch
 from agent.serving import terminal_ask
 from agent.settings import Settings, load_settings
@@ -29,7 +32,7 @@ def execute(options: argparse.Namespace) -> int:
     settings = load_settings()
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
-    with StopSignals(stop):
+    with StopSignals(stop), SignalWatch(stop):
         return _run(options, settings, instruction, stop)
 
 
@@ -47,14 +50,35 @@ def _instruction(given: str | None) -> str:
 def _run(options: argparse.Namespace, settings: Settings, instruction: str, stop: StopSwitch) -> int:
     from agent.plain import JsonPrinter, PlainPrinter
 
-    printer: Printer = JsonPrinter() if options.json else PlainPrinter()
     with Workplace(options, settings, _say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)
         with closing(job.recorder):
-            status = asyncio.run(_follow(job, printer, stop))
+            redactor = job.recorder.redactor
+            printer: Printer = JsonPrinter(redactor=redactor) if options.json else PlainPrinter(redactor=redactor)
+            try:
+                status = asyncio.run(_follow(job, printer, stop))
+            finally:
+                report = write_report_of(job.recorder.path, _say)
             workplace.tell_changes()
-            _say(f"recorded in {job.recorder.path}")
+            _say(f"recorded in {job.recorder.path}{report}")
             return status
+
+
+#: A report of more steps takes longer than a person waits without a word.
+_MANY_STEPS = 100
+
+
+def write_report_of(bundle: Path, tell: Callable[[str], None]) -> str:
+    """Write a bundle's report; words for the line that says where the run is, "" where it could not be written."""
+    from agent.record.report import write_report
+
+    try:
+        if len(list((bundle / "screens").iterdir())) > _MANY_STEPS:
+            tell("writing the report ...")
+        return f" (report: {write_report(bundle).path.name})"
+    except (AgentError, OSError) as error:
+        tell(f"The report could not be written: {error}")
+        return ""
 
 
 async def _follow(job: Job, printer: Printer, stop: StopSwitch) -> int:

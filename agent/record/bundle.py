@@ -17,6 +17,7 @@ from typing import Any
 import agent
 from agent.actions import to_json as action_json
 from agent.errors import EnvironmentLacksError
+from agent.record.redact import Redactor
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -59,12 +60,19 @@ def run_id(instruction: str, now: datetime) -> str:
 class Recorder:
     """Writes the events of one run. Feed it every event; it raises when the disk takes no more.
 
+    Args:
+        runs: the folder of all runs.
+        instruction: what this one was asked to do.
+        redactor: masks secrets in every text before it is written; the shipped rules unless given.
+
     Raises:
         EnvironmentLacksError: the folder cannot be made or written.
     """
 
-    def __init__(self, runs: Path, instruction: str) -> None:
+    def __init__(self, runs: Path, instruction: str, redactor: Redactor | None = None) -> None:
         self._clock = time.monotonic()
+        self._redactor = Redactor() if redactor is None else redactor
+        instruction = self._redactor.instruction(instruction)  # first of all: the folder is named after it
         now = datetime.now().astimezone()
         self.path = runs / run_id(instruction, now)
         self._meta: dict[str, Any] = {
@@ -75,6 +83,7 @@ class Recorder:
         self._step: dict[str, Any] = {}
         self._before: list[dict[str, Any]] = []  # what the person did before the next step
         self._seen: Observed | None = None
+        self._known_first: int | None = None  # how many secrets were known when the first line was written
         self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
         try:
             runs.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,6 +95,11 @@ class Recorder:
             self._write_meta()
         except OSError as error:
             raise _disk_error(self.path, error) from error
+
+    @property
+    def redactor(self) -> Redactor:
+        """What masks secrets in this run's record: it knows those that were found."""
+        return self._redactor
 
     def handle(self, event: Event) -> None:
         """Record one event.
@@ -126,10 +140,12 @@ class Recorder:
                 self._step["milliseconds"] |= {key: round(value, 2) for key, value in event.milliseconds.items()}
                 self._flush_step()
             case Warned(message):
-                self._meta["warnings"] = [*self._meta["warnings"], message[:_WARNING_CHARS]][-20:]
+                message = self._redactor.text(message)[:_WARNING_CHARS]
+                self._meta["warnings"] = [*self._meta["warnings"], message][-20:]
                 self._write_meta()
             case RunFinished():
                 self._flush_step()
+                self._mask_earlier()
                 self._finish(event)
             case ModelDelta():
                 pass
@@ -153,7 +169,7 @@ class Recorder:
         self._before = []
         self._seen = event
         try:
-            _write_image(self.path / name, event.image.data)
+            _write_file(self.path / name, event.image.data)
         except OSError:
             self._step["image"] = None
             raise
@@ -165,7 +181,7 @@ class Recorder:
         crop = target_crop(seen.image, seen.viewport, event.target)
         if crop is not None:
             (self.path / "targets").mkdir(mode=0o700, exist_ok=True)
-            _write_image(self.path / target_file(event.step), crop)
+            _write_file(self.path / target_file(event.step), crop)
             self._step["target_image"] = target_file(event.step)
 
     def _decided(self, event: Decided) -> None:
@@ -191,12 +207,30 @@ class Recorder:
         if not self._step:
             return
         step, self._step = self._step, {}
-        _write_all(self._steps_file, (json.dumps(step, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+        masked = self._redactor.data(step)
+        if self._known_first is None:
+            self._known_first = self._redactor.found
+        _write_all(self._steps_file, _line(masked))
+
+    def _mask_earlier(self) -> None:
+        """Mask what was found to be a secret only after lines with it were written; what cannot be is left."""
+        if self._known_first is None or self._redactor.found == self._known_first:
+            return
+        path, draft = self.path / "steps.jsonl", self.path / ".steps.jsonl"
+        with suppress(OSError):
+            lines = path.read_text(encoding="utf-8").split("\n")
+            kept = b"".join(_line(self._redactor.data(json.loads(line))) for line in lines if line)
+            _write_file(draft, kept)
+            draft.replace(path)
+            os.close(self._steps_file)
+            self._steps_file = _open(path, os.O_APPEND)
 
     def _finish(self, event: RunFinished) -> None:
+        message = self._redactor.text(event.message)[:_MESSAGE_CHARS]
         self._meta |= {
-            "outcome": event.outcome, "status": int(event.status), "message": event.message[:_MESSAGE_CHARS],
+            "outcome": event.outcome, "status": int(event.status), "message": message,
             "steps": event.steps, "seconds": round(event.seconds, 3), "tokens": to_json(event)["usage"],
+            "masked": self._redactor.found,
             "finished": datetime.now().astimezone().isoformat(timespec="milliseconds"),
         }  # fmt: skip
         self._write_meta()
@@ -213,7 +247,8 @@ class Recorder:
                 self._finish(event)
 
     def _write_meta(self) -> None:
-        data = json.dumps(self._meta, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        meta = self._redactor.data(self._meta)  # what was found later may be in it since the beginning
+        data = json.dumps(meta, ensure_ascii=False, indent=1).encode("utf-8", "replace")
         if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
             os.lseek(self._run_file, 0, os.SEEK_END)
             _write_all(self._run_file, b" " * (len(data) - self._run_bytes))
@@ -233,7 +268,11 @@ def target_file(step: int) -> str:
     return f"targets/{step:04d}.png"
 
 
-def _write_image(path: Path, data: bytes) -> None:
+def _line(step: dict[str, Any]) -> bytes:
+    return (json.dumps(step, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+def _write_file(path: Path, data: bytes) -> None:
     try:
         handle = _open(path)
         try:
@@ -241,7 +280,7 @@ def _write_image(path: Path, data: bytes) -> None:
         finally:
             os.close(handle)
     except OSError:
-        with suppress(OSError):  # half an image helps nobody, and its room may hold the step's line
+        with suppress(OSError):  # half a file helps nobody, and its room may hold the step's line
             path.unlink()
         raise
 

@@ -40,7 +40,7 @@ def read_bundle(path: Path) -> Bundle:
     """The bundle in a folder. Raises UsageError when there is none."""
     try:
         meta = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a run ({error}).", "`mai-agent runs` lists the runs.") from error
     return Bundle(path, meta if isinstance(meta, dict) else {}, tuple(_read_steps(path / "steps.jsonl")))
 
@@ -83,7 +83,7 @@ def _read_steps(path: Path) -> Iterator[dict[str, Any]]:
     for line in lines:
         try:
             step = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # cut off by a crash
         if isinstance(step, dict):
             yield step

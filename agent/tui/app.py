@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -15,7 +16,17 @@ from agent.tui.conduct import Conductor, Report
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
-from agent.workplace import Workplace
+
+if TYPE_CHECKING:
+    from agent.workplace import Workplace
+
+
+def _workplace(
+    options: argparse.Namespace, settings: Settings, tell: Callable[[str], None], ask: Callable[[str], bool]
+) -> "Workplace":
+    from agent.workplace import Workplace
+
+    return Workplace(options, settings, tell, ask)
 
 
 class MaiApp(App[int]):
@@ -55,7 +66,7 @@ class MaiApp(App[int]):
         self._options = options
         self._settings = settings
         self.memory = memory or Memory()
-        self.conductor = conductor or Conductor(lambda tell, ask: Workplace(options, settings, tell, ask), self.report)
+        self.conductor = conductor or Conductor(lambda tell, ask: _workplace(options, settings, tell, ask), self.report)
         self._run_screen = RunScreen(
             self.conductor, self.memory, RunView(dry_run=options.dry_run, sandbox=options.sandbox), clock
         )

@@ -11,17 +11,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from agent.actions import Action
-from agent.commands.running import broken_off
 from agent.errors import AgentError, ExitStatus
-from agent.geometry import DesktopPoint
-from agent.run.events import Event, RunFinished
 from agent.run.steering import Steering
-from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
-from agent.workplace import Job, Workplace
+
+if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
+    from agent.actions import Action
+    from agent.geometry import DesktopPoint
+    from agent.run.events import Event
+    from agent.safety.policy import Approval, Question
+    from agent.workplace import Job, Workplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Began:
 class Heard:
     """An event of the run."""
 
-    event: Event
+    event: "Event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ class Rested:
 class ApprovalWanted:
     """The run waits for a decision; call `answer` once."""
 
-    target: Action[DesktopPoint]
-    question: Question
-    answer: Callable[[Approval], None]
+    target: "Action[DesktopPoint]"
+    question: "Question"
+    answer: "Callable[[Approval], None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,10 @@ class TerminalPerson:
     def __init__(self, post: Post) -> None:
         self._post = post
 
-    async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+    async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
         """Wait for the person's decision."""
+        from agent.safety.policy import Approval
+
         answered, answer = _answer(Approval)
         self._post(ApprovalWanted(action, question, answer))
         try:
@@ -144,7 +147,7 @@ class Conductor:
     """
 
     def __init__(
-        self, make_workplace: Callable[[Callable[[str], None], Callable[[str], bool]], Workplace], post: Post
+        self, make_workplace: "Callable[[Callable[[str], None], Callable[[str], bool]], Workplace]", post: Post
     ) -> None:
         self._make_workplace = make_workplace
         self._post = post
@@ -202,16 +205,23 @@ class Conductor:
             if self._workplace is not None:
                 self._workplace.__exit__()
 
-    def _conduct(self, workplace: Workplace, run: Run) -> int:
+    def _conduct(self, workplace: "Workplace", run: Run) -> int:
+        from agent.commands.running import write_report_of
+
         self._post(Began(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
         with closing(job.recorder):
-            status = asyncio.run(self._follow(run, job))
+            try:
+                status = asyncio.run(self._follow(run, job))
+            finally:
+                write_report_of(job.recorder.path, lambda text: self._post(Said(text)))
             workplace.tell_changes()
         return status
 
-    async def _follow(self, run: Run, job: Job) -> int:
+    async def _follow(self, run: Run, job: "Job") -> int:
         """Give every event to the recorder, then to the application; the run's exit status."""
+        from agent.commands.running import broken_off
+        from agent.run.events import RunFinished
         from agent.run.session import run as events_of
 
         person = TerminalPerson(self._post)

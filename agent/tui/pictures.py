@@ -11,19 +11,21 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _MARK = (255, 0, 80)
-#: Pixels of the screenshot across a crop: words are still recognised as words, a button with its neighbours.
-_CROP_WIDTH = 480
+#: Pixels of the screenshot across a crop, where the terminal draws pixels and where it draws half blocks: a button is
+#: still recognised among its neighbours.
+SHARP, COARSE = 640, 280
 #: Pixels across the picture that is handed on; a terminal shows no more.
 _MOST_WIDTH = 1600
 
 
-def picture(row: Row, aspect: float, whole: bool) -> "Image | None":
+def picture(row: Row, aspect: float, whole: bool, across: int = COARSE) -> "Image | None":
     """The screenshot of a row, its target marked; None where there is none.
 
     Args:
         row: the step.
         aspect: width over height of the place it is shown in.
         whole: the whole screenshot instead of a crop around the target.
+        across: pixels across a crop.
     """
     from PIL import Image
 
@@ -37,7 +39,7 @@ def picture(row: Row, aspect: float, whole: bool) -> "Image | None":
         _mark(shown, places, max(8, shown.width // 60))
         shown.thumbnail((_MOST_WIDTH, _MOST_WIDTH))
         return shown
-    width = min(shown.width, _CROP_WIDTH)
+    width = min(shown.width, across)
     height = min(shown.height, max(60, round(width / max(0.2, aspect))))
     x, y = places[-1]
     left = round(min(max(0.0, x - width / 2), shown.width - width))

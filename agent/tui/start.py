@@ -14,11 +14,10 @@ _CLOSING = 15.0
 
 def run_application(options: argparse.Namespace, settings: Settings) -> int:
     """Run it until the person leaves; the exit status of the last run."""
-    # Asks the terminal what it can draw, which is not possible any more once the application runs.
     from agent.tui.app import MaiApp
-    from agent.tui.widgets.picture import image_widget
+    from agent.tui.widgets.picture import ask_terminal
 
-    image_widget()
+    ask_terminal()
     app = MaiApp(options, settings)
     stop = StopSwitch()
 

@@ -1,6 +1,5 @@
 """The one translator: run events in, a `RunView` out. Nothing else in the application reads an event."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -194,11 +193,3 @@ class Translator:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
-
-
-def pretty(raw: str) -> str:
-    """A raw answer that is JSON through and through, indented; anything else as it is."""
-    try:
-        return json.dumps(json.loads(raw), ensure_ascii=False, indent=2)
-    except ValueError:
-        return raw

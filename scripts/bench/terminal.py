@@ -59,13 +59,12 @@ def write_run(folder: Path, steps: int) -> Path:
     from agent.run.events import to_json  # noqa: F401 -- imported here so that no measurement pays for it
 
     (folder / "screens").mkdir(parents=True)
-    (folder / "run.json").write_text(
-        json.dumps({"instruction": "long", "outcome": "done", "status": 0, "steps": steps})
-    )
+    meta = {"instruction": "long", "outcome": "done", "status": 0, "steps": steps}
+    (folder / "run.json").write_text(json.dumps(meta))
     region = VIEWPORT.region
     line = {
-        "viewport": {"left": 0, "top": 0, "width": region.width, "height": region.height, "captured_width": region.width,
-                     "captured_height": region.height},
+        "viewport": {"left": 0, "top": 0, "width": region.width, "height": region.height,
+                     "captured_width": region.width, "captured_height": region.height},
         "answers": [{"raw": "x" * 600, "failure": None}], "thought": "y" * 400, "executed": True,
         "target": {"type": "click", "point": [3, 4], "button": "left", "count": 1}, "milliseconds": {"model": 400.0},
     }  # fmt: skip

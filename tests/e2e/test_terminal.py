@@ -26,7 +26,17 @@ class Terminal:
         self._environ.pop("DISPLAY", None)
 
     def start(self, *arguments: str, size: tuple[int, int] = (120, 36)) -> None:
-        words = [sys.executable, "-m", "agent", "--sandbox", "--engine", "literal", "--runs", str(self.runs), *arguments]
+        words = [
+            sys.executable,
+            "-m",
+            "agent",
+            "--sandbox",
+            "--engine",
+            "literal",
+            "--runs",
+            str(self.runs),
+            *arguments,
+        ]
         shell = " ".join(f"'{word}'" for word in words) + "; echo exit=$?; exec cat"
         width, height = map(str, size)
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT), shell)

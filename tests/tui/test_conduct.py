@@ -2,6 +2,7 @@
 
 import queue
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,7 @@ class Notes:
         self.events: list[Event] = []
         self.abandoned: list[RunFinished] = []
         self.closed = False
+        self.path = Path("bundle")
 
     def handle(self, event: Event) -> None:
         self.events.append(event)
@@ -107,6 +109,7 @@ class Sitting:
 @pytest.fixture
 def sitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sitting]:
     monkeypatch.setattr("agent.run.session.run", _events)
+    monkeypatch.setattr("agent.commands.running.write_report_of", lambda bundle, tell: str(bundle))
     made = Sitting()
     yield made
     assert made.conductor.close(20)

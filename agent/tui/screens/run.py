@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
@@ -9,8 +10,6 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Footer, Static
 
-from agent.run.events import ModelDelta, StepFinished
-from agent.safety.policy import Approval
 from agent.safety.text import harmless
 from agent.tui.conduct import (
     ApprovalWanted,
@@ -26,14 +25,18 @@ from agent.tui.conduct import (
 )
 from agent.tui.memory import Memory
 from agent.tui.screens.base import StepsScreen
-from agent.tui.translate import Translator
 from agent.tui.view import RunView
 from agent.tui.widgets.asking import Asking
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
-from agent.tui.words import editable, edited
+
+if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
+    from agent.actions import Action
+    from agent.geometry import DesktopPoint
+    from agent.safety.policy import Approval
+    from agent.tui.translate import Translator
 
 #: Two presses of Escape within so many seconds stop the run.
 _DOUBLE = 1.0
@@ -70,11 +73,12 @@ class RunScreen(StepsScreen):
         self._memory = memory
         self._base = base
         self._clock = clock
-        self._translator = Translator(self._view, clock)
+        self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._escaped = -_DOUBLE
         self._stale: int | None = None
         self._load = ""
+        self._applied: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         """All parts, the panel for approvals hidden."""
@@ -104,6 +108,8 @@ class RunScreen(StepsScreen):
 
     def start(self, instruction: str) -> None:
         """Begin a run."""
+        from agent.tui.translate import Translator
+
         self._memory.add_instruction(instruction)
         self.query_one(Prompt).history = self._memory.instructions
         self._view = RunView(
@@ -121,11 +127,16 @@ class RunScreen(StepsScreen):
 
     def take(self, report: Report) -> None:
         """Take in what the run reports."""
+        from agent.run.events import ModelDelta, StepFinished
+
+        translator = self._translator
+        if translator is None:
+            return
         match report:
             case Began(_, max_steps):
                 self._view.max_steps = max_steps
             case Heard(event):
-                changed = self._translator.apply(event)
+                changed = translator.apply(event)
                 if isinstance(event, ModelDelta):
                     self._stale = changed
                 elif changed is not None:
@@ -133,9 +144,9 @@ class RunScreen(StepsScreen):
             case Said(text) if self._view.state == "preparing":
                 self._view.stage = text
             case Said(text):
-                self._changed(self._translator.note(text))
+                self._changed(translator.note(text))
             case Broken(message, status):
-                self._changed(self._translator.failed(message, status))
+                self._changed(translator.failed(message, status))
             case ApprovalWanted():
                 self._asked(report)
             case ReplyWanted(question):
@@ -171,14 +182,21 @@ class RunScreen(StepsScreen):
 
     def _show_status(self) -> None:
         view = self._view
-        self.query_one(StatusLine).show(view, self._translator.elapsed, self._load if view.active else "")
+        self.query_one(StatusLine).show(
+            view, self._translator.elapsed if self._translator else 0.0, self._load if view.active else ""
+        )
         stage = self.query_one("#stage", Static)
-        stage.display = bool(view.stage) and not self.query_one(Asking).display
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
         colour = "$text-warning" if view.state in ("paused", "asking") else colour
         hint = "  (space: go on)" if view.state == "paused" else ""
-        stage.update(Content.assemble((f" {harmless(view.stage)}", colour), (hint, "dim")))
-        self.refresh_bindings()
+        if view.state == "idle":
+            hint = " ↑ past instructions · Esc, then o: recorded runs · ctrl+p: everything there is"
+        stage.display = bool(view.stage or hint) and not self.query_one(Asking).display
+        stage.update(Content.assemble((f" {harmless(view.stage)}" if view.stage else "", colour), (hint, "dim")))
+        applies = (view.state, self.query_one(Asking).wanted is None)
+        if applies != self._applied:  # making the footer anew costs more than all the rest
+            self._applied = applies
+            self.refresh_bindings()
 
     def _ask_load(self) -> None:
         if self._view.engine == "vllm" and self._view.active:
@@ -217,33 +235,33 @@ class RunScreen(StepsScreen):
         if self._view.state == "asking":
             self._view.state, self._view.stage = "running", ""
 
-    def _decide(self, approval: Approval) -> None:
+    def _decide(self, approval: "Approval") -> None:
         asking = self.query_one(Asking)
         wanted = asking.settle()
         if wanted is not None:
             wanted.answer(approval)
-        self.refresh_bindings()
+        self._show_status()
 
     def action_yes(self) -> None:
         """Allow it, this once."""
         if self.query_one(Asking).takes_keys:
-            self._decide(Approval(allowed=True, by="you"))
+            self._decide(_approval(allowed=True, by="you"))
 
     def action_always(self) -> None:
         """Allow it, and everything of the same scope."""
         asking = self.query_one(Asking)
         if asking.takes_keys and asking.wanted is not None and asking.wanted.question.scope:
-            self._decide(Approval(allowed=True, by="you", always=True))
+            self._decide(_approval(allowed=True, by="you", always=True))
 
     def action_no(self) -> None:
         """Do not allow it."""
         if self.query_one(Asking).takes_keys:
-            self._decide(Approval(allowed=False, by="you"))
+            self._decide(_approval(allowed=False, by="you"))
 
     def action_skip(self) -> None:
         """Go on without it."""
         if self.query_one(Asking).takes_keys:
-            self._decide(Approval(allowed=False, by="you", note="Skip it and go on with the next part."))
+            self._decide(_approval(allowed=False, by="you", note="Skip it and go on with the next part."))
 
     def action_instead(self) -> None:
         """Do not allow it, and say what to do."""
@@ -254,6 +272,8 @@ class RunScreen(StepsScreen):
         """Change it before it is done."""
         asking = self.query_one(Asking)
         if asking.takes_keys and asking.wanted is not None:
+            from agent.tui.words import editable
+
             self.query_one(Prompt).open("edit", editable(asking.wanted.target))
 
     # The person's line
@@ -271,7 +291,7 @@ class RunScreen(StepsScreen):
             case "reply" if self._reply is not None:
                 self._reply.answer(event.text)
             case "instead":
-                self._decide(Approval(allowed=False, by="you", note=event.text))
+                self._decide(_approval(allowed=False, by="you", note=event.text))
             case "edit":
                 if not self._edit(event.text):
                     return
@@ -283,20 +303,21 @@ class RunScreen(StepsScreen):
         if wanted is None:
             return True
         try:
+            from agent.tui.words import edited
+
             action = edited(wanted.target, written)
         except ValueError as error:
             self.query_one(Asking).complain(str(error))
             self.query_one(Prompt).open("edit", written)
             return False
-        self._decide(Approval(allowed=True, by="you", instead=None if action == wanted.target else action))
+        self._decide(_approval(allowed=True, by="you", instead=None if action == wanted.target else action))
         return True
 
     def on_prompt_left(self, event: Prompt.Left) -> None:
         """Back to the history; a question stays."""
         if event.purpose in ("instead", "edit"):
             self.query_one(Prompt).purpose = "tell"
-        if self._view.active:
-            self.query_one(History).focus()
+        self.query_one(History).focus()
         self.action_escape()
 
     # Steering
@@ -309,7 +330,7 @@ class RunScreen(StepsScreen):
         if run.steering.hold:
             run.steering.resume()
             if self.query_one(Asking).wanted is not None and self.query_one(Asking).takes_keys:
-                self._decide(Approval(allowed=True, by="you"))
+                self._decide(_approval(allowed=True, by="you"))
         else:
             run.steering.pause()
             self._view.stage = "pausing before the next step"
@@ -322,7 +343,7 @@ class RunScreen(StepsScreen):
             return
         run.steering.step()
         if self.query_one(Asking).takes_keys:
-            self._decide(Approval(allowed=True, by="you"))
+            self._decide(_approval(allowed=True, by="you"))
 
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""
@@ -372,3 +393,11 @@ class RunScreen(StepsScreen):
         if action in ("pause", "single", "escape"):
             return self._view.active
         return True
+
+
+def _approval(
+    *, allowed: bool, by: str, note: str = "", always: bool = False, instead: "Action[DesktopPoint] | None" = None
+) -> "Approval":
+    from agent.safety.policy import Approval
+
+    return Approval(allowed, by, note, always, instead)

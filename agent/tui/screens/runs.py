@@ -1,5 +1,7 @@
 """The recorded runs: search them, open one, lay two side by side, run one again, or replay its decisions dry."""
 
+import os
+import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -140,9 +142,16 @@ class RunsScreen(Screen[None]):
 
     def action_again(self) -> None:
         """Put its instruction on the line of the run screen."""
-        if (run := self._chosen()) is not None:
-            self.app.pop_screen()
-            self._again(run.instruction)
+        from agent.record.redact import is_masked
+
+        run = self._chosen()
+        if run is None:
+            return
+        if is_masked(run.instruction):
+            self.notify("Its instruction held a secret, which was not recorded: type it anew.", severity="warning")
+            return
+        self.app.pop_screen()
+        self._again(run.instruction)
 
     def action_replay(self) -> None:
         """Run its decisions through parser, map and policy again, without a model and without touching anything."""
@@ -176,11 +185,24 @@ class RunsScreen(Screen[None]):
         run = self._chosen()
         if run is None:
             return
-        report = run.path / "report.html"
-        if not report.is_file():
-            self.notify(f"There is no report yet; mai-agent report {run.path.name} writes one.", severity="warning")
-        elif not webbrowser.open(report.as_uri()):
-            self.notify(f"There is no browser here; the report is {report}.", severity="warning")
+        self._open_report(run.path)
+
+    @work(thread=True, exclusive=True)
+    def _open_report(self, path: Path) -> None:
+        from agent.errors import AgentError
+        from agent.record.report import write_report
+
+        report = path / "report.html"
+        try:
+            if not report.is_file():
+                report = write_report(path).path
+        except (AgentError, OSError) as error:
+            self.app.call_from_thread(self.notify, str(error), severity="error")
+            return
+        graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+        if not graphical or not webbrowser.open(report.as_uri()):  # a browser in this terminal would draw over us
+            words = f"There is no browser here; the report is {report}."
+            self.app.call_from_thread(self.notify, words, severity="warning")
 
     def action_back(self) -> None:
         """From the search line to the table, from the table to the run."""

@@ -17,7 +17,6 @@ from agent.tui.conduct import ApprovalWanted
 from agent.tui.pictures import picture
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
-from agent.tui.words import in_full
 
 #: Seconds in which a person cannot have read what is asked (codex and mistral-vibe use about as long).
 GRACE = 0.5
@@ -64,6 +63,8 @@ class Asking(Horizontal):
 
     def ask(self, wanted: ApprovalWanted, row: Row | None) -> None:
         """Show what is wanted."""
+        from agent.tui.words import in_full
+
         self.wanted, self._since = wanted, self._clock()
         self.border_title = "may it do this?"
         self.query_one("#asked", Static).update(Content(harmless(in_full(wanted.target))))
@@ -85,7 +86,7 @@ class Asking(Horizontal):
     def _show_picture(self, row: Row | None) -> None:
         place = self.query_one(Picture)
         if place.display and row is not None:
-            place.show(picture(row, place.aspect, whole=False), "")
+            place.show(picture(row, place.aspect, whole=False, across=place.across), "")
 
     def complain(self, problem: str) -> None:
         """Say what is wrong with what the person wrote."""

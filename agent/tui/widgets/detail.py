@@ -1,5 +1,7 @@
 """One step in full: its screenshot with the target marked, and what was thought, answered and done."""
 
+import json
+
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -9,7 +11,6 @@ from textual.widgets import Static
 from agent.actions import to_json
 from agent.safety.text import harmless
 from agent.tui.pictures import picture
-from agent.tui.translate import pretty
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
 
@@ -80,7 +81,7 @@ class Detail(Vertical):
         if drawn == self._drawn or place.size.width < 2:
             return
         self._drawn = drawn
-        place.show(picture(row, place.aspect, self.whole) if drawn and row is not None else None, "")
+        place.show(picture(row, place.aspect, self.whole, place.across) if drawn and row is not None else None, "")
 
     def _show_words(self) -> None:
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
@@ -91,7 +92,7 @@ class Detail(Vertical):
         elif self.page == 0:
             words = _thought(row)
         elif self.page == 1:
-            words = Content(harmless("\n\n".join(pretty(answer) for answer in row.answers) or row.thought))
+            words = Content(harmless("\n\n".join(_pretty(answer) for answer in row.answers) or row.thought))
         else:
             words = _details(row)
         self.query_one("#words", Static).update(words)
@@ -126,3 +127,11 @@ def _details(row: Row) -> Content:
     if row.image is not None:
         lines.append((f"{row.image}\n", "dim"))
     return Content.assemble(*lines)
+
+
+def _pretty(raw: str) -> str:
+    """A raw answer that is JSON through and through, indented; anything else as it is."""
+    try:
+        return json.dumps(json.loads(raw), ensure_ascii=False, indent=2)
+    except ValueError:
+        return raw

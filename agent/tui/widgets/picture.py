@@ -16,24 +16,54 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import Static
 
+from agent.tui.pictures import COARSE, SHARP
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+#: Variables by which terminals with sixel or kitty graphics make themselves known, and values of TERM_PROGRAM and TERM.
+_GRAPHIC_VARIABLES = (
+    "KITTY_WINDOW_ID",
+    "WEZTERM_PANE",
+    "KONSOLE_VERSION",
+    "GHOSTTY_RESOURCES_DIR",
+    "WT_SESSION",
+    "XTERM_VERSION",
+)
+_GRAPHIC_PROGRAMS = ("iTerm.app", "WezTerm", "ghostty", "mintty", "vscode", "contour", "rio")
+_GRAPHIC_TERMS = ("kitty", "foot", "mlterm", "contour", "wezterm", "ghostty")
+
+
+def ask_terminal() -> None:
+    """Find out what the terminal can draw, if it is one that may draw pixels; before the application runs."""
+    if _may_have_graphics():
+        image_widget()
+
+
 @cache
 def image_widget() -> type[Any]:
-    """The class of widget that draws images here: the best that the terminal can.
-
-    Half blocks without asking where MAI_AGENT_IMAGES=blocks says so and within tmux and screen, which take the question
-    for a window's title.
-    """
-    if any(os.environ.get(name) for name in ("TMUX", "STY")) or os.environ.get("MAI_AGENT_IMAGES") == "blocks":
+    """The class of widget that draws images here: the best that the terminal can."""
+    if not _may_have_graphics():
         with _no_terminal():
             from textual_image.widget import HalfcellImage
         return HalfcellImage
     import textual_image.widget
 
     return textual_image.widget.Image
+
+
+def _may_have_graphics() -> bool:
+    """Whether it is worth asking the terminal: tmux and screen take the question for a window's title."""
+    environ = os.environ
+    if environ.get("TMUX") or environ.get("STY") or environ.get("MAI_AGENT_IMAGES") == "blocks":
+        return False
+    return (
+        environ.get("MAI_AGENT_IMAGES") == "pixels"
+        or any(environ.get(name) for name in _GRAPHIC_VARIABLES)
+        or environ.get("TERM_PROGRAM", "") in _GRAPHIC_PROGRAMS
+        or any(name in environ.get("TERM", "") for name in _GRAPHIC_TERMS)
+    )
 
 
 @contextmanager
@@ -68,6 +98,13 @@ class Picture(Container):
     def aspect(self) -> float:
         """Width over height of the place, in pixels; cells are about twice as high as wide."""
         return self.size.width / max(1, self.size.height * 2)
+
+    @property
+    def across(self) -> int:
+        """Pixels of a screenshot that are worth showing across it."""
+        widget = image_widget()
+        drawn_by = getattr(widget, "_Renderable", widget).__module__
+        return SHARP if drawn_by.endswith((".sixel", ".tgp")) else COARSE
 
     def show(self, image: "Image | None", instead: str = "no screenshot") -> None:
         """Show an image, or words where there is none."""

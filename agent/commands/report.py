@@ -1,0 +1,91 @@
+"""`mai-agent report RUN`: one recorded run as a single HTML file, and as an animation."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agent.commands.arguments import Parser, add_runs, runs_dir
+from agent.record.read import Bundle, find_bundle
+from agent.settings import load_settings
+
+if TYPE_CHECKING:
+    from agent.record.redact import Redactor
+
+#: What was written, as --json says it.
+Said: TypeAlias = dict[str, Any]
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="mai-agent report",
+        description="Write one recorded run as a single HTML file that can be kept, sent and opened anywhere.",
+        epilog="Screenshots are shown as they were: --redact masks texts, not pictures.",
+    )
+    parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="the file to write (default: report.html in the run's folder)"
+    )
+    parser.add_argument(
+        "--webp", metavar="FILE", nargs="?", type=Path, const=Path(),
+        help="also write the run as an animation (default: run.webp beside the report)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact", metavar="TEXT", action="append", default=[],
+        help="mask this text in what is written; can be given several times",
+    )  # fmt: skip
+    parser.add_argument("--open", action="store_true", help="open the report in the browser")
+    parser.add_argument("--json", action="store_true", help="say what was written as one JSON object")
+    add_runs(parser)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write it."""
+    from agent.record.redact import Redactor
+    from agent.record.report import write_report
+
+    options = _parser().parse_args(argv)
+    bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    redactor = Redactor(secrets=options.redact) if options.redact else None
+    report = write_report(bundle, options.output, redactor)
+    said: Said = {
+        "report": str(report.path), "bytes": report.bytes, "steps": len(bundle.steps), "pictures": report.pictures,
+        "missing": report.missing, "reduced": report.reduced,
+    }  # fmt: skip
+    if options.webp is not None:
+        said |= _animation(options, bundle, report.path, redactor)
+    _tell(said, options)
+    if options.open:
+        import webbrowser
+
+        if not webbrowser.open(report.path.resolve().as_uri()):
+            print("No browser could be started; open the file yourself.", file=sys.stderr)
+    return 0
+
+
+def _animation(options: argparse.Namespace, bundle: Bundle, report: Path, redactor: "Redactor | None") -> Said:
+    from agent.record.animate import write_animation
+
+    path = options.webp if options.webp.name else report.with_name("run.webp")
+    animation = write_animation(bundle, path, redactor)
+    return {"webp": str(animation.path), "webp_bytes": animation.bytes, "webp_frames": animation.frames}
+
+
+def _tell(said: Said, options: argparse.Namespace) -> None:
+    if options.json:
+        print(json.dumps(said))
+        return
+    print(f"{said['report']} ({_size(said['bytes'])})")
+    if said["missing"]:
+        print(f"{said['missing']} of {said['steps']} steps have no screenshot that can be shown.")
+    if said["reduced"]:
+        print(f"{said['reduced']} screenshots were made smaller to keep the file small.")
+    if "webp" in said:
+        print(f"{said['webp']} ({_size(said['webp_bytes'])}, {said['webp_frames']} frames)")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.0f} kB"

@@ -1,0 +1,158 @@
+"""A run as an animated WebP: every step's screenshot with its target marked and what was done in words under it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import UsageError
+from agent.record.read import Bundle
+from agent.record.redact import Redactor
+from agent.record.report.page import replace_file
+from agent.record.report.pictures import load
+from agent.record.report.view import screenshot, view_run, view_step
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageFont import FreeTypeFont, ImageFont
+
+#: Widest side in pixels, milliseconds of a step and of the last one.
+_SIDE, _STEP_MS, _LAST_MS = 1024, 1000, 3000
+#: Frames at most: of a longer run every other, every third, ... step is shown.
+_MOST_FRAMES = 150
+#: Bytes at most; reached by lower quality first, then by smaller frames.
+_MOST_BYTES = 12_000_000
+_TRIES = ((_SIDE, 60), (_SIDE, 30), (640, 30), (400, 15), (240, 5))
+_MARK, _HALO = (230, 0, 62), (255, 255, 255)
+_CAPTION_LINES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Animation:
+    """An animation that was written."""
+
+    path: Path
+    bytes: int
+    frames: int
+
+
+def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -> Animation:
+    """Write a run as an animated WebP.
+
+    Args:
+        run: the run.
+        path: the file to write.
+        redactor: masks texts in the captions.
+
+    Raises:
+        UsageError: the run has no screenshot.
+        EnvironmentLacksError: the file cannot be written.
+    """
+    steps = list(run.steps) if redactor is None else [redactor.data(step) for step in run.steps]
+    shown = [(file, view_step(step, number)) for number, step in enumerate(steps, 1) if (file := screenshot(run, step))]
+    every = -(-len(shown) // _MOST_FRAMES)
+    kept = [*shown[: -1 if every > 1 else None : max(every, 1)], *(shown[-1:] if every > 1 else [])]
+    meta = run.meta if redactor is None else redactor.data(run.meta)
+    instruction = str(view_run(Bundle(run.path, meta, ()))["instruction"])
+    data, frames = b"", 0
+    for side, quality in _TRIES:
+        data, frames = _encoded(list(_frames(kept, side, instruction)), quality)
+        if len(data) <= _MOST_BYTES:
+            break
+    if not frames:
+        raise UsageError(f"{run.path} has no screenshot that can be shown.", "`mai-agent report` shows its steps.")
+    replace_file(path, data)
+    return Animation(path, len(data), frames)
+
+
+def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: str) -> Iterator["Image"]:
+    from PIL import Image
+
+    size: tuple[int, int] | None = None
+    for file, step in shown:
+        image = load(file)
+        if image is None:
+            continue
+        image.thumbnail((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
+        size = size or image.size  # all frames of an animation have one size, that of the first
+        if image.size != size:
+            image = _fitted(image, size)
+        _mark(image, step["marks"])
+        yield _captioned(image, f"{step['number']}  {step['title']}", step["thought"] or instruction)
+
+
+def _fitted(image: "Image", size: tuple[int, int]) -> "Image":
+    from PIL import Image, ImageOps
+
+    return ImageOps.pad(image, size, Image.Resampling.BILINEAR)
+
+
+def _mark(image: "Image", marks: dict[str, Any] | None) -> None:
+    """The action's target, in the same shapes as in the report."""
+    from PIL import ImageDraw
+
+    points = [] if marks is None else [(x * image.width, y * image.height) for x, y in filter(None, marks["points"])]
+    if not points or marks is None:
+        return
+    pen = ImageDraw.Draw(image)
+    if marks["kind"] == "scroll":
+        (x, y), (dx, dy) = points[0], marks["way"]
+        points = [(x - 30 * dx, y - 30 * dy), (x + 30 * dx, y + 30 * dy)]
+    for colour, wider in ((_HALO, 4), (_MARK, 0)):
+        if len(points) > 1:
+            pen.line(points, fill=colour, width=3 + wider)
+        (x, y), radius = points[-1], 14 + wider // 2
+        pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=colour, width=3 + wider)
+
+
+def _captioned(image: "Image", title: str, words: str) -> "Image":
+    """The picture with its caption below it, on dark ground."""
+    from PIL import Image, ImageDraw
+
+    size = max(10, image.width // 54)
+    line = round(size * 1.5)
+    framed = Image.new("RGB", (image.width, image.height + line * _CAPTION_LINES + size), (21, 23, 26))
+    framed.paste(image, (0, 0))
+    pen = ImageDraw.Draw(framed)
+    for number, (text, colour) in enumerate(((title, (232, 232, 228)), (words, (162, 168, 177)))):
+        font = _font(size)
+        place = (size, image.height + size // 2 + number * line)
+        pen.text(place, _cut(text, font, image.width - 2 * size), fill=colour, font=font)
+    return framed
+
+
+def _font(size: int) -> "FreeTypeFont | ImageFont":
+    """A font with more than Latin letters where the system has one."""
+    from PIL import ImageFont
+
+    for name in ("NotoSansCJK-Regular.ttc", "NotoSans-Regular.ttf", "DejaVuSans.ttf", "arial.ttf"):
+        try:
+            return ImageFont.truetype(name, size)
+        except OSError:
+            continue
+    return ImageFont.load_default(size)
+
+
+def _cut(text: str, font: "FreeTypeFont | ImageFont", width: int) -> str:
+    """As much of a text, on one line, as fits in the width."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[:400]).split())
+    if font.getlength(line) <= width:
+        return line
+    low, high = 0, len(line)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if font.getlength(line[:middle] + "…") <= width else (low, middle - 1)
+    return line[:low] + "…"
+
+
+def _encoded(frames: list["Image"], quality: int) -> tuple[bytes, int]:
+    import io
+
+    if not frames:
+        return b"", 0
+    buffer = io.BytesIO()
+    times = [_STEP_MS] * (len(frames) - 1) + [_LAST_MS]
+    frames[0].save(
+        buffer, "WEBP", save_all=True, append_images=frames[1:], duration=times, loop=0, quality=quality, method=0
+    )
+    return buffer.getvalue(), len(frames)

@@ -1,0 +1,128 @@
+"""Puts a report together: template, style, script, and the run's data as JSON that can be nothing but data.
+
+Everything that a model or a screen said goes into one JSON block in which no `<` is left, and the script puts it into
+the page as text only. The content security policy allows our own script and style by their hashes and nothing else.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from agent.errors import EnvironmentLacksError
+from agent.record.read import Bundle, read_bundle
+from agent.record.redact import Redactor
+from agent.record.report.pictures import Pictures
+from agent.record.report.view import screenshot, view_run, view_step
+
+#: The report's name in a bundle.
+FILE_NAME = "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that was written.
+
+    Args:
+        path: where.
+        bytes: its size.
+        pictures: how many different screenshots are in it.
+        missing: how many steps have none.
+        reduced: how many screenshots were made smaller to keep the file small.
+    """
+
+    path: Path
+    bytes: int
+    pictures: int
+    missing: int
+    reduced: int
+
+
+def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Redactor | None = None) -> Report:
+    """Write the report of a run, into its bundle unless told otherwise.
+
+    Args:
+        bundle: the run, or its folder.
+        output: the file to write.
+        redactor: masks texts in the report; the bundle's own were masked when it was written.
+
+    Raises:
+        UsageError: the folder holds no run.
+        EnvironmentLacksError: the file cannot be written.
+    """
+    run = read_bundle(bundle) if isinstance(bundle, Path) else bundle
+    if redactor is not None:
+        run = Bundle(run.path, redactor.data(run.meta), tuple(redactor.data(step) for step in run.steps))
+    pictures = Pictures([screenshot(run, step) for step in run.steps])
+    path = output or run.path / FILE_NAME
+    page = _page(run, pictures).encode("utf-8", "replace")
+    replace_file(path, page)
+    missing = sum(number is None for number in pictures.of_step)
+    return Report(path, len(page), len(pictures.all), missing, pictures.reduced)
+
+
+def _page(run: Bundle, pictures: Pictures) -> str:
+    steps = [view_step(step, number) for number, step in enumerate(run.steps, 1)]
+    for step, picture in zip(steps, pictures.of_step, strict=True):
+        step["picture"] = picture
+    whole = view_run(run) | {"reduced": pictures.reduced}
+    data = {"run": whole, "steps": steps, "pictures": [asdict(picture) for picture in pictures.all]}
+    style, script = _part("report.css"), _part("report.js")
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    instruction = " ".join(whole["instruction"].split())[:120]
+    parts = {
+        "POLICY": policy,
+        "TITLE": html.escape(f"{whole['outcome']}: {instruction}" if instruction else whole["id"]),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": _data(data),
+    }
+    # Split once instead of replacing one after the other: what a model wrote must not be taken for a place to fill.
+    first, *rest = _part("report.html").split("{{")
+    filled = [first]
+    for piece in rest:
+        name, _, after = piece.partition("}}")
+        filled += [parts[name], after]
+    return "".join(filled)
+
+
+def _part(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(source: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}"
+
+
+def _data(value: Any) -> str:
+    """JSON that cannot end its script element, begin a comment, or break a line."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write the file whole or not at all, for its owner only, as the bundle is. Raises EnvironmentLacksError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise EnvironmentLacksError(
+            f"This cannot be written to {path} ({error.strerror or error}).",
+            "Free some space there, or name another file with --output.",
+        ) from error

@@ -1,0 +1,56 @@
+"""`mai-agent report RUN`: files written, and said."""
+
+import json
+from pathlib import Path
+
+import pytest
+from record.bundles import a_bundle, a_step
+
+from agent.cli import main
+
+
+def test_a_report_is_written_into_the_run_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_bundle(tmp_path / "20261121-080405-a-7b81", [a_step(1), a_step(2, image=None)])
+    assert main(["report", "last", "--runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"{tmp_path}/20261121-080405-a-7b81/report.html" in said
+    assert "1 of 2 steps have no screenshot" in said
+    assert (tmp_path / "20261121-080405-a-7b81/report.html").is_file()
+
+
+def test_json_says_what_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1), a_step(2)])
+    output = tmp_path / "out.html"
+    assert main(["report", str(bundle.path), "--output", str(output), "--webp", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {
+        "report": str(output), "bytes": output.stat().st_size, "steps": 2, "pictures": 2, "missing": 0, "reduced": 0,
+        "webp": str(tmp_path / "run.webp"), "webp_bytes": (tmp_path / "run.webp").stat().st_size, "webp_frames": 2,
+    }  # fmt: skip
+
+
+def test_an_animation_goes_where_it_is_asked_to(tmp_path: Path) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1)])
+    assert main(["report", str(bundle.path), "--webp", str(tmp_path / "other.webp")]) == 0
+    assert (tmp_path / "other.webp").is_file()
+
+
+def test_texts_can_be_masked_on_request(tmp_path: Path) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1, thought="Ada and Charles")])
+    assert main(["report", str(bundle.path), "--redact", "Ada", "--redact", "Charles"]) == 0
+    page = (bundle.path / "report.html").read_text()
+    assert "Ada" not in page
+    assert "[redacted 3 chars] and [redacted 7 chars]" in page
+
+
+def test_a_run_that_is_not_there_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "last", "--runs", str(tmp_path)]) == 2
+    assert "mai-agent runs" in capsys.readouterr().err
+
+
+def test_the_browser_is_asked_to_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
+    bundle = a_bundle(tmp_path / "run", [a_step(1)])
+    assert main(["report", str(bundle.path), "--open"]) == 0
+    assert opened == [(bundle.path / "report.html").as_uri()]
