@@ -9,7 +9,7 @@ from typing import Any
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
-from serverctl.diagnose.stages import STAGE_WORDS
+from serverctl.diagnose.stages import STAGE_WORDS, Stage
 from serverctl.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
@@ -36,11 +36,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     failure = classify_log(_lines(options.log, options.name), options.exit_status)
+    if not options.json and _of_something_else(failure):
+        raise UsageError("Nothing in it was printed by vLLM.", "Name the log of a vLLM server.")
     if options.json:
         print(json.dumps(to_json(failure), indent=1))
     else:
         print(text_of(failure))
     return ExitStatus.FAILED if failure.kind is Kind.EXITED else ExitStatus.DONE
+
+
+def _of_something_else(failure: Failure) -> bool:
+    """Whether nothing in a log is vLLM's."""
+    return failure.kind is Kind.NONE and failure.stage is Stage.LAUNCHED and failure.report.version is None
 
 
 def _lines(name: str | None, server: str) -> Iterable[str]:
@@ -55,7 +62,7 @@ def _lines(name: str | None, server: str) -> Iterable[str]:
             )
         return all_lines(folder.log_file)
     try:
-        return Path(name).expanduser().read_text(encoding="utf-8", errors="replace").splitlines()
+        return Path(name).expanduser().open(encoding="utf-8", errors="replace")  # a log may be gigabytes
     except OSError as error:
         raise UsageError(
             f"{name} cannot be read: {error.strerror}.", "Name a log file, or - for standard input."
@@ -69,6 +76,7 @@ def to_json(failure: Failure) -> dict[str, Any]:
         "class": document.pop("class"),
         "kind": document.pop("kind"),
         "failed": failure.kind is not Kind.NONE,
+        "of_vllm": not _of_something_else(failure),
         **document,
         "stage_words": STAGE_WORDS[failure.stage],
         "report": report_json(failure.report),
@@ -82,6 +90,8 @@ def text_of(failure: Failure) -> str:
     lines = []
     if failure.kind is Kind.NONE:
         lines.append(f"No failure: the log ends at the stage “{STAGE_WORDS[failure.stage]}”.")
+        if failure.stage < Stage.SERVING:
+            lines.append("  It was not ready yet. If its process is gone, something from outside ended it here.")
     else:
         lines.append(f"{words.title}  [{failure.kind.value}, while {STAGE_WORDS[failure.stage]}]")
         lines.append(f"  why         {words.cause}")

@@ -147,7 +147,7 @@ def hardware_of(options: argparse.Namespace) -> Hardware:
     from serverctl.hardware.catalogue import imagine
     from serverctl.hardware.detect import detect, detect_cpu
 
-    if options.gpu:
+    if options.gpu is not None:
         imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus)
         if imagined.vendor != "cpu":
             return imagined

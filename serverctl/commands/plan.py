@@ -41,6 +41,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--settings", action="store_true", help="list every setting that --set takes")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(own)
+    if not 1 <= options.port <= 65_535:
+        raise UsageError(f"{options.port} is no port.", "A port is a number from 1 to 65535.")
     if options.settings:
         print(settings_listing())
         return ExitStatus.DONE

@@ -2,17 +2,47 @@
 
 import re
 import signal
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from serverctl.diagnose.failures import CONSEQUENCE, OOM, PATTERNS, WORDS, Kind, Words
+from serverctl.diagnose.failures import WORDS, Kind, Words
 from serverctl.diagnose.lines import LogLine, parse_line
-from serverctl.diagnose.stages import Stage, StartReport, advance
+from serverctl.diagnose.numbers import numbers
+from serverctl.diagnose.patterns import CONSEQUENCE, ENDED_BY, INTERRUPTED, LIKELY, NOTE, OOM, SURE, Pattern, first
+from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of
 
 #: Lines of the end of a log that are looked at; a server that ran for days has millions.
 TAIL = 4000
-_EXCEPTION = re.compile(r"^(?:[\w.]+\.)?(?:[A-Z]\w*(?:Error|Exception|Exit|Resources|Interrupt)): ?|error: ")
+#: Lines of a start's first errors that are kept, whatever follows: the cause stands there.
+_HEAD = 2000
+#: Lines before an engine's death in which its cause is looked for; older errors were those of single requests.
+_NEAR = 600
+#: Characters of a line in which a cause is looked for; longer lines are dumps of data.
+_MOST_TEXT = 4000
+_SHUTDOWN = "[shutdown] API server: shutdown triggered"
+_OUR_START = re.compile(r"^mai-server: start \d+:")
+_EXCEPTION = re.compile(
+    r"(?:^|(?<=[\s:(]))(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Resources|Interrupt)\b(?::|$) ?"
+)
+#: pydantic says what it refuses over lines: the class, the field where it is one field's, and what is wrong, indented.
+_REFUSED = re.compile(r"\d+ validation errors? for \w+(?: [\w.]+)?$")
+_REFUSED_WHAT = re.compile(r"\d+ validation errors? for \w+$")
+_PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
+#: Kinds that end a server even where it does not say so.
+_DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind.SHM, Kind.CARD, Kind.STALLED})
+#: Kinds that belong to a start and are no cause of a death while serving.
+_OF_STARTS = frozenset({
+    Kind.MODEL, Kind.OFFLINE, Kind.NETWORK, Kind.VALUE, Kind.FLAG, Kind.FLAG_VALUE, Kind.PORT, Kind.REMOTE_CODE,
+    Kind.GATED, Kind.TOKEN, Kind.ARCH, Kind.HF_VERSION, Kind.FREE_MEM, Kind.NO_KV, Kind.KV_SHORT, Kind.AUTOFIT_ZERO,
+    Kind.MAX_LEN,
+})  # fmt: skip
+_CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
+_SHELL = {
+    "Segmentation fault": "SIGSEGV", "Illegal instruction": "SIGILL", "Aborted": "SIGABRT", "Killed": "SIGKILL",
+    "Terminated": "SIGTERM",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +63,7 @@ class Failure:
     evidence: str
     numbers: dict[str, Any] = field(default_factory=dict)
     exit_status: int | None = None
-    report: StartReport = StartReport()
+    report: StartReport = field(default_factory=StartReport)
 
     @property
     def words(self) -> Words:
@@ -47,16 +77,34 @@ class Failure:
 
 
 def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
-    """The failure in a log's lines; `Kind.NONE` where there is none."""
-    lines: list[LogLine] = []
+    """The failure in a log's lines, `Kind.NONE` where there is none. Of several starts, the last one's."""
     report = StartReport()
+    head: list[LogLine] = []
+    tail: deque[LogLine] = deque(maxlen=TAIL)
+    last: LogLine | None = None
     for text in raw:
         line = parse_line(text)
-        report = advance(report, line)
-        lines.append(line)
-        if len(lines) > 2 * TAIL:
-            del lines[:TAIL]
-    return classify(lines[-TAIL:], report, exit_status)
+        before = report.stage
+        if _OUR_START.match(line.message) or (before > Stage.IMPORTED and is_new_start(line)):
+            report = StartReport()
+            head.clear()
+            tail.clear()
+        if report.stage < Stage.SERVING:
+            report = advance(report, line)
+            if report.stage is Stage.SERVING:
+                head.clear()
+                tail.clear()
+        last = line
+        if _is_plain(line) and _SHUTDOWN not in line.message and (before >= Stage.SERVING or mark_of(line) is None):
+            continue
+        if len(head) < _HEAD:
+            head.append(line)
+        else:
+            tail.append(line)
+    lines = [*head, *tail]
+    if last is not None and (not lines or lines[-1] is not last):
+        lines.append(last)
+    return classify(lines, report, exit_status)
 
 
 def classify(
@@ -65,78 +113,139 @@ def classify(
     """The failure that some lines and an exit status show.
 
     Args:
-        lines: the end of the log.
+        lines: of one start, or the end of its log.
         report: how far the start came.
         exit_status: None for a log alone or a process that still runs.
         asked: whether somebody asked the process to end.
     """
-    blocks = _blocks(lines)
-    found = _first_match(blocks, report)
-    if found is not None:
+    served = report.stage >= Stage.SERVING
+    if served:
+        lines = _since_ready(lines)
+        end = next((place for place, line in enumerate(lines) if _SHUTDOWN in line.message), None)
+        if end is not None:  # what follows is the noise of an end that was asked for
+            lines, asked = lines[:end], asked or exit_status is None
+    texts = _texts(lines)
+    found = _serving_cause(texts, report) if served else _first(texts, SURE, report.stage)
+    deaths = [text for text in texts if CONSEQUENCE.search(text)]
+    dead = next((text for text in deaths if ": " in text), deaths[0] if deaths else None)  # the one that says more
+    if found is None and not served:
+        found = _first(texts, LIKELY, report.stage, memory=False)
+        if found is not None and dead is None and exit_status is None and _went_on(lines, found[1]):
+            found = None  # the start could do without
+    if found is not None and (not served or found[0] in _DEADLY or dead is not None or exit_status is not None):
         kind, evidence = found
-        return Failure(kind, report.stage, evidence, _numbers(kind, evidence), exit_status, report)
+        return Failure(kind, report.stage, evidence, numbers(kind, evidence), exit_status, report)
+    if found is not None and found[0] is Kind.RUNTIME_OOM:
+        return Failure(found[0], report.stage, found[1], numbers(*found), exit_status, report)
     if asked:
         return Failure(Kind.NONE, report.stage, "", {}, exit_status, report)
-    died = next((line for line in lines if CONSEQUENCE.search(line.message)), None)
-    if died is not None:
-        cause = _first_error(lines) or died
-        return Failure(Kind.ENGINE_DIED, report.stage, cause.message.strip()[:600], {}, exit_status, report)
-    if exit_status is not None and exit_status < 0:
-        name = _signal_name(-exit_status)
-        kind = Kind.KILLED
-        return Failure(kind, report.stage, f"ended by {name}", {"signal": name}, exit_status, report)
-    error = _first_error(lines)
-    if exit_status is not None or (error is not None and report.stage < Stage.SERVING):
-        evidence = error.message.strip()[:600] if error else _last_text(lines)
-        return Failure(Kind.EXITED, report.stage, evidence, {}, exit_status, report)
+    return _unnamed(lines, texts, dead, report, exit_status)
+
+
+def _unnamed(
+    lines: Sequence[LogLine], texts: Sequence[str], dead: str | None, report: StartReport, exit_status: int | None
+) -> Failure:
+    """A failure whose log names no known cause: a signal, a death, an error of vLLM's own, or none at all."""
+    error = _own_error(texts)
+    name, told = _signal(texts, exit_status)
+    if name is not None and error is None:
+        kind = Kind.CRASHED if name in _CRASHES else Kind.SHM if name == "SIGBUS" else Kind.KILLED
+        return Failure(kind, report.stage, told, {"signal": name}, exit_status, report)
+    if dead is not None:
+        serving = report.stage >= Stage.SERVING
+        kind = Kind.ENGINE_DIED if serving or error is None else Kind.EXITED
+        return Failure(kind, report.stage, error or _sentence(dead, _position(dead)), {}, exit_status, report)
+    if exit_status is not None:
+        return Failure(Kind.EXITED, report.stage, error or _last_text(lines), {}, exit_status, report)
+    if error is not None and report.stage < Stage.SERVING and not _went_on(lines, error):
+        return Failure(Kind.EXITED, report.stage, error, {}, exit_status, report)
     return Failure(Kind.NONE, report.stage, "", {}, exit_status, report)
 
 
-def _blocks(lines: Sequence[LogLine]) -> list[str]:
-    """What can be evidence: errors, exceptions and the parser's complaints, but no lines of code and no plain reports."""
+def _is_plain(line: LogLine) -> bool:
+    """A report or a warning: never evidence."""
+    return line.level in ("DEBUG", "INFO", "WARNING") or line.message.startswith("mai-server: ")
+
+
+def _since_ready(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """The lines after the server became ready: what went wrong before did not matter."""
+    for place in range(len(lines) - 1, -1, -1):
+        if mark_of(lines[place]) is Stage.SERVING:
+            return lines[place + 1 :]
+    return lines
+
+
+def _texts(lines: Sequence[LogLine]) -> list[str]:
+    """What can be evidence: errors, exceptions and the parser's complaints, but no code and no plain reports."""
     kept: list[str] = []
+    code_follows: dict[str, bool] = {}
+    last_of: dict[str, int] = {}
     for line in lines:
-        if line.level in ("DEBUG", "INFO") or (line.level == "WARNING" and not OOM.search(line.message)):
+        if _is_plain(line):
             continue
-        code_follows = False
         for part in line.message.split("\n"):
-            message = part.strip()
-            is_code = code_follows and part.startswith((" ", "\t"))
-            code_follows = message.startswith('File "')
-            if not message or is_code or code_follows or message[0] in "^~" or message.startswith("raise "):
+            message = part[:_MOST_TEXT].strip()
+            is_code = code_follows.get(line.process, False) and part.startswith((" ", "\t"))
+            code_follows[line.process] = message.startswith('File "')
+            if not message or is_code or message.startswith(('File "', "^", "~", "raise ")) or NOTE.search(message):
                 continue
-            if kept and _continues(part, kept[-1]):
-                kept[-1] = f"{kept[-1]} {message}"
+            before = last_of.get(line.process)
+            if before is not None and _continues(part, kept[before]):
+                kept[before] = f"{kept[before]} {message}"
                 continue
+            last_of[line.process] = len(kept)
             kept.append(message)
     return kept
 
 
 def _continues(part: str, before: str) -> bool:
-    """pydantic breaks its messages over indented lines."""
-    return part.startswith("  ") and len(before) < 2000 and (before.endswith("Config") or "Value error" in part)
+    """pydantic breaks its messages over indented lines, vLLM some of its own over plain ones."""
+    if len(before) > 2000:
+        return False
+    if part.startswith("  "):
+        return _REFUSED.search(before) is not None
+    return before.endswith("local directory specified:") or _REFUSED_WHAT.search(before) is not None
 
 
-def _first_match(blocks: Sequence[str], report: StartReport) -> tuple[Kind, str] | None:
-    """The class of the first text that names a cause. Later texts repeat it, or follow from it."""
-    for text in blocks:
-        if CONSEQUENCE.search(text) and not OOM.search(text):
-            continue
-        for pattern in PATTERNS:
-            if found := pattern.match.search(text):
-                return pattern.kind, _sentence(text, found.start())
-        if found := OOM.search(text):
-            return _oom(text, report.stage), _sentence(text, found.start())
+def _first(
+    texts: Sequence[str], patterns: tuple[Pattern, ...], stage: Stage, memory: bool = True
+) -> tuple[Kind, str] | None:
+    """The class of the first text that shows one of some patterns."""
+    for text in texts:
+        if memory and (found := OOM.search(text)) and not _names_cause(text):
+            return _oom(text, stage), _sentence(text, found.start())
+        if known := first(patterns, text):
+            return known[0], _sentence(text, known[1])
+    return None
+
+
+def _names_cause(text: str) -> bool:
+    """Other memory than the card's reads alike; that a kernel or NCCL failed of it says less than that it ran out."""
+    known = first(SURE, text)
+    return known is not None and known[0] not in (Kind.CUDA, Kind.NCCL)
+
+
+def _serving_cause(texts: Sequence[str], report: StartReport) -> tuple[Kind, str] | None:
+    """The cause of a death while serving: what is deadly at any time, or else what stands near the death."""
+    death = next((place for place, text in enumerate(texts) if CONSEQUENCE.search(text)), len(texts))
+    near = texts[max(0, death - _NEAR) :]
+    for patterns, memory in ((SURE, True), (LIKELY, False)):
+        for text in near:
+            found = _first([text], patterns, report.stage, memory)
+            if found is not None and found[0] not in _OF_STARTS:
+                return found
     return None
 
 
 def _oom(text: str, stage: Stage) -> Kind:
-    if "warming up sampler" in text or "profil" in text:
-        return Kind.PROFILE_OOM
     if stage >= Stage.SERVING:
         return Kind.RUNTIME_OOM
+    if "warming up sampler" in text or "profil" in text:
+        return Kind.PROFILE_OOM
     if stage >= Stage.KV_CACHE:
         return Kind.GRAPH_OOM
+    if "load model" in text:
+        return Kind.LOAD_OOM
     return Kind.PROFILE_OOM if stage >= Stage.LOADED else Kind.LOAD_OOM
 
 
@@ -150,14 +259,47 @@ def _sentence(text: str, position: int) -> str:
     return " ".join(text[start : start + 600].split())
 
 
-def _first_error(lines: Sequence[LogLine]) -> LogLine | None:
-    for line in lines:
-        message = line.message.strip()
-        if CONSEQUENCE.search(message):
+def _position(text: str) -> int:
+    found = CONSEQUENCE.search(text)
+    return found.start() if found else 0
+
+
+def _own_error(texts: Sequence[str]) -> str | None:
+    """The first exception that is no consequence of another, or else the first thing that calls itself an error."""
+    for text in texts:
+        if CONSEQUENCE.search(text) or INTERRUPTED.match(text) or ENDED_BY.search(text):
             continue
-        if _EXCEPTION.match(message) and not message.startswith(("SystemExit", "KeyboardInterrupt")):
-            return line
-    return next((line for line in lines if line.level in ("ERROR", "CRITICAL") and line.message.strip()), None)
+        found = _EXCEPTION.match(text) or _PARSER_ERROR.match(text)
+        if found and not text.startswith(("SystemExit", "KeyboardInterrupt", "asyncio.exceptions.CancelledError")):
+            return _sentence(text, 0)
+    return None
+
+
+def _went_on(lines: Sequence[LogLine], error: str) -> bool:
+    """Whether the start made progress after an error: then it was none that mattered."""
+    begin = error[:80]
+    for line in reversed(lines):
+        if mark_of(line) is not None:
+            return True
+        if not _is_plain(line) and begin in " ".join(line.message.split()):
+            return False
+    return False
+
+
+def _signal(texts: Sequence[str], exit_status: int | None) -> tuple[str | None, str]:
+    """The signal that ended a process, and what tells so."""
+    for text in texts:
+        if found := ENDED_BY.search(text):
+            if number := found["number"]:
+                return _signal_name(int(number)), _sentence(text, found.start())
+            name = next((name for words, name in _SHELL.items() if words in (found["words"], found["shell"])), None)
+            return name or "SIGABRT", _sentence(text, found.start())
+        if INTERRUPTED.match(text):
+            return "SIGINT", _sentence(text, 0)
+    if exit_status is not None and (exit_status < 0 or 128 < exit_status < 160):
+        name = _signal_name(-exit_status if exit_status < 0 else exit_status - 128)
+        return name, f"ended by {name}"
+    return None, ""
 
 
 def _last_text(lines: Sequence[LogLine]) -> str:
@@ -169,48 +311,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _numbers(kind: Kind, text: str) -> dict[str, Any]:
-    """What the evidence names, by class."""
-    found: dict[str, Any] = {}
-    match kind:
-        case Kind.FREE_MEM | Kind.NO_KV:
-            if pair := re.search(r"\((-?[\d.]+)/([\d.]+) GiB\)", text):
-                found["free_gib"], found["total_gib"] = float(pair[1]), float(pair[2])
-            if share := re.search(r"utilization \(([\d.]+), ([\d.]+) GiB\)", text):
-                found["utilization"], found["wanted_gib"] = float(share[1]), float(share[2])
-        case Kind.KV_SHORT:
-            if length := re.search(r"max seq len \((\d+)\)", text):
-                found["max_model_len"] = int(length[1])
-            if needed := re.search(r"\(?([\d.]+) GiB KV cache is needed", text):
-                found["needed_gib"] = float(needed[1])
-            if has := re.search(r"available KV cache memory \(([\d.]+) GiB\)", text):
-                found["available_gib"] = float(has[1])
-            estimate = re.search(r"estimated maximum model length is (\d+)", text) or re.search(
-                r"stored in KV cache \((\d+)\)", text
-            )
-            if estimate:
-                found["fits"] = int(estimate[1])
-        case Kind.FLAG:
-            found["flags"] = text.split("unrecognized arguments:", 1)[-1].split()
-        case Kind.FLAG_VALUE:
-            if flag := re.search(r"argument (\S+?):", text):
-                found["flag"] = flag[1]
-        case Kind.QUANT_CC:
-            if pair := re.search(r"capability:\s*(\d+)\.?\s*Current capability:\s*(\d+)", text):
-                found["needed"], found["has"] = int(pair[1]), int(pair[2])
-        case Kind.MAX_LEN:
-            if pair := re.search(r"max_model_len \((\d+)\).*?max_position_embeddings=(\d+)", text):
-                found["max_model_len"], found["most"] = int(pair[1]), int(pair[2])
-        case Kind.LOAD_OOM | Kind.PROFILE_OOM | Kind.GRAPH_OOM | Kind.RUNTIME_OOM:
-            if tried := re.search(r"Tried to allocate ([\d.]+) (GiB|MiB)", text):
-                found["tried_gib"] = round(float(tried[1]) / (1 if tried[2] == "GiB" else 1024), 3)
-            if free := re.search(r"of which ([\d.]+) (GiB|MiB) is free", text):
-                found["free_gib"] = round(float(free[1]) / (1 if free[2] == "GiB" else 1024), 3)
-        case Kind.IMPORT:
-            if module := re.search(r"No module named '([\w.]+)'", text):
-                found["module"] = module[1]
-        case _:
-            pass
-    return found

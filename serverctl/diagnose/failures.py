@@ -1,10 +1,5 @@
-"""The named failures: how each shows in a log, what it means in plain words, and what a person can do.
+"""The named failures: what each means in plain words, and what a person can do."""
 
-Matches are on texts of vLLM 0.19 to 0.33, torch, the hub's client and the CUDA driver. Order matters: the first class
-that matches wins, so causes come before their consequences, and what only says "see above" comes last.
-"""
-
-import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -37,23 +32,29 @@ class Kind(Enum):
     MODEL = "MODEL"
     OFFLINE = "OFFLINE"
     GATED = "GATED"
+    TOKEN = "TOKEN"  # noqa: S105
     NETWORK = "NETWORK"
     CORRUPT = "CORRUPT"
     ARCH = "ARCH"
     REMOTE_CODE = "REMOTE_CODE"
+    HF_VERSION = "HF_VERSION"
     TENSOR_PARALLEL = "TENSOR_PARALLEL"
     TOO_FEW_GPUS = "TOO_FEW_GPUS"
     NO_DEVICE = "NO_DEVICE"
     DRIVER = "DRIVER"
+    CARD = "CARD"
     CUDA = "CUDA"
     NCCL = "NCCL"
     DISK = "DISK"
+    SHM = "SHM"
+    PERMISSION = "PERMISSION"
     FILES = "FILES"
     IMPORT = "IMPORT"
     COMPILER = "COMPILER"
     NO_ANSWER = "NO_ANSWER"
     STALLED = "STALLED"
     ENGINE_DIED = "ENGINE_DIED"
+    CRASHED = "CRASHED"
     KILLED = "KILLED"
     EXITED = "EXITED"
     NONE = "NONE"
@@ -68,6 +69,7 @@ class Kind(Enum):
 _GROUPS = {
     Kind.OFFLINE: Kind.MODEL,
     Kind.GATED: Kind.MODEL,
+    Kind.TOKEN: Kind.MODEL,
     Kind.MAX_LEN: Kind.VALUE,
     Kind.QUANT_UNKNOWN: Kind.VALUE,
     Kind.QUANT_ONLINE: Kind.VALUE,
@@ -75,15 +77,8 @@ _GROUPS = {
     Kind.ATTENTION: Kind.VALUE,
     Kind.FLAG_VALUE: Kind.FLAG,
     Kind.REMOTE_CODE: Kind.ARCH,
+    Kind.HF_VERSION: Kind.ARCH,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """How a failure shows: a text in the log, and what to say about it."""
-
-    kind: Kind
-    match: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,116 +90,6 @@ class Words:
     remedy: str
 
 
-def _p(kind: Kind, text: str) -> Pattern:
-    return Pattern(kind, re.compile(text, re.DOTALL))
-
-
-PATTERNS: tuple[Pattern, ...] = (
-    _p(
-        Kind.FREE_MEM,
-        r"Free memory on device .{0,80}?GiB\) on startup is less than (?:desired GPU memory utilization|the engine's budget)"
-        r"|Available memory on node \d+ \([\d.]+/[\d.]+ GiB\) on startup is less than desired",
-    ),
-    _p(
-        Kind.NO_KV,
-        r"No available memory for the cache blocks|on kv cache allocation is less than requested memory for kv \(-",
-    ),
-    _p(
-        Kind.FREE_MEM,
-        r"Available memory on node \d+ .{0,60}on kv cache allocation is less than requested memory for kv",
-    ),
-    _p(Kind.KV_SHORT, r"To serve at least one request with the model(?:'|’)s max seq len"),
-    _p(
-        Kind.KV_SHORT,
-        r"The model's max seq len \(\d+\) is larger than the maximum number of tokens that can be stored in KV cache",
-    ),
-    _p(Kind.AUTOFIT_ZERO, r"Cannot auto-fit max_model_len"),
-    _p(Kind.PROFILE_RACE, r"Error in memory profiling\. Initial free memory"),
-    _p(Kind.BF16, r"Bfloat16 is only supported on GPUs with compute capability of at least 8\.0"),
-    _p(Kind.QUANT_ONLINE, r"The `fp8` quantization method no longer supports online"),
-    _p(Kind.QUANT_CC, r"is not supported for the current GPU\.\s+Minimum\s+capability"),
-    _p(Kind.QUANT_UNKNOWN, r"Unknown quantization method|Unknown quantization|Invalid quantization method"),
-    _p(Kind.TRITON_SMEM, r"triton\.runtime\.errors\.OutOfResources|out of resource: shared memory"),
-    _p(
-        Kind.PORT, r"OSError: \[Errno (?:98|48)\].*?[Aa]ddress already in use|error while attempting to bind on address"
-    ),
-    _p(Kind.FLAG, r"error: unrecognized arguments:"),
-    _p(Kind.FLAG_VALUE, r"error: argument \S+?: |error: (?:one of the arguments|the following arguments are required)"),
-    _p(Kind.MAX_LEN, r"User-specified max_model_len \(\d+\) is greater than the derived max_model_len"),
-    _p(Kind.REASONING_PARSER, r"(?i)reasoning parser:? '?[\w-]+'? (?:not found|is not)|invalid reasoning parser"),
-    _p(
-        Kind.ATTENTION,
-        r"Unknown attention backend|Invalid attention backend|Selected backend .{0,80} is not valid for this configuration"
-        r"|No valid attention backend found",
-    ),
-    _p(Kind.TENSOR_PARALLEL, r"must be divisible by tensor parallel size|is not divisible by tensor parallel"),
-    _p(
-        Kind.TOO_FEW_GPUS,
-        r"World size \(\d+\) is larger than the number of\s+available GPUs|CUDA error: invalid device ordinal"
-        r"|Requested \d+ GPUs?, but only \d+",
-    ),
-    _p(Kind.GATED, r"You are trying to access a gated repo|GatedRepoError|Access to model .{0,80} is restricted"),
-    _p(
-        Kind.MODEL,
-        r"Invalid repository ID or local directory specified|RepositoryNotFoundError|is not a local folder and is not a valid model"
-        r"|Repository Not Found for url|HFValidationError|does not appear to have a file named config\.json|Repo id must",
-    ),
-    _p(Kind.OFFLINE, r"LocalEntryNotFoundError|OfflineModeIsEnabled|outgoing traffic has been disabled"),
-    _p(
-        Kind.NETWORK,
-        r"Temporary failure in name resolution|Name or service not known|Max retries exceeded with url|ConnectTimeout"
-        r"|huggingface_hub\.errors\.HfHubHTTPError|Network is unreachable|ConnectionError: .{0,120}(?:host|resolve)|We couldn't connect to",
-    ),
-    _p(
-        Kind.CORRUPT,
-        r"SafetensorError|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|invalid load key|PytorchStreamReader failed",
-    ),
-    _p(
-        Kind.ARCH,
-        r"Model architectures? .{1,200}? (?:are not supported for now|was supported in vLLM until|failed to be inspected)"
-        r"|Transformers does not recognize this architecture|has no vLLM implementation",
-    ),
-    _p(Kind.REMOTE_CODE, r"trust_remote_code=True|contains custom code which must be executed"),
-    _p(
-        Kind.DRIVER,
-        r"The NVIDIA driver on your system is too old|CUDA driver version is insufficient for CUDA runtime|libcuda\.so\.1: cannot open",
-    ),
-    _p(
-        Kind.DRIVER,
-        r"system has unsupported display driver / cuda driver combination|Driver/library version mismatch|no kernel image is available",
-    ),
-    _p(Kind.IMPORT, r"(?:ImportError|OSError): lib[\w.+-]+\.so[\w.]*: cannot open shared object|undefined symbol"),
-    _p(Kind.NO_DEVICE, r"Failed to infer device type|No CUDA GPUs are available|no CUDA-capable device is detected"),
-    _p(Kind.FILES, r"\[Errno 24\] Too many open files\b(?!.{0,80}Consider increasing)"),
-    _p(Kind.DISK, r"No space left on device|\[Errno 28\]|Not enough free disk space"),
-    _p(
-        Kind.COMPILER,
-        r"Failed to find C compiler|Failed to find a working C compiler|Python\.h: No such file|ninja.{0,40}not found",
-    ),
-    _p(Kind.NCCL, r"NCCL error|ncclUnhandledCudaError|ncclSystemError|ncclInternalError|NCCL WARN"),
-    _p(
-        Kind.HOST_OOM,
-        r"Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)|^MemoryError|\nMemoryError",
-    ),
-    _p(
-        Kind.CUDA,
-        r"CUDA error: (?!out of memory|invalid device ordinal)|CUDA_ERROR_(?!OUT_OF_MEMORY)|cudaErrorIllegalAddress|uncorrectable ECC",
-    ),
-    _p(Kind.IMPORT, r"ModuleNotFoundError: |PackageNotFoundError|ImportError: "),
-    _p(Kind.VALUE, r"\d+ validation errors? for \w+Config|validation error for EngineArgs"),
-)
-
-#: torch's out of memory: which class it is depends on the stage.
-OOM = re.compile(
-    r"torch\.(?:cuda\.)?OutOfMemoryError|CUDA out of memory|CUDA error: out of memory|HIP out of memory|CUDA_ERROR_OUT_OF_MEMORY"
-    r"|Failed to load model - not enough GPU memory|not enough GPU memory"
-)
-#: What only points to the cause above it.
-CONSEQUENCE = re.compile(
-    r"Engine core initialization failed|EngineDeadError|EngineCore encountered (?:a fatal error|an issue)|died unexpectedly"
-    r"|WorkerProc initialization failed|Engine core proc .{0,40} died"
-)
-
 WORDS: dict[Kind, Words] = {
     Kind.FREE_MEM: Words(
         "The card has less free memory than vLLM was told to use",
@@ -214,7 +99,7 @@ WORDS: dict[Kind, Words] = {
     Kind.NO_KV: Words(
         "Nothing is left for the KV cache",
         "Weights and working memory fill the share of the card that vLLM may use. A smaller share would make it worse.",
-        "Raise gpu_memory_utilization, or shrink the rest: longest_edge, max_num_batched_tokens, max_num_seqs, 8-bit weights.",
+        "Raise gpu_memory_utilization, or shrink the rest: longest_edge, max_num_batched_tokens, max_num_seqs.",
     ),
     Kind.KV_SHORT: Words(
         "The context is longer than the KV cache",
@@ -263,8 +148,8 @@ WORDS: dict[Kind, Words] = {
     ),
     Kind.QUANT_CC: Words(
         "This card is too old for that quantisation",
-        "The method's kernels need a newer compute capability.",
-        "Choose another: fp8_per_tensor works from compute capability 7.5 (Marlin), AWQ and GPTQ too.",
+        "Its kernels, or 8-bit floats themselves (SM 8.9), need a newer compute capability.",
+        "Choose another: fp8_per_tensor works from compute capability 7.5 (Marlin), AWQ and GPTQ too; KV cache: auto.",
     ),
     Kind.QUANT_UNKNOWN: Words(
         "This vLLM does not know that quantisation",
@@ -302,9 +187,9 @@ WORDS: dict[Kind, Words] = {
         "Use a shorter max_model_len, or leave it out.",
     ),
     Kind.REASONING_PARSER: Words(
-        "vLLM has no reasoning parser of that name",
-        "Names use underscores (deepseek_r1), and differ between versions.",
-        "Use one that the message lists: qwen3 for Qwen's thinking models.",
+        "vLLM has no parser of that name",
+        "Names of reasoning and tool parsers use underscores (deepseek_r1), and differ between versions.",
+        "Use one that the message lists: qwen3 for Qwen's thinking models, hermes for its tools.",
     ),
     Kind.ATTENTION: Words(
         "That attention backend cannot be used here",
@@ -337,9 +222,9 @@ WORDS: dict[Kind, Words] = {
         "Check the network and start again: what was downloaded is kept.",
     ),
     Kind.CORRUPT: Words(
-        "The model's files are damaged",
-        "A weights file cannot be read: a download broke off, or the disk is faulty.",
-        "Delete the model from the hub's cache and start again.",
+        "The model's files are damaged or incomplete",
+        "A file is missing, cut off, a Git LFS pointer, or does not fit config.json: a download may have broken off.",
+        "Delete the model from the hub's cache (or the folder) and download it again.",
     ),
     Kind.ARCH: Words(
         "This vLLM does not serve that kind of model",
@@ -352,8 +237,8 @@ WORDS: dict[Kind, Words] = {
         "Use another model; if you trust it, pass -- --trust-remote-code yourself.",
     ),
     Kind.TENSOR_PARALLEL: Words(
-        "The model's heads cannot be shared by that many cards",
-        "tensor_parallel_size must divide the number of attention heads, of the vision tower too.",
+        "The model cannot be shared by that many cards",
+        "tensor_parallel_size must divide the attention heads, the vision tower's too, and quantised blocks.",
         "Use 1, 2, 4 or 8 cards.",
     ),
     Kind.TOO_FEW_GPUS: Words(
@@ -368,8 +253,8 @@ WORDS: dict[Kind, Words] = {
     ),
     Kind.DRIVER: Words(
         "The card's driver does not suit this vLLM",
-        "The driver is too old for the CUDA version that vLLM was built with, is not loaded, or the card is not among its targets.",
-        "Update the driver (580 or newer for vLLM 0.33), or `mai-server install` an older build.",
+        "The driver is not loaded, or too old for the CUDA version that vLLM was built with.",
+        "Update the driver (580 or newer for vLLM 0.33) and restart, or `mai-server install` an older build.",
     ),
     Kind.CUDA: Words(
         "The card reported an error",
@@ -383,7 +268,7 @@ WORDS: dict[Kind, Words] = {
     ),
     Kind.DISK: Words(
         "The disk is full",
-        "The model, a cache or shared memory could not be written.",
+        "The model or a cache could not be written.",
         "Free some space (the hub's cache and ~/.cache/vllm are the usual ones), then start again.",
     ),
     Kind.FILES: Words(
@@ -397,9 +282,39 @@ WORDS: dict[Kind, Words] = {
         "`mai-server install --again` makes a fresh environment.",
     ),
     Kind.COMPILER: Words(
-        "vLLM needs a C compiler and finds none",
-        "Triton and torch.compile build small pieces of code at the first start.",
-        "Install one (Debian: gcc and python3-dev), or --set enforce_eager=true.",
+        "vLLM needs a compiler and finds none that works",
+        "Triton, torch.compile and FlashInfer build small pieces of code at the first start.",
+        "Install what the evidence names (Debian: gcc g++ python3-dev ninja-build), or --set enforce_eager=true.",
+    ),
+    Kind.CARD: Words(
+        "This build of vLLM has no code for this card",
+        "The card is older than the build serves (below SM 7.5: V100, GTX), or newer than the build is.",
+        "Newer card: `mai-server install` a newer vLLM. Older: another card or endpoint, or --engine literal.",
+    ),
+    Kind.HF_VERSION: Words(
+        "The installed transformers does not know this model",
+        "Its config.json names a type that this version of transformers was made before, or no longer has.",
+        "`mai-server install --again` installs the version that fits; for a newer model, a newer vLLM.",
+    ),
+    Kind.TOKEN: Words(
+        "The hub refuses the token",
+        "HF_TOKEN, or the token of `hf auth login`, is wrong or has expired.",
+        "Make a new one at huggingface.co/settings/tokens, then `hf auth login`; or unset HF_TOKEN.",
+    ),
+    Kind.SHM: Words(
+        "Shared memory is too small",
+        "Processes of vLLM talk through /dev/shm; containers have only 64 MB of it unless told otherwise.",
+        "In a container: --ipc=host or --shm-size=8g. Otherwise: look what fills /dev/shm (df -h /dev/shm).",
+    ),
+    Kind.PERMISSION: Words(
+        "The server may not use a file or a port",
+        "The evidence names the file; ports below 1024 are reserved, too.",
+        "Give the user the right to it, or name another (HF_HOME, VLLM_CACHE_ROOT, --port).",
+    ),
+    Kind.CRASHED: Words(
+        "A compiled part of vLLM crashed",
+        "A fault in native code: SIGILL means that the processor lacks instructions this build uses.",
+        "Start again; if it repeats: another vLLM version, another driver, or --set enforce_eager=true.",
     ),
     Kind.NO_ANSWER: Words(
         "The server is up but does not answer a request with a picture",
@@ -408,13 +323,13 @@ WORDS: dict[Kind, Words] = {
     ),
     Kind.STALLED: Words(
         "The start made no progress",
-        "For a long time there was no log line, no download, no growth of the card's memory and no work of the processor.",
-        "Start again; `mai-server logs` shows the last lines.",
+        "For a long time nothing was heard: no log line, no download, no growth of memory, or no answer.",
+        "Start again; `mai-server logs` shows the last lines. Slow disk: VLLM_ENGINE_READY_TIMEOUT_S=1800.",
     ),
     Kind.ENGINE_DIED: Words(
         "The engine died",
-        "The process that computes ended without saying why; a kill by the system (out of memory) looks like this.",
-        "`dmesg` tells whether the system killed it; start again.",
+        "The process that computes ended. Where it does not say why, the system may have killed it.",
+        "`dmesg` tells whether the system killed it (out of memory); start again.",
     ),
     Kind.KILLED: Words(
         "The server was killed",
@@ -422,9 +337,9 @@ WORDS: dict[Kind, Words] = {
         "`dmesg` tells whether the system did it; start again.",
     ),
     Kind.EXITED: Words(
-        "The server ended by itself",
-        "It was not asked to, and its log names no cause that is known here.",
-        "The last lines of its log are the best hint: `mai-server logs`.",
+        "vLLM stopped with an error of no known class",
+        "The evidence is its own error, where it named one.",
+        "`mai-server logs` shows what came before.",
     ),
     Kind.NONE: Words("No failure", "The log shows none.", ""),
 }

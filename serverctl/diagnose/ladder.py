@@ -98,7 +98,7 @@ def _no_ladder(failure: Failure) -> str:
     return f"{failure.words.title}. Starting again would not help."
 
 
-def _adjust(view: _View, knob: str, value: Any, because: str) -> Step:
+def _adjust(knob: str, value: Any, because: str) -> Step:
     return Step("adjust", because, {knob: value})
 
 
@@ -112,28 +112,30 @@ def _free_memory(view: _View) -> Iterator[Step]:
         share = math.floor((numbers["free_gib"] - _MARGIN_GIB) / numbers["total_gib"] * 100) / 100
         if share >= 0.05 and (now is None or share < now):
             text = f"{numbers['free_gib']} of {numbers['total_gib']} GiB were free: asks for {share:.0%} of the card"
-            yield _adjust(view, "gpu_memory_utilization", share, text)
+            yield _adjust("gpu_memory_utilization", share, text)
 
 
 def _shrink(view: _View) -> Iterator[Step]:
     """Less working memory, one knob a step: pixels, batch, requests, then a larger share, then smaller weights."""
+    if (dummies := view.failure.numbers.get("dummy_requests", 0)) > 1 and view.may("max_num_seqs"):
+        fewer = max(1, int(dummies) // 4)
+        yield _adjust("max_num_seqs", fewer, f"{fewer} requests at a time: the sampler's memory grows with them")
     if edge := view.lower("longest_edge", (4_194_304, LEAST_EDGE)):
         yield _adjust(
-            view,
             "longest_edge",
             int(edge),
             f"screenshots of at most {edge / 1e6:.1f} Mpx: the largest image is what vLLM measures",
         )
     if batched := view.lower("max_num_batched_tokens", (8192, 4096, 2048)):
-        yield _adjust(view, "max_num_batched_tokens", int(batched), f"prefills {int(batched):,} tokens a step")
+        yield _adjust("max_num_batched_tokens", int(batched), f"prefills {int(batched):,} tokens a step")
     if sequences := view.lower("max_num_seqs", (4, 2, 1)):
-        yield _adjust(view, "max_num_seqs", int(sequences), f"{int(sequences)} requests at a time")
+        yield _adjust("max_num_seqs", int(sequences), f"{int(sequences)} requests at a time")
     share = view.settings.gpu_memory_utilization
     if share is not None and view.may("gpu_memory_utilization") and view.failure.kind is not Kind.PROFILE_OOM:
         raised = round(share + 0.03, 2)
         free = _free_share(view)
         if raised <= min(0.95, free):
-            yield _adjust(view, "gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
+            yield _adjust("gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
     yield from _smaller_weights(view)
 
 
@@ -149,15 +151,15 @@ def _smaller_weights(view: _View) -> Iterator[Step]:
     plan = view.plan
     nvidia = plan.vendor == "nvidia"
     if plan.precision == "16-bit" and nvidia and view.may("quantization") and plan.model.own_precision == "16-bit":
-        yield _adjust(view, "precision", "fp8", "8-bit weights")
+        yield _adjust("precision", "fp8", "8-bit weights")
     if (
         plan.precision in ("16-bit", "fp8")
         and view.may("quantization")
         and any(q.bits == 4 for q in plan.model.quantized)
     ):
-        yield _adjust(view, "precision", "w4", "a 4-bit checkpoint")
+        yield _adjust("precision", "w4", "a 4-bit checkpoint")
     if view.goal.model is None and plan.model.name != "MAI-UI-2B":
-        yield _adjust(view, "model", "MAI-UI-2B", "the smaller model: the larger one does not fit here")
+        yield _adjust("model", "MAI-UI-2B", "the smaller model: the larger one does not fit here")
 
 
 def _kv_short(view: _View) -> Iterator[Step]:
@@ -165,16 +167,16 @@ def _kv_short(view: _View) -> Iterator[Step]:
     fits = int(view.failure.numbers.get("fits", 0))
     tokens = view.plan.model.image_tokens(*view.goal.screen, view.settings.longest_edge)
     floor = min(CONTEXT_STEPS[0], tokens + 3072)
-    if view.may("max_model_len") and fits >= floor:
-        length = fits // 128 * 128
-        yield _adjust(view, "max_model_len", length, f"a context of {length:,} tokens: vLLM says that {fits:,} fit")
+    length = fits // 128 * 128
+    if view.may("max_model_len") and fits >= floor and view.settings.max_model_len != length:
+        yield _adjust("max_model_len", length, f"a context of {length:,} tokens: vLLM says that {fits:,} fit")
     if (
         view.may("kv_cache_dtype")
         and view.settings.kv_cache_dtype is None
         and view.plan.gpus
         and (view.plan.gpus[0].sm or 0) >= 89
     ):
-        yield _adjust(view, "kv_cache_dtype", "fp8", "the KV cache in 8 bits")
+        yield _adjust("kv_cache_dtype", "fp8", "the KV cache in 8 bits")
     if view.settings.kv_cache_memory_bytes is None:
         yield from _shrink(view)
 
@@ -185,22 +187,20 @@ def _graphs(view: _View) -> Iterator[Step]:
         size = view.settings.max_cudagraph_capture_size
         smaller = 8 if size is None or size > 8 else 4 if size > 4 else None
         if smaller is not None:
-            yield _adjust(view, "max_cudagraph_capture_size", smaller, f"CUDA graphs for batches up to {smaller} only")
+            yield _adjust("max_cudagraph_capture_size", smaller, f"CUDA graphs for batches up to {smaller} only")
     share = view.settings.gpu_memory_utilization
     lowered = Kind.GRAPH_OOM in view.earlier[-1:] and "gpu_memory_utilization" not in view.goal.adjustments
     if share is not None and lowered and view.may("gpu_memory_utilization"):
-        yield _adjust(view, "gpu_memory_utilization", round(share - 0.03, 2), "leaves 3 % of the card for graphs")
+        yield _adjust("gpu_memory_utilization", round(share - 0.03, 2), "leaves 3 % of the card for graphs")
     if not view.settings.enforce_eager and view.may("enforce_eager"):
-        yield _adjust(view, "enforce_eager", True, "no CUDA graphs: each token takes longer")
+        yield _adjust("enforce_eager", True, "no CUDA graphs: each token takes longer")
 
 
 def _runtime(view: _View) -> Iterator[Step]:
     share = view.settings.gpu_memory_utilization
     if share is not None and view.may("gpu_memory_utilization") and share > 0.5:
         lower = round(share - 0.04, 2)
-        yield _adjust(
-            view, "gpu_memory_utilization", lower, f"uses {lower:.0%} of the card, so that requests have room"
-        )
+        yield _adjust("gpu_memory_utilization", lower, f"uses {lower:.0%} of the card, so that requests have room")
     yield from _graphs(view)
 
 
@@ -212,8 +212,7 @@ def _retry_once(sentence: str) -> Callable[[_View], Iterator[Step]]:
     return climb
 
 
-def _port(view: _View) -> Iterator[Step]:
-    del view
+def _port(_: _View) -> Iterator[Step]:
     yield Step("retry", "another program took the port: another one is used", wait_for_memory=False, new_port=True)
 
 
@@ -230,16 +229,16 @@ def _flag(view: _View) -> Iterator[Step]:
 def _set(knob: str, value: Any, because: str) -> Callable[[_View], Iterator[Step]]:
     def climb(view: _View) -> Iterator[Step]:
         if view.may(knob) and view.settings.get(knob) != value:
-            yield _adjust(view, knob, value, because)
+            yield _adjust(knob, value, because)
 
     return climb
 
 
 def _other_quantization(view: _View) -> Iterator[Step]:
+    if "fp8e4nv" in view.failure.evidence and view.settings.kv_cache_dtype is not None and view.may("kv_cache_dtype"):
+        yield _adjust("kv_cache_dtype", None, "the KV cache in 16 bits: this card has no 8-bit floats")
     if view.may("quantization") and view.settings.quantization == "fp8_per_channel":
-        yield _adjust(
-            view, "quantization", "fp8_per_tensor", "8-bit weights computed in 16 bits, which older cards can"
-        )
+        yield _adjust("quantization", "fp8_per_tensor", "8-bit weights computed in 16 bits, which older cards can")
     yield from (
         step for step in _smaller_weights(view) if "precision" not in step.changes or step.changes["precision"] == "w4"
     )
@@ -247,15 +246,15 @@ def _other_quantization(view: _View) -> Iterator[Step]:
 
 def _max_len(view: _View) -> Iterator[Step]:
     most = view.failure.numbers.get("most")
-    if most and view.may("max_model_len"):
-        yield _adjust(view, "max_model_len", int(most), f"the model was made for {most:,} tokens")
+    if most and view.may("max_model_len") and view.settings.max_model_len != int(most):
+        yield _adjust("max_model_len", int(most), f"the model was made for {most:,} tokens")
 
 
 def _attention(view: _View) -> Iterator[Step]:
     if view.settings.attention_backend is not None and view.may("attention_backend"):
-        yield _adjust(view, "attention_backend", None, "vLLM chooses the attention backend")
+        yield _adjust("attention_backend", None, "vLLM chooses the attention backend")
     if view.settings.kv_cache_dtype is not None and view.may("kv_cache_dtype"):
-        yield _adjust(view, "kv_cache_dtype", None, "the KV cache in 16 bits, which every backend has")
+        yield _adjust("kv_cache_dtype", None, "the KV cache in 16 bits, which every backend has")
 
 
 _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
@@ -280,6 +279,7 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.NCCL: _retry_once("started afresh"),
     Kind.ENGINE_DIED: _retry_once("started afresh"),
     Kind.KILLED: _retry_once("started afresh"),
+    Kind.CRASHED: _retry_once("started afresh"),
     Kind.EXITED: _retry_once("started afresh"),
     Kind.STALLED: _retry_once("started afresh"),
 }

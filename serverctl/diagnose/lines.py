@@ -1,4 +1,7 @@
-"""Takes a line of vLLM's log apart: the plain format, the JSON one, uvicorn's, Python's warnings, and our own time stamp."""
+"""Takes a line of vLLM's log apart: the plain format, the JSON one, uvicorn's, and what stands before them.
+
+Before a line may stand our own time stamp, those of docker, compose, journald and Kubernetes, and names of ranks.
+"""
 
 import json
 import re
@@ -6,13 +9,29 @@ from dataclasses import dataclass
 
 #: What our own log files put before every line: time in UTC.
 OWN_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_PLAIN = re.compile(
-    r"^(?:\((?P<process>[A-Za-z]\w*(?:[-_ ]\w+)*?)(?: pid=\d+)?\) )?"
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>\d\d-\d\d \d\d:\d\d:\d\d) (?:\[(?P<place>[^\]]+)\] ?)?(?P<message>.*)$"
+#: A line is looked at no further: one picture in base64 would fill the memory.
+MOST_LINE = 16_384
+#: One line of JSON holds a whole traceback.
+_MOST_JSON = 1_000_000
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x00")
+#: What others put before it; they may stand one behind another.
+_STAMPS = re.compile(
+    r"^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? "
+    r"(?:std(?:out|err) [FP] )?"  # docker, Kubernetes
+    r"|[\w.-]+ +\| (?! )"  # docker compose
+    r"|[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d [\w.-]+ [\w.@/-]+(?:\[\d+\])?: "  # journald
+    r"|\[(?:pod/)?[\w./-]+\] (?=[(A-Z])"  # kubectl --prefix, stern
+    r"|\[rank\d+\]: ?)"  # torch
 )
-#: A progress bar or a traceback printed by a child keeps only the process's name.
-_PREFIXED = re.compile(r"^\((?P<process>[A-Za-z]\w*(?:[-_ ]\w+)*?)(?: pid=\d+)?\) ?(?P<message>.*)$")
+#: Who says it; Ray and Kubernetes put one name before another.
+_PROCESS = re.compile(
+    r"\((?P<name>[A-Za-z][\w .=-]*?(?=,? pid=)|(?:APIServer|ApiServer|EngineCore|Worker|VllmWorker)[\w .=-]*)"
+    r"(?:,? pid=\d+)?(?:, ip=[\d.]+)?\) ?"
+)
+_LEVEL = r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+_TIME = r"[\d-]*\d\d-\d\d \d\d:\d\d(?::\d\d)?(?:[.,]\d+)?"
+_PLAIN = re.compile(rf"^{_LEVEL} (?:{_TIME}|(?=\[[\w./-]+:\d+\]))(?: ?\[?[\w./-]+:\d+\])? ?(?P<message>.*)$")
+_UVICORN = re.compile(rf"^{_LEVEL}: +(?P<message>.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +39,7 @@ class LogLine:
     """One line.
 
     Args:
-        text: the line without colours and our own stamp.
+        text: the line without colours and stamps.
         message: what it says, without prefixes.
         level: as logged; "" for lines that are not vLLM's own.
         process: APIServer, EngineCore, Worker, ...; "" where it does not say.
@@ -34,28 +53,42 @@ class LogLine:
 
 def parse_line(raw: str) -> LogLine:
     """One line of a log; any text gives a LogLine."""
-    text = _ANSI.sub("", raw.rstrip("\r\n"))
+    text = raw.rstrip("\r\n")
     # A progress bar redraws itself with carriage returns: the last state is what counts.
     if "\r" in text:
         text = text.rsplit("\r", 1)[-1]
-    text = OWN_STAMP.sub("", text)
+    text = text[: _MOST_JSON if text.startswith("{") else MOST_LINE]
+    if "\x1b" in text or "\x00" in text:
+        text = _ANSI.sub("", text)
+    if text.startswith("\ufeff"):
+        text = text[1:]
+    for _ in range(4):
+        if (found := _STAMPS.match(text)) is None:
+            break
+        text = text[found.end() :]
     if text.startswith("{"):
         return _json_line(text)
-    if found := _PLAIN.match(text):
-        return LogLine(text, found["message"], found["level"], found["process"] or "")
-    if found := _PREFIXED.match(text):
-        return LogLine(text, found["message"], "", found["process"])
-    if found := re.match(r"^(INFO|WARNING|ERROR|CRITICAL):\s+(.*)$", text):
-        return LogLine(text, found[2], found[1], "uvicorn")
-    return LogLine(text, text)
+    message, process = text, ""
+    for _ in range(3):
+        if (found := _PROCESS.match(message)) is None:
+            break
+        message, process = message[found.end() :], found["name"]
+    if (found := _PLAIN.match(message)) or (found := _UVICORN.match(message)):
+        return LogLine(text, found["message"], found["level"], process)
+    return LogLine(text, message, "", process)
 
 
 def _json_line(text: str) -> LogLine:
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return LogLine(text, text)
-    if not isinstance(document, dict) or "message" not in document:
+    if not isinstance(document, dict):
+        return LogLine(text, text)
+    if isinstance(document.get("log"), str) and "stream" in document:  # docker's own files
+        inner = document["log"]
+        return LogLine(inner, inner) if inner.startswith('{"log"') else parse_line(inner)
+    if "message" not in document:
         return LogLine(text, text)
     message = str(document["message"])
     if document.get("exc_info"):

@@ -77,6 +77,7 @@ _MARKS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     (Stage.CONFIGURED, re.compile(r"^Resolved architecture")),
     (Stage.IMPORTED, re.compile(r"^vLLM (?:API )?server version|non-default args:|^\s*(?:█|▄).*version \d")),
 )
+_NEW_START = re.compile(r"vLLM (?:API )?server version|\s*(?:█|▄).*version \d")
 _PERCENT = re.compile(r"(\d{1,3})% ?(?:Completed|\|)")
 
 
@@ -123,10 +124,21 @@ class StartReport:
         return words if self.percent is None else f"{words}, {self.percent} %"
 
 
+def mark_of(line: LogLine) -> Stage | None:
+    """The stage that a line tells, None where it tells none."""
+    message = line.message
+    return next((stage for stage, mark in _MARKS if mark.search(message)), None)
+
+
+def is_new_start(line: LogLine) -> bool:
+    """Whether another start of the server begins here: a container that is restarted goes on in the same log."""
+    return _NEW_START.match(line.message) is not None
+
+
 def advance(report: StartReport, line: LogLine) -> StartReport:
     """The report after one more line. Stages never go back: engines log interleaved."""
     message = line.message
-    stage = next((stage for stage, mark in _MARKS if mark.search(message)), None)
+    stage = mark_of(line)
     if stage is not None and stage >= report.stage:
         percent = _PERCENT.search(message)
         report = replace(report, stage=stage, percent=int(percent[1]) if percent else None)
@@ -139,8 +151,7 @@ def _gib(text: str) -> int:
 
 def _numbers(report: StartReport, message: str) -> StartReport:
     if found := re.search(r"(?:vLLM (?:API )?server version|LLM engine \(v|\bversion)\s*v?(\d+\.\d+[\w.+-]*)", message):
-        if report.version is None:
-            report = replace(report, version=found[1].rstrip(").,"))
+        report = replace(report, version=report.version or found[1].rstrip(").,"))
     if found := re.search(r"(?:Model loading|Loading model weights) took ([\d.]+) (GiB|GB)", message):
         report = replace(report, weights=_gib(found[1]))
     if (found := re.search(r"Available KV cache memory: ([\d.,-]+) GiB", message)) or (

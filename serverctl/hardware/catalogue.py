@@ -50,6 +50,11 @@ def imagine(name: str, count: int = 1) -> Hardware:
     """
     if not 1 <= count <= MOST_CARDS:
         raise UsageError(f"A machine cannot have {count} cards.", f"--gpus takes a number from 1 to {MOST_CARDS}.")
+    if not name.strip():
+        raise UsageError("The name of the card is empty.", f"Known cards: {', '.join(card_names())}, cpu.")
+    if "," in name:
+        joined_names = "+".join(part.strip() for part in name.split(","))
+        raise UsageError(f"{name!r} is no card.", f"Write {joined_names} for cards of one machine.")
     cpu = Cpu("imagined", 16, "x86_64", ("avx2", "avx512f"), 64 * GIB, 56 * GIB)
     if _normal(name) in ("cpu", "none"):
         return Hardware((), cpu, None, imagined=True)

@@ -254,6 +254,24 @@ def _read_json(path: Path) -> dict[str, Any]:
     return document
 
 
+#: Seconds in which the hub answers, if it can be reached at all.
+_HUB_PATIENCE = 5.0
+
+
+def _look_for_hub(repo: str) -> None:
+    """Ask once whether the hub is there: its client would try for half a minute, and say so five times."""
+    from huggingface_hub import constants, get_session
+
+    if constants.HF_HUB_OFFLINE:
+        return  # its client says so itself, at once
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_HUB_PATIENCE)
+    except Exception as error:
+        raise EnvironmentLacksError(
+            f"The hub cannot be reached to look at {repo}.", "Download the model first, or name its folder."
+        ) from error
+
+
 def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
     """The small files of a repository, through the hub's own client (its cache, token and offline rules hold)."""
     try:
@@ -267,6 +285,7 @@ def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
         )
     except ImportError as error:
         raise EnvironmentLacksError("The hub's client is not installed.", "Install huggingface_hub.") from error
+    _look_for_hub(repo)
     files: dict[str, dict[str, Any]] = {}
     for file in _FILES:
         try:

@@ -173,7 +173,7 @@ def compose(
     budget = card_budget(model, precision, settings, smallest.total_bytes, measured)
     needed = _needed(draft, images, tokens, preset)
     cap = max(limits.max_model_len, preset.least_context)
-    if isinstance(fixed := draft.values.get("max_model_len"), int):  # then a longer one is not to be had by other weights
+    if isinstance(fixed := draft.values.get("max_model_len"), int):
         cap = min(cap, fixed)
     context = _context(draft, model, budget, cap)
     if model.shape.vision is not None:

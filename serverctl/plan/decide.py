@@ -136,7 +136,7 @@ def _plan_on(
         context=candidate.context,
         extra=goal.extra,
         warnings=warnings_for(chosen, candidate, cards, group, goal),
-        notes=notes_for(chosen, precision, layout, group, replicas, hardware),
+        notes=notes_for(chosen, precision, layout, group, replicas, hardware, goal.overrides.get("attention_backend")),
     )
 
 

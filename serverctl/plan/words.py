@@ -115,11 +115,30 @@ def warnings_for(
     if text < 3 * LEAST_TEXT_TOKENS:
         found.append(f"A context of {candidate.context:,} tokens leaves {text:,} for text beside the screenshots.")
     found += _quantization(goal, model)
+    found += _own_formats(goal, group[0].sm)
     return tuple(found)
 
 
 def _shrinks(model: Model, edge: int, goal: Goal) -> bool:
     return model.image_tokens(*goal.screen, edge) < model.image_tokens(*goal.screen)
+
+
+def _own_formats(goal: Goal, sm: int | None) -> list[str]:
+    """A person's own number formats and kernels that this card cannot do: kept, but said."""
+    own = goal.overrides
+    found: list[str] = []
+    if sm is None:
+        return found
+    card = f"this card (compute capability {sm // 10}.{sm % 10})"
+    if own.get("dtype") == "bfloat16" and sm < 80:
+        found.append(f"Your dtype bfloat16 does not exist on {card}: the start will fail. half does.")
+    if str(own.get("kv_cache_dtype", "")).startswith("fp8") and sm < 80:
+        found.append(f"Your fp8 KV cache is refused on {card}: it starts at 8.0.")
+    if own.get("attention_backend") in ("FLASH_ATTN", "FLASHINFER") and sm < 80:
+        found.append(
+            f"Your attention backend {own['attention_backend']} needs compute capability 8.0; {card} has less."
+        )
+    return found
 
 
 def _quantization(goal: Goal, model: Model) -> list[str]:
@@ -139,12 +158,13 @@ def notes_for(
     group: tuple[Gpu, ...],
     replicas: tuple[tuple[Gpu, ...], ...],
     hardware: Hardware,
+    own_attention: str | None,
 ) -> tuple[str, ...]:
     """What else could be done, and what to expect."""
     notes = [f"Dimensions: {model.origin}."]
     sm = group[0].sm
     backend = expected_attention(sm)
-    if backend:
+    if backend and own_attention is None:
         notes.append(f"vLLM will choose {backend} for attention by itself.")
     used = sum(len(cards) for cards in replicas)
     if used < len(group):

@@ -294,7 +294,22 @@ class TestTheHub:
             return str(tmp_path / "downloaded" / file)
 
         monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+        monkeypatch.setattr("serverctl.models.find._look_for_hub", lambda _: None)
         return files
+
+    def test_a_hub_that_cannot_be_reached_is_asked_once(self, monkeypatch: pytest.MonkeyPatch, hub_cache: Path) -> None:
+        asked: list[str] = []
+
+        class Session:
+            def head(self, url: str, timeout: float) -> None:
+                asked.append(url)
+                raise ConnectionError("no route")
+
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(huggingface_hub, "get_session", Session)
+        with pytest.raises(EnvironmentLacksError, match="cannot be reached"):
+            find_model("somebody/something")
+        assert len(asked) == 1
 
     def test_a_repository_is_sized_by_its_small_files(self, answers: dict[str, Any]) -> None:
         answers.update({"config.json": CONFIG, "model.safetensors.index.json": index(4_255_140_312, "a", "b")})

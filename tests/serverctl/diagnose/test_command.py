@@ -1,0 +1,94 @@
+"""`mai-server diagnose` from end to end: a file, standard input, the server's own log, and what cannot be read."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from excerpts import EXCERPTS, log
+
+from serverctl.cli import main
+
+LOGS = Path(__file__).resolve().parents[1] / "data" / "logs"
+
+
+def diagnosis(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    assert main(["diagnose", *map(str, arguments), "--json"]) == status
+    document = json.loads(capsys.readouterr().out)
+    assert isinstance(document, dict)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "kind"),
+    [
+        ("kv-too-short", "KV_SHORT", "KV_SHORT"),
+        ("unknown-reasoning-parser", "VALUE", "REASONING_PARSER"),
+        ("removed-flag", "FLAG", "FLAG"),
+        ("healthy-start", "NONE", "NONE"),
+    ],
+)
+def test_a_file_is_explained_as_json(capsys: pytest.CaptureFixture[str], name: str, group: str, kind: str) -> None:
+    document = diagnosis(capsys, LOGS / f"{name}.log")
+    assert (document["class"], document["kind"], document["failed"]) == (group, kind, kind != "NONE")
+    assert bool(document["remedy"]) is bool(document["evidence"]) is document["failed"]
+    assert {"title", "cause", "numbers", "stage", "stage_words", "report", "exit_status"} <= document.keys()
+
+
+def test_the_explanation_for_a_person_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(LOGS / "kv-too-short.log")]) == 0
+    text = capsys.readouterr().out
+    assert "[KV_SHORT, while setting up the KV cache]" in text
+    assert "what to do" in text
+    assert "32640" in text
+
+
+def test_standard_input_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = (LOGS / "port-in-use.log").read_bytes() + b"\xff\xfe not utf-8\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
+    assert diagnosis(capsys, "-")["kind"] == "PORT"
+
+
+def test_an_exit_status_helps_where_the_log_says_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    silent = tmp_path / "vllm.log"
+    silent.write_text("INFO 11-21 00:24:41 [api_utils.py:347] vLLM server version 0.33.0\n", encoding="utf-8")
+    assert diagnosis(capsys, silent)["failed"] is False
+    assert diagnosis(capsys, silent, "--exit-status", "-9")["kind"] == "KILLED"
+    assert diagnosis(capsys, silent, "--exit-status", "1", status=1)["kind"] == "EXITED"
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\x00\x01\x02\xff" * 5000, b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, b"\r\n\r\n"]
+)
+def test_a_file_of_anything_is_answered(capsys: pytest.CaptureFixture[str], tmp_path: Path, raw: bytes) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(raw)
+    found = diagnosis(capsys, file)
+    assert (found["failed"], found["of_vllm"]) == (False, False)
+    assert main(["diagnose", str(file)]) == 2
+    assert "Nothing in it was printed by vLLM" in capsys.readouterr().err
+
+
+def test_lines_that_end_as_on_windows_are_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    for excerpt in EXCERPTS[::9]:
+        file.write_bytes("\r\n".join(log(excerpt)).encode())
+        assert diagnosis(capsys, file, status=int(excerpt.kind == "EXITED"))["kind"] == excerpt.kind
+
+
+@pytest.mark.parametrize("name", ["not-there.log", "."])
+def test_what_cannot_be_read_is_a_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str) -> None:
+    assert main(["diagnose", str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be read" in said
+    assert "Traceback" not in said
+
+
+def test_without_a_log_of_our_own_it_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
+    assert main(["diagnose", "--name", "nobody"]) == 3
+    assert "There is no log of a server named 'nobody'" in capsys.readouterr().err
