@@ -5,26 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.actions import (
-    Action,
-    Answer,
-    AskUser,
-    CallTool,
-    Click,
-    Drag,
-    Finish,
-    HoldKeys,
-    LongPress,
-    Move,
-    OpenApp,
-    PressKeys,
-    Scroll,
-    TypeText,
-    Wait,
-    describe,
-)
-from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.actions import describe
+from agent.geometry import Region, Size, Viewport
 from agent.record.read import Bundle
+from agent.record.saved import read_action
 from agent.tui.view import Mark, Row, RunView
 
 #: The stages that follow one another; others (ttft) lie within one of them.
@@ -147,50 +131,6 @@ def _approval(approval: dict[str, Any]) -> str:
     verdict = "not decided" if allowed is None else "allowed" if allowed else "not allowed"
     note = f", “{approval['note']}”" if approval.get("note") else ""
     return f"{approval.get('reason', '')}: {verdict} by {approval.get('by')}{note}"
-
-
-def read_action(data: Any) -> Action[DesktopPoint] | None:
-    """An action as `actions.to_json` wrote it; None for what is damaged."""
-    if not isinstance(data, dict):
-        return None
-    try:
-        match data.get("type"):
-            case "click":
-                return Click(_point(data["point"]), data["button"], data["count"])
-            case "long_press":
-                return LongPress(_point(data["point"]), data["seconds"])
-            case "move":
-                return Move(_point(data["point"]))
-            case "drag":
-                return Drag(None if data["start"] is None else _point(data["start"]), _point(data["point"]))
-            case "scroll":
-                return Scroll(None if data["point"] is None else _point(data["point"]), data["dx"], data["dy"])
-            case "type":
-                return TypeText(data["text"])
-            case "key":
-                return PressKeys(tuple(data["keys"]))
-            case "hold":
-                return HoldKeys(tuple(data["keys"]), data["seconds"])
-            case "open":
-                return OpenApp(data["name"])
-            case "wait":
-                return Wait(data["seconds"])
-            case "answer":
-                return Answer(data["text"])
-            case "ask_user":
-                return AskUser(data["question"])
-            case "call_tool":
-                return CallTool(data["name"], dict(data["arguments"]))
-            case "finish":
-                return Finish(data["success"], data["message"])
-    except (KeyError, TypeError, ValueError):
-        return None
-    return None
-
-
-def _point(pair: Any) -> DesktopPoint:
-    x, y = pair
-    return DesktopPoint(float(x), float(y))
 
 
 def _viewport(data: Any) -> Viewport | None:

@@ -8,21 +8,16 @@ import pytest
 from stubs.terminal import VIEWPORT, Bench, matches, shown
 from textual.widgets import DataTable
 
-from agent.actions import Action, Click, Drag, Finish, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.actions import Click
 from agent.actions import to_json as action_json
 from agent.geometry import DesktopPoint
 from agent.record.read import read_bundle
-from agent.tui.recorded import read_action, summaries, view_of
+from agent.tui.recorded import summaries, view_of
 from agent.tui.screens.recorded import RecordedScreen
 from agent.tui.screens.runs import RunsScreen
 from agent.tui.widgets.history import History
 
-POINT, OTHER = DesktopPoint(3.0, 4.0), DesktopPoint(5.5, 6.0)
-ACTIONS: list[Action[DesktopPoint]] = [
-    Click(POINT, "right", 2), LongPress(POINT, 1.5), Move(POINT), Drag(None, POINT), Drag(OTHER, POINT),
-    Scroll(None, 0, 3), Scroll(POINT, -1, 0), TypeText("é\n"), PressKeys(("ctrl", "w")), HoldKeys(("a",), 2.0),
-    OpenApp("Files"), Finish(True, "done"),
-]  # fmt: skip
+POINT = DesktopPoint(3.0, 4.0)
 
 
 def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:
@@ -43,18 +38,6 @@ def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:
     ]  # fmt: skip
     (folder / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
-
-
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: str(action_json(action)["type"]))
-def test_a_recorded_action_is_read_back_as_it_was(action: Action[DesktopPoint]) -> None:
-    assert read_action(json.loads(json.dumps(action_json(action)))) == action
-
-
-@pytest.mark.parametrize(
-    "data", [None, 3, {}, {"type": "click"}, {"type": "click", "point": [1], "button": 1}, {"type": "?"}]
-)
-def test_a_damaged_action_is_none_and_no_error(data: object) -> None:
-    assert read_action(data) is None
 
 
 def test_a_view_of_a_bundle_tells_what_was_recorded(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import work
 from textual.app import ComposeResult
@@ -33,9 +33,6 @@ from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
-    from agent.actions import Action
-    from agent.geometry import DesktopPoint
-    from agent.safety.policy import Approval
     from agent.tui.translate import Translator
 
 #: Two presses of Escape within so many seconds stop the run.
@@ -235,33 +232,30 @@ class RunScreen(StepsScreen):
         if self._view.state == "asking":
             self._view.state, self._view.stage = "running", ""
 
-    def _decide(self, approval: "Approval") -> None:
-        asking = self.query_one(Asking)
-        wanted = asking.settle()
-        if wanted is not None:
-            wanted.answer(approval)
+    def _answer(self, allowed: bool, **more: Any) -> None:
+        self.query_one(Asking).answer(allowed, **more)
         self._show_status()
 
     def action_yes(self) -> None:
         """Allow it, this once."""
         if self.query_one(Asking).takes_keys:
-            self._decide(_approval(allowed=True, by="you"))
+            self._answer(True)
 
     def action_always(self) -> None:
         """Allow it, and everything of the same scope."""
         asking = self.query_one(Asking)
         if asking.takes_keys and asking.wanted is not None and asking.wanted.question.scope:
-            self._decide(_approval(allowed=True, by="you", always=True))
+            self._answer(True, always=True)
 
     def action_no(self) -> None:
         """Do not allow it."""
         if self.query_one(Asking).takes_keys:
-            self._decide(_approval(allowed=False, by="you"))
+            self._answer(False)
 
     def action_skip(self) -> None:
         """Go on without it."""
         if self.query_one(Asking).takes_keys:
-            self._decide(_approval(allowed=False, by="you", note="Skip it and go on with the next part."))
+            self._answer(False, note="Skip it and go on with the next part.")
 
     def action_instead(self) -> None:
         """Do not allow it, and say what to do."""
@@ -291,7 +285,7 @@ class RunScreen(StepsScreen):
             case "reply" if self._reply is not None:
                 self._reply.answer(event.text)
             case "instead":
-                self._decide(_approval(allowed=False, by="you", note=event.text))
+                self._answer(False, note=event.text)
             case "edit":
                 if not self._edit(event.text):
                     return
@@ -310,7 +304,7 @@ class RunScreen(StepsScreen):
             self.query_one(Asking).complain(str(error))
             self.query_one(Prompt).open("edit", written)
             return False
-        self._decide(_approval(allowed=True, by="you", instead=None if action == wanted.target else action))
+        self._answer(True, instead=None if action == wanted.target else action)
         return True
 
     def on_prompt_left(self, event: Prompt.Left) -> None:
@@ -330,7 +324,7 @@ class RunScreen(StepsScreen):
         if run.steering.hold:
             run.steering.resume()
             if self.query_one(Asking).wanted is not None and self.query_one(Asking).takes_keys:
-                self._decide(_approval(allowed=True, by="you"))
+                self._answer(True)
         else:
             run.steering.pause()
             self._view.stage = "pausing before the next step"
@@ -343,7 +337,7 @@ class RunScreen(StepsScreen):
             return
         run.steering.step()
         if self.query_one(Asking).takes_keys:
-            self._decide(_approval(allowed=True, by="you"))
+            self._answer(True)
 
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""
@@ -393,11 +387,3 @@ class RunScreen(StepsScreen):
         if action in ("pause", "single", "escape"):
             return self._view.active
         return True
-
-
-def _approval(
-    *, allowed: bool, by: str, note: str = "", always: bool = False, instead: "Action[DesktopPoint] | None" = None
-) -> "Approval":
-    from agent.safety.policy import Approval
-
-    return Approval(allowed, by, note, always, instead)

@@ -11,7 +11,8 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.actions import points_of
+from agent.actions import Action, points_of
+from agent.geometry import DesktopPoint
 from agent.safety.text import harmless
 from agent.tui.conduct import ApprovalWanted
 from agent.tui.pictures import picture
@@ -99,3 +100,13 @@ class Asking(Horizontal):
         wanted, self.wanted = self.wanted, None
         self.display = False
         return wanted
+
+    def answer(
+        self, allowed: bool, note: str = "", always: bool = False, instead: "Action[DesktopPoint] | None" = None
+    ) -> None:
+        """Give the person's decision to whoever waits for it."""
+        from agent.safety.policy import Approval
+
+        wanted = self.settle()
+        if wanted is not None:
+            wanted.answer(Approval(allowed, "you", note, always, instead))

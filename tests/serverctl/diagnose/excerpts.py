@@ -253,7 +253,7 @@ EXCERPTS = (
        " Increase /dev/shm (e.g. --shm-size or --ipc=host)."),
     _e("SHM", "engine", "RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that"
        " dataloader's workers are out of shared memory."),
-    _e("PERMISSION", "engine", "PermissionError: [Errno 13] Permission denied: '/root/.cache/vllm/torch_compile_cache'"),
+    _e("PERMISSION", "engine", "PermissionError: [Errno 13] Permission denied: '/home/me/.cache/vllm/torch_compile_cache'"),
     _e("FILES", "engine", "OSError: [Errno 24] Too many open files"),
     _e("IMPORT", "launched", "ImportError: /opt/v/vllm/_C.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEab"),
     _e("IMPORT", "launched", "ModuleNotFoundError: No module named 'vllm'"),
@@ -261,7 +261,7 @@ EXCERPTS = (
     _e("COMPILER", "profiling", "torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler. Please specify via"
        " CC environment variable or set triton.knobs.build.impl."),
     _e("COMPILER", "profiling", "/tmp/tmpx/main.c:5:10: fatal error: Python.h: No such file or directory"),
-    _e("COMPILER", "profiling", "subprocess.CalledProcessError: Command '['ninja', '-v', '-C', '/root/.cache/flashinfer/86']'"
+    _e("COMPILER", "profiling", "subprocess.CalledProcessError: Command '['ninja', '-v', '-C', '/home/me/.cache/flashinfer/86']'"
        " returned non-zero exit status 1."),
     _e("COMPILER", "profiling", "RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist"),
     _e("STALLED", "loading", "TimeoutError: Timed out waiting for engine core processes to start. This is often caused by slow"
