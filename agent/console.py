@@ -14,6 +14,7 @@ from agent.errors import EnvironmentLacksError, ExitStatus
 from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
 from agent.safety.policy import Approval, Question
+from agent.safety.signals import REASONS
 from agent.safety.stop import StopSwitch
 from agent.safety.text import printable
 
@@ -112,12 +113,6 @@ def _prompt(action: Action[DesktopPoint], question: Question) -> str:
     return f"{why}  allow: {_in_full(action)}? [y = yes, {always}Enter or n = no, or what to do instead] "
 
 
-#: Signals that stop a run, and what each means.
-_REASONS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "a signal asked for it"}
-if hasattr(signal, "SIGHUP"):  # not on Windows
-    _REASONS[signal.SIGHUP] = "the terminal was closed"
-
-
 class StopSignals:
     """Ctrl-C, SIGTERM and a closed terminal set the stop switch; one that comes much later ends the program at once.
 
@@ -130,7 +125,7 @@ class StopSignals:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "StopSignals":
-        for number in _REASONS:
+        for number in REASONS:
             self._before[number] = signal.signal(number, self._handle)
         return self
 
@@ -144,4 +139,4 @@ class StopSignals:
             self._first = now
         elif now - self._first > _LET_GO:
             os._exit(ExitStatus.STOPPED)
-        self._stop.stop(_REASONS[number])
+        self._stop.stop(REASONS[number])

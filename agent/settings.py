@@ -12,7 +12,19 @@ from typing import Any
 
 from agent.errors import UsageError
 
-_TEXTS = ("endpoint", "model", "family", "runs", "approve", "policy", "engine", "style", "history", "image_format")
+_TEXTS = (
+    "endpoint",
+    "model",
+    "family",
+    "runs",
+    "approve",
+    "policy",
+    "engine",
+    "style",
+    "history",
+    "image_format",
+    "stop_key",
+)
 _CHOICES = {
     "approve": ("ask", "risky", "never"),
     "style": ("desktop", "reference"),

@@ -77,6 +77,7 @@ class Workplace:
         """
         from agent.record.bundle import Recorder
         from agent.run.session import Request
+        from agent.safety.hotkey import DEFAULT_CHORD
 
         options, settings = self._options, self._settings
         run_settings = self.run_settings(instruction)
@@ -93,6 +94,7 @@ class Workplace:
             bundle=str(recorder.path),
             patience=_patience(options, settings),
             grants=self.grants,
+            stop_key=settings.get("stop_key") or DEFAULT_CHORD,
         )
         return Job(request, recorder)
 

@@ -20,7 +20,8 @@ examples:
   mai-agent --dry-run "open the text editor and type 'hello'"
   mai-agent --endpoint 127.0.0.1:8000 "turn on night light"
 
-Ctrl-C stops at once, and so does moving the pointer into a corner of the screen.
+Ctrl-C stops at once, and so do ctrl+alt+shift+escape anywhere (X11), `mai-agent stop` from another terminal, and moving
+the pointer into a corner of the screen.
 """
 
 

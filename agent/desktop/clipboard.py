@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import Keyboard, SelectionOwner
+from agent.desktop.x11_text import Keyboard, SelectionOwner
 from agent.errors import EnvironmentLacksError
 
 #: Pasted at once; longer text goes in pieces. X servers refuse properties above 256 KiB without special requests.

@@ -5,7 +5,8 @@ missing, ignores unknown keys in silence and pauses 0.1 s after every call. All 
 """
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -26,10 +27,12 @@ from agent.actions import (
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.clipboard import TextEntry
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import display_lost, no_display, prepare_xlib
+from agent.desktop.x11 import display_lost, no_display, open_display, prepare_xlib
 from agent.errors import EnvironmentLacksError, StoppedError
 from agent.geometry import DesktopPoint
+from agent.safety.release import Guard
 from agent.safety.stop import StopSwitch
+from agent.safety.takeover import Rest
 
 # Canonical key names (agent.keys) that pyautogui calls otherwise.
 _PYAUTOGUI_NAMES = {
@@ -41,6 +44,9 @@ _PYAUTOGUI_NAMES = {
     "kp_decimal": "decimal", "kp_enter": "enter", "super": "command" if sys.platform == "darwin" else "winleft",
 } | {f"kp_{digit}": f"num{digit}" for digit in range(10)}  # fmt: skip
 
+#: X11's numbers.
+_BUTTON_NUMBERS: dict[Button, int] = {"left": 1, "middle": 2, "right": 3}
+
 #: One wheel notch in the units of pyautogui's scroll: a click on X11, WHEEL_DELTA on Windows, about 10 lines on macOS.
 _NOTCH = {"win32": 120, "darwin": 10}.get(sys.platform, 1)
 
@@ -49,6 +55,8 @@ _DRAG_SECONDS = 0.4
 _DRAG_STEPS = 20
 #: Between the presses of a double click; well under every desktop's limit (400 to 500 ms).
 _BETWEEN_CLICKS = 0.06
+#: Seconds for a stop to be heard once a hung process goes on.
+_STOP_ARRIVES = 0.3
 #: Toolkits arm a button when the pointer enters it: give them a moment before the press.
 _AFTER_MOVE = 0.02
 
@@ -76,10 +84,17 @@ class PyAutoGuiHand:
         self._gui = import_pyautogui()
         self._keys_down: list[str] = []
         self._buttons_down: list[Button] = []
+        self._guard = Guard(stop)
+        if sys.platform.startswith("linux"):
+            self._guard.serve(_connected(self._gui.platformModule))
+        #: Whether it is at work, for those who watch what the person does meanwhile.
+        self.rest = Rest()
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out; see `Hand.perform`."""
         self._stop.check()
+        self.rest.busy = True
+        self._guard.busy(True)
         try:
             return self._perform(action) or describe(action)
         except self._gui.FailSafeException as error:
@@ -88,9 +103,13 @@ class PyAutoGuiHand:
         except (ActionFailedError, StoppedError, EnvironmentLacksError):
             raise
         except Exception as error:  # Xlib surfaces a lost display as any of a dozen exceptions
+            # The guardian cuts off a hand that a stop did not reach, because all of us hung: it arrives about now.
+            self._stop.sleep(_STOP_ARRIVES)
             raise display_lost(error) from error
         finally:
             self.release_all()
+            self._guard.busy(False)
+            self.rest.since, self.rest.busy = time.monotonic(), False
 
     def _perform(self, action: Action[DesktopPoint]) -> str | None:
         match action:
@@ -170,13 +189,13 @@ class PyAutoGuiHand:
     @contextmanager
     def _button_held(self, button: Button) -> Iterator[None]:
         self._stop.check()
+        self._guard.down("button", _BUTTON_NUMBERS[button])
         self._buttons_down.append(button)
         self._gui.mouseDown(button=button)
         try:
             yield
         finally:
-            self._gui.mouseUp(button=button)
-            self._buttons_down.remove(button)
+            self._let_go((), (button,))
 
     @contextmanager
     def _keys_held(self, keys: tuple[str, ...]) -> Iterator[None]:
@@ -184,13 +203,40 @@ class PyAutoGuiHand:
         try:
             for name in names:
                 self._stop.check()
+                self._guard.down("key", self._key_code(name))
                 self._keys_down.append(name)
                 self._gui.keyDown(name)
             yield
         finally:
-            for name in [name for name in reversed(names) if name in self._keys_down]:
-                self._gui.keyUp(name)
-                self._keys_down.remove(name)
+            self._let_go([name for name in reversed(names) if name in self._keys_down], ())
+
+    def _let_go(self, keys: Sequence[str], buttons: Sequence[Button]) -> None:
+        """Release all of these in one go: pyautogui's calls refuse in a corner, and ask the server several times."""
+        platform = self._gui.platformModule
+        if hasattr(platform, "_display"):  # X11
+            from Xlib import X
+            from Xlib.ext import xtest
+
+            for name in keys:
+                xtest.fake_input(platform._display, X.KeyRelease, self._key_code(name))
+            for button in buttons:
+                xtest.fake_input(platform._display, X.ButtonRelease, _BUTTON_NUMBERS[button])
+            platform._display.sync()
+        else:
+            for name in keys:
+                platform._keyUp(name)
+            for button in buttons:
+                platform._mouseUp(*self._gui.position(), button)
+        for name in keys:
+            self._keys_down.remove(name)
+            self._guard.up("key", self._key_code(name))
+        for button in buttons:
+            self._buttons_down.remove(button)
+            self._guard.up("button", _BUTTON_NUMBERS[button])
+
+    def _key_code(self, name: str) -> int:
+        """The number of a key; elsewhere than on X11 only to tell it from others."""
+        return int(self._gui.platformModule.keyboardMapping[name])
 
     def _key_name(self, key: str) -> str:
         name = _PYAUTOGUI_NAMES.get(key, key)
@@ -200,20 +246,28 @@ class PyAutoGuiHand:
 
     def release_all(self) -> None:
         """Release every key and button that this hand still holds; never raises."""
-        for name in reversed(self._keys_down):
+        if self._keys_down or self._buttons_down:
             with suppress(Exception):
-                self._gui.platformModule._keyUp(name)  # not the public call, which the corner check would refuse
-        for button in reversed(self._buttons_down):
-            with suppress(Exception):
-                x, y = self._gui.position()
-                self._gui.platformModule._mouseUp(x, y, button)
+                self._let_go(self._keys_down[::-1], self._buttons_down[::-1])
         self._keys_down.clear()
         self._buttons_down.clear()
 
     def close(self) -> None:
         """Release everything."""
         self.release_all()
+        self._guard.close()
         self._launcher.close()
+
+
+def _connected(platform: Any) -> int:
+    """Make sure that pyautogui's connection lives (a stop may have cut it off); a resource of it, made for that."""
+    try:
+        platform._display.sync()
+    except Exception:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
+        platform._display = open_display()
+    context = platform._display.screen().root.create_gc()
+    platform._display.sync()
+    return int(context.id)
 
 
 def import_pyautogui() -> Any:

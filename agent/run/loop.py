@@ -253,10 +253,8 @@ class Loop:
     async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> AsyncIterator[Event | Settled]:
         action: Action[GridPoint] = decision.action
         verdict = self._guard.observe(describe(action), seen.fingerprint, waiting=isinstance(action, Wait))
-        if verdict == "stop" and self._settings.dry_run:
-            raise _End("done", ExitStatus.DONE, DRY_RUN_ENDS)
         if verdict == "stop":
-            raise _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {describe(action)}.")
+            raise _looping(action, self._settings.dry_run)
         notes = [REPEATED] if verdict == "nudge" else []
         reply: str | None = None
         tool_result: str | None = None
@@ -290,7 +288,11 @@ class Loop:
                     if refusal is None and self._parts.consent.steering.acted:
                         refusal = TAKEN_OVER
                 if refusal is None:
-                    acted = await self._act(step, target)
+                    try:
+                        acted = await self._act(step, target)
+                    except StoppedError:
+                        yield self._cut_off(step, target)
+                        raise
                     yield acted
                     settled, changed = await self._settle(seen, action, acted)
                     milliseconds = {"act": acted.milliseconds, "settle": settled.seconds * 1000}
@@ -321,6 +323,12 @@ class Loop:
             error=error,
             milliseconds=(time.perf_counter() - began) * 1000,
         )
+
+    def _cut_off(self, step: int, target: Action[DesktopPoint]) -> Acted:
+        """What the record says of an action that a stop ended: nobody knows how much of it happened."""
+        error = "stopped before it was finished; part of it may have happened"
+        touches = self._parts.hand.touches
+        return Acted(step, target, executed=False, dry_run=not touches, detail="", error=error, milliseconds=0.0)
 
     async def _settle(self, seen: Observation, action: Action[GridPoint], acted: Acted) -> tuple[Settled, bool]:
         rule, stop = self._settings.settle, self._parts.stop
@@ -371,6 +379,12 @@ class Loop:
             call.cancel()
         for worker, _ in closings:
             worker.end()
+
+
+def _looping(action: Action[GridPoint], dry_run: bool) -> _End:
+    if dry_run:
+        return _End("done", ExitStatus.DONE, DRY_RUN_ENDS)
+    return _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {describe(action)}.")
 
 
 def _ending(action: Finish | Answer) -> _End:

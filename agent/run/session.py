@@ -5,7 +5,9 @@ This is the one place that knows all the rooms. It yields the same events as the
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from agent.client import ChatClient, Patience
 from agent.desktop.apps.launcher import Launcher
@@ -28,8 +30,11 @@ from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.steering import Steering
 from agent.run.think import Mind, answer_tokens
+from agent.safety.hotkey import DEFAULT_CHORD, StopKey
 from agent.safety.policy import Approver, Grants, Policy
+from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
+from agent.safety.takeover import OurWindows, Rest, Takeover
 from agent.safety.watch import DisplayWatch
 from agent.screen.capture import MssScreen, Screen
 
@@ -52,6 +57,7 @@ class Request:
         bundle: where the run is recorded.
         patience: how long to wait for the model.
         grants: what the person allowed for good in this session.
+        stop_key: the chord that stops it anywhere; "none" for none.
     """
 
     settings: RunSettings
@@ -64,6 +70,7 @@ class Request:
     bundle: str = ""
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
     grants: Grants = field(default_factory=Grants)
+    stop_key: str = DEFAULT_CHORD
 
 
 async def run(
@@ -76,6 +83,9 @@ async def run(
     """
     race = Race(stop)
     client = ChatClient(request.engine.endpoint, request.patience, request.engine.condition)
+    opened = ExitStack()
+    registered = Registered(Path(request.bundle).name, request.settings.instruction)
+    opened.callback(registered.close)
     try:
         endpoint = await race(client.discover())
         family, remarks = _family(request, endpoint)
@@ -90,6 +100,7 @@ async def run(
         launcher = Launcher(request.environ)
         apps = tuple(launcher.catalogue.names()[:_MOST_APPS])
         hand = _hand(request, stop, home, launcher)
+        rest: Rest | None = getattr(hand, "rest", None)  # a dry run's hand has none
         facts = family.facts
         eye = Eye(
             screen, facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format, facts.quality
@@ -107,19 +118,33 @@ async def run(
         consent = Consent(request.policy, approver, steering or Steering(), around, request.grants)
         parts = Parts(eye, hand, mind, history, consent, person, stop)
         yield _started(request, settings, endpoint, family, viewport)
-        for remark in (request.engine.remark, *remarks, own.remark, *_blind(request)):
+        told = _watch(opened, request, stop, steering, rest, own)
+        remarks += [own.remark, *_blind(request), registered.remark, told]
+        for remark in (request.engine.remark, *remarks):
             if remark:
                 yield Warned(remark)
-        events, watch = Loop(settings, parts).events(), DisplayWatch(stop)
+        events = Loop(settings, parts).events()
         try:
             async for event in events:
                 yield event
         finally:
-            watch.close()
             around.close()
             await events.aclose()  # type: ignore[attr-defined]  # an async generator
     finally:
+        opened.close()
         await client.aclose()
+
+
+def _watch(
+    opened: ExitStack, request: Request, stop: StopSwitch, steering: Steering | None, rest: Rest | None, own: Own
+) -> str:
+    """Watch for what the person does besides the terminal, until `opened` is closed; a remark or ""."""
+    stop_key = StopKey(stop, request.stop_key)
+    opened.callback(stop_key.close)
+    opened.callback(DisplayWatch(stop).close)
+    if steering is not None and rest is not None:  # without a person who can resume it, it would rest for good
+        opened.callback(Takeover(steering, rest, OurWindows(own.windows)).close)
+    return stop_key.remark
 
 
 def _blind(request: Request) -> list[str]:

@@ -1,11 +1,13 @@
 """The stop switch: one flag that every input primitive checks before it moves or presses anything.
 
 It does not depend on the loop: setting it from a signal handler or any thread is enough for the hand to stop between
-two events, while a long drag or key hold is under way.
+two events, while a long drag or key hold is under way. A signal handler runs in the middle of whatever the main thread
+does, so nothing here takes a lock that the interrupted code could hold: a `threading.Event` would.
 """
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from agent.errors import AgentError, StoppedError
 
@@ -14,7 +16,9 @@ class StopSwitch:
     """Set once, never unset; safe from any thread and from signal handlers."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._stopped = False
+        self._once = threading.Lock()  # only ever tried, never waited for
+        self._gates: list[threading.Lock] = []  # one for each waiter, opened when it is set
         self._reason = ""
         self._error: AgentError = StoppedError("Stopped.")
         self._listeners: list[Callable[[], None]] = []
@@ -28,23 +32,27 @@ class StopSwitch:
         self._set(error.what.rstrip("."), error)
 
     def _set(self, reason: str, error: AgentError) -> None:
-        if self._reason:  # not the event: a second signal may arrive inside its set(), whose lock is not reentrant
+        if not self._once.acquire(blocking=False):  # the first one is at it or done, perhaps right under this signal
             return
         self._reason, self._error = reason, error
-        self._event.set()
+        self._stopped = True
+        for gate in list(self._gates):
+            with suppress(RuntimeError):  # it gave up waiting
+                gate.release()
         for listener in list(self._listeners):
-            listener()
+            with suppress(Exception):  # one that fails must not keep the others from hearing it
+                listener()
 
     def on_stop(self, listener: Callable[[], None]) -> None:
         """Call `listener` when it is set, on whatever thread that happens; at once if it is set already."""
         self._listeners.append(listener)
-        if self._event.is_set():
+        if self._stopped:
             listener()
 
     @property
     def stopped(self) -> bool:
         """Whether it was set."""
-        return self._event.is_set()
+        return self._stopped
 
     @property
     def reason(self) -> str:
@@ -53,14 +61,22 @@ class StopSwitch:
 
     def check(self) -> None:
         """Raise StoppedError if it was set, or the error it was set with."""
-        if self._event.is_set():
+        if self._stopped:
             raise self._error
 
     def sleep(self, seconds: float) -> None:
         """Sleep, but wake up and raise as `check` does when it is set."""
-        if self._event.wait(seconds):
+        if self.wait(seconds):
             self.check()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until it is set; False after the timeout."""
-        return self._event.wait(timeout)
+        gate = threading.Lock()
+        gate.acquire()
+        self._gates.append(gate)
+        try:
+            if not self._stopped:  # looked at after the gate is known: who sets it in between opens the gate
+                gate.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+        finally:
+            self._gates.remove(gate)
+        return self._stopped

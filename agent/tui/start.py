@@ -5,6 +5,7 @@ import sys
 
 from agent.console import StopSignals
 from agent.errors import ExitStatus
+from agent.safety.signals import SignalWatch
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings
 
@@ -26,7 +27,7 @@ def run_application(options: argparse.Namespace, settings: Settings) -> int:
         app.leave_from_signal()
 
     stop.on_stop(stopped)
-    with StopSignals(stop):
+    with StopSignals(stop), SignalWatch(stop):
         left = app.run()
         if not app.conductor.close(0):
             print("ending what is under way ...", file=sys.stderr, flush=True)

@@ -1,7 +1,10 @@
 """The stop switch, from threads and from inside a signal handler."""
 
+import os
 import signal
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType
 
 import pytest
@@ -44,28 +47,52 @@ def test_listeners_are_told_once_and_late_ones_at_once() -> None:
     assert told == ["early", "late"]
 
 
-def test_a_second_signal_inside_the_first_ones_handling_does_not_block() -> None:
-    stop = StopSwitch()
-    inner: list[bool] = []
-
-    class Interrupted(threading.Event):
-        """Raises a signal inside set(), where the event's lock is held."""
-
-        def set(self) -> None:
-            with self._cond:  # type: ignore[attr-defined]
-                signal.raise_signal(signal.SIGUSR1)
-                self._flag = True
+def handling(stop: StopSwitch, raising: Callable[[], None]) -> None:
+    """Run something while SIGUSR1 sets the switch."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        inner.append(True)
-        stop.stop("second")
+        stop.stop("the signal")
 
-    stop._event = Interrupted()
     before = signal.signal(signal.SIGUSR1, handle)
     try:
-        stop.stop("first")
+        raising()
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert inner == [True]
+
+
+def test_a_second_signal_inside_the_first_ones_handling_does_not_block() -> None:
+    stop = StopSwitch()
+    told: list[str] = []
+    stop.on_stop(lambda: signal.raise_signal(signal.SIGUSR1))
+    stop.on_stop(lambda: told.append(stop.reason))
+    handling(stop, lambda: stop.stop("first"))
+    assert told == ["first"]
     assert stop.stopped
-    assert stop.reason == "first"
+
+
+@pytest.mark.parametrize("delay", [0, 0.0001, 0.001, 0.01])
+def test_a_signal_into_a_waiting_main_thread_ends_the_wait(delay: float) -> None:
+    stop = StopSwitch()
+
+    def wait() -> None:
+        # To the process, whose main thread takes it; raise_signal() would leave it on the timer's.
+        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        began = time.monotonic()
+        assert stop.wait(60)
+        assert time.monotonic() - began < 30, "it slept on"
+
+    handling(stop, wait)
+    assert stop.reason == "the signal"
+
+
+def test_a_listener_that_fails_does_not_keep_the_others_from_hearing() -> None:
+    stop = StopSwitch()
+    told: list[str] = []
+
+    def fail() -> None:
+        raise ValueError
+
+    stop.on_stop(fail)
+    stop.on_stop(lambda: told.append("heard"))
+    stop.stop("now")
+    assert told == ["heard"]

@@ -1,0 +1,76 @@
+"""Our end of the guardian (agent.safety.guardian): tells it what the hand presses, before it is pressed."""
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from agent.safety import signals
+from agent.safety.stop import StopSwitch
+
+Kind: TypeAlias = Literal["key", "button"]
+
+_PROGRAM = Path(__file__).with_name("guardian.py")
+#: All that it needs: no key and no mark of a sandbox may end up in a process that outlives us.
+_ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_END_TIMEOUT = 1.0
+
+
+class Guard:
+    """The guardian of one hand; without X11 there is none, and nothing happens."""
+
+    def __init__(self, stop: StopSwitch) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        if not sys.platform.startswith("linux"):
+            return
+        shared = signals.shared_descriptor()
+        numbers = ",".join(str(int(number)) for number in signals.REASONS)
+        with suppress(OSError):  # the hand still lets go by itself
+            self._process = subprocess.Popen(
+                # -P: the program's own folder is not searched for modules, it has a signals.py
+                [sys.executable, "-P", str(_PROGRAM), str(-1 if shared is None else shared), numbers],
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+                pass_fds=() if shared is None else (shared,), start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, bufsize=0,
+            )  # fmt: skip
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)  # a guardian that hangs must not hang the hand
+            stop.on_stop(lambda: self._tell("stop"))
+
+    def serve(self, client: int) -> None:
+        """The hand has this resource on its connection to the server."""
+        self._tell(f"client {client}")
+
+    def busy(self, busy: bool) -> None:
+        """The hand begins or ends an action."""
+        self._tell("busy" if busy else "idle")
+
+    def down(self, kind: Kind, code: int) -> None:
+        """Something is about to be pressed."""
+        self._tell(f"+ {kind} {code}")
+
+    def up(self, kind: Kind, code: int) -> None:
+        """Something was released."""
+        self._tell(f"- {kind} {code}")
+
+    def close(self) -> None:
+        """End it; what is still down is let go."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None:
+            return
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(_END_TIMEOUT)
+        except subprocess.TimeoutExpired:  # the display does not answer it either
+            process.kill()
+            process.wait()
+
+    def _tell(self, line: str) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        with suppress(OSError, ValueError):  # it ended: the hand still lets go by itself
+            os.write(process.stdin.fileno(), f"{line}\n".encode())

@@ -1,0 +1,129 @@
+"""The guardian lets go of what a hand that hangs, or is gone, still holds."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from stubs.display import PlainDisplay, wait_until
+from Xlib import X
+from Xlib.ext import xtest
+
+from agent.actions import Move, TypeText
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.clipboard import PressPaste, TextEntry
+from agent.desktop.pyautogui_hand import PyAutoGuiHand
+from agent.desktop.x11 import open_display
+from agent.errors import StoppedError
+from agent.geometry import DesktopPoint
+from agent.safety.release import Guard
+from agent.safety.stop import StopSwitch
+
+pytestmark = pytest.mark.e2e
+
+KEY = 38  # the key a on every keyboard of X11
+
+
+@pytest.fixture
+def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
+    with PlainDisplay() as found:
+        monkeypatch.setenv("DISPLAY", found.name)
+        monkeypatch.setenv("XAUTHORITY", os.devnull)
+        yield found
+
+
+def press(guard: Guard) -> None:
+    connection = open_display()
+    guard.down("key", KEY)
+    guard.down("button", 1)
+    xtest.fake_input(connection, X.KeyPress, KEY)
+    xtest.fake_input(connection, X.ButtonPress, 1)
+    connection.sync()
+    connection.close()
+
+
+def test_what_a_hand_that_hangs_holds_is_let_go_after_a_stop(display: PlainDisplay) -> None:
+    stop = StopSwitch()
+    guard = Guard(stop)
+    press(guard)
+    assert display.pressed() == [f"key {KEY}", "button 1"]
+    stop.stop("now")
+    wait_until(lambda: display.pressed() == [], "all is let go")
+    guard.close()
+
+
+def test_what_a_hand_that_is_gone_held_is_let_go(display: PlainDisplay) -> None:
+    guard = Guard(StopSwitch())
+    press(guard)
+    guard.close()
+    assert display.pressed() == []
+
+
+def test_while_nothing_is_stopped_it_lets_nothing_go(display: PlainDisplay) -> None:
+    guard = Guard(StopSwitch())
+    press(guard)
+    with pytest.raises(AssertionError, match="never"):
+        wait_until(lambda: display.pressed() == [], "all is let go", 0.5)
+    guard.close()
+
+
+def test_what_the_hand_let_go_itself_is_none_of_its_business(display: PlainDisplay) -> None:
+    guard = Guard(StopSwitch())
+    press(guard)
+    guard.up("key", KEY)  # now it is the person who holds it
+    guard.close()
+    assert display.pressed() == [f"key {KEY}"]
+
+
+def test_a_display_that_is_gone_holds_nobody_up(display: PlainDisplay) -> None:
+    guard = Guard(StopSwitch())
+    press(guard)
+    display.kill()
+    guard.down("key", KEY)
+    guard.close()
+
+
+def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(display: PlainDisplay) -> None:
+    stop = StopSwitch()
+    hand = made_hand(stop)
+    release = threading.Event()
+
+    class Hanging(TextEntry):
+        def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
+            with hand._keys_held(("a",)):
+                release.wait(30)  # as in a call that hangs: no look at the stop switch
+                hand._gui.moveTo(700, 700)
+
+    hand._text = Hanging()
+    failed: list[BaseException] = []
+
+    def perform() -> None:
+        try:
+            hand.perform(TypeText("x"))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=perform)
+    thread.start()
+    wait_until(display.pressed, "the key is down")
+    display.call("xdotool", "mousemove", "50", "60")
+    stop.stop("now")
+    wait_until(lambda: display.pressed() == [], "the key is let go")
+    release.set()
+    thread.join(30)
+    assert [type(error) for error in failed] == [StoppedError]
+    assert display.pointer() == (50, 60)
+    hand.close()
+    second = made_hand(StopSwitch())
+    second.perform(Move(DesktopPoint(300, 200)))
+    assert display.pointer() == (300, 200)
+    second.close()
+
+
+def made_hand(stop: StopSwitch) -> PyAutoGuiHand:
+    return PyAutoGuiHand(stop, Unused(), Launcher(), DesktopPoint(100, 100))
+
+
+class Unused(TextEntry):
+    def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
+        raise AssertionError
