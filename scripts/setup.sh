@@ -89,6 +89,8 @@ for name, room in (("mai-agent", "agent"), ("mai-server", "serverctl")):
     command.write_text(f"#!{sys.executable}\nimport sys\nfrom {room}.cli import main\nsys.exit(main())\n")
     command.chmod(0o755)
 PYTHON
+  # Where Python may not write bytecode by itself, every start would compile all of it again.
+  "$venv/bin/python" -m compileall -q "$root/agent" "$root/serverctl" >/dev/null || true
   # The runtime lock is part of the development lock: having one is having both.
   { printf '%s %s\n' "$1" "$wanted"
     if [ "$1" = requirements-dev.lock ]; then

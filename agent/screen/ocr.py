@@ -1,6 +1,7 @@
 """Reads words in pictures with tesseract.
 
-Settings measured on real desktops (facts/desktop.md): sparse text (page segmentation 11), enlarged twice, one thread.
+Settings measured on real desktops (facts/desktop.md): sparse text (page segmentation 11), enlarged twice.
+Its wheels are built without OpenMP, so it reads with one thread, which is the fastest on few cores.
 """
 
 import os
@@ -113,7 +114,6 @@ class Ocr:
     """
 
     def __init__(self, who: str) -> None:
-        os.environ.setdefault("OMP_THREAD_LIMIT", "1")  # 2 to 4 times faster than its own threading on few cores
         self._folder = data_folder(who)
         self._lock = threading.Lock()
         self._api: Any = None

@@ -64,7 +64,7 @@ class OfflineAsker:
                     stderr=log,
                     start_new_session=True,  # Ctrl-C is for us; and its whole group can be ended
                     limit=_LONGEST_LINE,
-                    env={**os.environ, "VLLM_NO_USAGE_STATS": os.environ.get("VLLM_NO_USAGE_STATS", "1")},
+                    env=_engine_env(os.environ),
                 )
             except OSError as error:
                 raise EnvironmentLacksError(
@@ -143,6 +143,12 @@ class OfflineAsker:
             future = self._waiting.get(document.get("id", ""))
             if future is not None and not future.done():
                 future.set_result(_answer(document))
+
+
+def _engine_env(environ: Mapping[str, str]) -> dict[str, str]:
+    # OMP_THREAD_LIMIT: as in process/child.py.
+    env = {name: value for name, value in environ.items() if name != "OMP_THREAD_LIMIT"}
+    return {"VLLM_NO_USAGE_STATS": "1", **env}
 
 
 def _answer(document: dict[str, Any]) -> Answer:

@@ -752,6 +752,7 @@ def test_the_real_engine_answers_a_batch(
 ) -> None:  # fmt: skip
     for name, value in vllm_environ.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OMP_THREAD_LIMIT", "1")  # a person's: with it, vLLM's attention on the processor hangs
     picture(tmp_path / "a.png", 320, 256)
     path = write(
         tmp_path / "requests.jsonl",

@@ -28,6 +28,7 @@ class Machine:
         self.environ = {
             **os.environ,
             **environ,
+            "OMP_THREAD_LIMIT": "1",  # a person's: with it, vLLM's attention on the processor hangs for ever
             "MAI_SERVER_STATE": str(folder),
             "MAI_SERVER_VLLM_PYTHON": str(python),
             "MAI_AGENT_CONFIG": str(folder / "config.toml"),
