@@ -247,7 +247,7 @@ def describe(action: Action[P]) -> str:
 
 def shorten(text: str, limit: int = 60) -> str:
     """Quoted, on one line, at most about `limit` characters, with the number of those left out."""
-    line = " ".join(text.split())
+    line = " ".join(text.split()).replace("“", "‘").replace("”", "’")
     if len(line) <= limit:
         return f"“{line}”"
     return f"“{line[:limit]}…” ({len(text)} characters)"

@@ -6,7 +6,7 @@ The terminal application and the plain command line both work here, so a run is 
 import argparse
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,10 +78,12 @@ class Workplace:
         from agent.record.bundle import Recorder
         from agent.run.session import Request
         from agent.safety.hotkey import DEFAULT_CHORD
+        from agent.safety.running import Registered
 
         options, settings = self._options, self._settings
         run_settings = self.run_settings(instruction)
-        engine, desk = self._open(stop)
+        with closing(Registered(f"starting-{os.getpid()}", instruction)):  # a server's start takes minutes
+            engine, desk = self._open(stop)
         recorder = Recorder(runs_dir(options.runs, settings), instruction)
         request = Request(
             settings=run_settings,

@@ -68,7 +68,11 @@ class MaiApp(App[int]):
         self.memory = memory or Memory()
         self.conductor = conductor or Conductor(lambda tell, ask: _workplace(options, settings, tell, ask), self.report)
         self._run_screen = RunScreen(
-            self.conductor, self.memory, RunView(dry_run=options.dry_run, sandbox=options.sandbox), clock
+            self.conductor,
+            self.memory,
+            RunView(dry_run=options.dry_run, sandbox=options.sandbox),
+            clock,
+            settings.get("stop_key"),
         )
 
     def report(self, report: Report) -> None:

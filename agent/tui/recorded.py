@@ -10,6 +10,7 @@ from agent.geometry import Region, Size, Viewport
 from agent.record.read import Bundle
 from agent.record.saved import read_action
 from agent.tui.view import Mark, Row, RunView
+from agent.tui.words import gist
 
 #: The stages that follow one another; others (ttft) lie within one of them.
 _STAGES = ("capture", "fit", "encode", "prompt", "model", "parse", "act", "settle")
@@ -93,6 +94,7 @@ def _row(step: dict[str, Any], bundle: Bundle) -> Row:
         began=_number(step.get("at")),
         seconds=sum(times.get(name, 0.0) for name in _STAGES) / 1000,
         thought=str(step.get("thought") or ""),
+        gist=gist(str(step.get("thought") or ""), target) if target is not None else "",
         answers=answers,
         target=target,
         viewport=_viewport(step.get("viewport")),

@@ -23,6 +23,7 @@ from agent.run.events import (
     Warned,
 )
 from agent.tui.view import Row, RunView
+from agent.tui.words import gist
 
 #: The longest part of an answer that is shown while it streams in, in characters.
 _STREAM_CHARS = 4000
@@ -141,6 +142,7 @@ class Translator:
             row.outcome = event.failure.message
         elif event.target is not None:
             row.mark, row.words, row.target = "acting", describe(event.target), event.target
+            row.gist = gist(event.thought, event.target)
             row.outcome = ""
         return self._step
 

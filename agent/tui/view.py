@@ -33,6 +33,7 @@ class Row:
         image: the screenshot's file.
         data: the screenshot itself, where no file of it is known.
         approval: what was asked and decided.
+        gist: why it is done, on one line.
         outcome: what became of it, when that says more than the mark.
         note: what the model was told about it.
         tokens: prompt, completion and cached tokens; None where the server does not tell.
@@ -51,6 +52,7 @@ class Row:
     image: Path | None = None
     data: bytes | None = None
     approval: str = ""
+    gist: str = ""
     outcome: str = ""
     note: str = ""
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)

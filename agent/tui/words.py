@@ -4,11 +4,27 @@ import json
 import re
 from dataclasses import replace
 
-from agent.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText, describe
+from agent.actions import (
+    Action,
+    Click,
+    Drag,
+    Finish,
+    HoldKeys,
+    LongPress,
+    Move,
+    OpenApp,
+    PressKeys,
+    Scroll,
+    TypeText,
+    describe,
+)
 from agent.geometry import DesktopPoint
 from agent.keys import chord
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
+_REMARK = re.compile(r"\s*\[[^\]]*\]\s*$")
+#: Between two sentences; not within “1. open it” or a name such as “settings.xml”.
+_SENTENCE = re.compile(r"(?<=[^\d\s][.!?])\s+(?=\S)")
 _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
 
 
@@ -19,6 +35,19 @@ def in_full(action: Action[DesktopPoint]) -> str:
             return f"type {json.dumps(text, ensure_ascii=False)}"
         case _:
             return describe(action)
+
+
+def gist(thought: str, action: Action[DesktopPoint]) -> str:
+    """What a thought comes to, on one line: the end of its last sentence, where it says more than the action's words.
+
+    It stands beside the action's own words and never instead of them: a model may think one thing and do another.
+    """
+    lines = [line for line in (_REMARK.sub("", line).strip() for line in thought.splitlines()) if line]
+    if not lines or isinstance(action, Finish):
+        return ""
+    sentence = _SENTENCE.split(lines[-1])[-1].rstrip(".")
+    end = sentence.rpartition(": ")[2] or sentence
+    return "" if end.casefold() == describe(action).casefold() else end
 
 
 def editable(action: Action[DesktopPoint]) -> str:

@@ -54,6 +54,19 @@ def let_go_after(display: PlainDisplay, stop: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
+def test_the_stop_command_ends_a_run_that_still_starts_its_sandbox(tmp_path: Path, display: PlainDisplay) -> None:
+    entries = tmp_path / ".local/state/mai-agent/running"
+    with Program(tmp_path, display.environ, "--sandbox", "--engine", "literal", "open settings") as program:
+        wait_until(lambda: list(entries.glob("starting-*.json")), "it starts")
+        done = stop_command(tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"stopped starting-{program.process.pid} (open settings)\n"
+        assert program.wait() == 130
+        assert program.left_over() == []
+        assert list(program.runs.glob("*")) == []
+    assert list(entries.glob("*")) == []
+
+
 @pytest.mark.parametrize("answer", [HOLD, DRAG], ids=["a held key", "a drag"])
 def test_the_stop_command_lets_everything_go_and_waits_for_the_end(
     tmp_path: Path, display: PlainDisplay, answer: str

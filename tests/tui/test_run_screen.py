@@ -280,3 +280,23 @@ async def test_the_theme_and_the_instructions_are_remembered(bench: Bench) -> No
         assert pilot.app.theme == "nord"
         await pilot.press("up")
         assert run_screen(pilot).query_one(Prompt).line.value == INSTRUCTION
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [({"sandbox": False}, True), ({}, False), ({"sandbox": False, "dry_run": True}, False)]
+)
+async def test_a_live_run_tells_how_it_is_stopped_from_anywhere(
+    bench: Bench, options: dict[str, bool], told: bool
+) -> None:
+    async with bench.app(**options).run_test(size=(120, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins())
+        notices = [notice.message for notice in pilot.app._notifications]
+        assert any(notice.startswith("ctrl+alt+shift+escape stops it") for notice in notices) is told
+
+
+async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -> None:
+    async with bench.app().run_test(size=(140, 40)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), Paused(1, "you paused it"))
+        assert run_screen(pilot).query_one(History).cursor == 1
+        assert "paused: you paused it" in shown(pilot)
+        assert "[image " in shown(pilot)

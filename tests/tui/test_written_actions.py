@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent.actions import Action, Click, Drag, Finish, HoldKeys, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint
-from agent.tui.words import editable, edited
+from agent.tui.words import editable, edited, gist
 
 POINT = DesktopPoint(3, 4)
 
@@ -41,3 +41,29 @@ def test_only_the_point_changes_and_the_rest_of_the_action_stays() -> None:
 def test_what_cannot_be_read_is_an_error_and_no_action(action: Action[DesktopPoint], written: str) -> None:
     with pytest.raises(ValueError, match=r"[a-z]"):
         edited(action, written)
+
+
+@pytest.mark.parametrize(
+    ("thought", "expected"),
+    [
+        ("", ""),
+        ("Switch on “dark mode”: click “Adwaita-dark”. [part 2 of 2, act]", "click “Adwaita-dark”"),
+        ("The user wants dark mode.\n\nI see the settings. I will click on Appearance.", "I will click on Appearance"),
+        ("1. open it", "1. open it"),
+        ("Click at 3,4", ""),  # says what the action says
+        ("It ends with a colon:", "It ends with a colon:"),
+    ],
+)
+def test_a_step_says_what_its_thought_comes_to(thought: str, expected: str) -> None:
+    assert gist(thought, Click(POINT)) == expected
+
+
+@given(st.text())
+def test_what_a_thought_comes_to_is_one_line_of_it(thought: str) -> None:
+    found = gist(thought, Click(POINT))
+    assert len(found.splitlines()) <= 1
+    assert found in thought
+
+
+def test_the_end_is_said_once() -> None:
+    assert gist("All parts are done.", Finish(True, "done")) == ""

@@ -41,8 +41,16 @@ class StepsScreen(Screen[None]):
 
     def on_history_chosen(self, event: History.Chosen) -> None:
         """Show the chosen step."""
+        self.show_row(event.index)
+
+    def show_row(self, index: int) -> None:
+        """Show a row; one that is no step under the screenshot of the step before it."""
         rows = self._view.rows
-        self.query_one(Detail).show(rows[event.index] if 0 <= event.index < len(rows) else None)
+        if not 0 <= index < len(rows):
+            self.query_one(Detail).show(None)
+            return
+        steps = (row for row in reversed(rows[: index + 1]) if row.number is not None)
+        self.query_one(Detail).show(rows[index], next(steps, None))
 
     def action_zoom(self) -> None:
         """Show the whole screenshot, or the part around the action."""

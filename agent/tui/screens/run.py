@@ -1,5 +1,6 @@
 """The run screen: the history on the left, the chosen step on the right, the person's line below."""
 
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -63,13 +64,19 @@ class RunScreen(StepsScreen):
     ]
 
     def __init__(
-        self, conductor: Conductor, memory: Memory, base: RunView, clock: Callable[[], float] = time.monotonic
+        self,
+        conductor: Conductor,
+        memory: Memory,
+        base: RunView,
+        clock: Callable[[], float] = time.monotonic,
+        stop_key: str | None = None,
     ) -> None:
         super().__init__(RunView(dry_run=base.dry_run, sandbox=base.sandbox))
         self._conductor = conductor
         self._memory = memory
         self._base = base
         self._clock = clock
+        self._stop_key = stop_key
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._escaped = -_DOUBLE
@@ -132,6 +139,7 @@ class RunScreen(StepsScreen):
         match report:
             case Began(_, max_steps):
                 self._view.max_steps = max_steps
+                self._tell_stop_key()
             case Heard(event):
                 changed = translator.apply(event)
                 if isinstance(event, ModelDelta):
@@ -158,11 +166,19 @@ class RunScreen(StepsScreen):
         if not isinstance(report, Heard) or not isinstance(report.event, ModelDelta):
             self._show_status()
 
+    def _tell_stop_key(self) -> None:
+        """Once: how a run on the person's own desktop is stopped while another window has the focus."""
+        from agent.safety.hotkey import DEFAULT_CHORD
+
+        chord, self._stop_key = self._stop_key or DEFAULT_CHORD, "none"
+        if chord != "none" and sys.platform.startswith("linux") and not (self._base.sandbox or self._base.dry_run):
+            self.notify(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", title="live", timeout=8)
+
     def _changed(self, index: int, finished: bool = False) -> None:
         history = self.query_one(History)
         history.changed(index)
         if history.cursor == index and not finished:
-            self.query_one(Detail).show(self._view.rows[index])
+            self.show_row(index)
         self._stale = None
 
     def _show_stream(self) -> None:

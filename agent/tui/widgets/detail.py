@@ -35,6 +35,7 @@ class Detail(Vertical):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
         super().__init__(id=id)
         self._row: Row | None = None
+        self._pictured: Row | None = None
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -48,9 +49,14 @@ class Detail(Vertical):
         """Show the empty page."""
         self._show_words()
 
-    def show(self, row: Row | None) -> None:
-        """Show a row, or show it again because it changed."""
-        self._row = row
+    def show(self, row: Row | None, pictured: Row | None = None) -> None:
+        """Show a row, or show it again because it changed.
+
+        Args:
+            row: what is shown.
+            pictured: the row whose screenshot is shown, where that is another one.
+        """
+        self._row, self._pictured = row, pictured or row
         self._show_words()
         self.call_after_refresh(self._show_picture)  # words first: a picture takes longer
 
@@ -73,7 +79,7 @@ class Detail(Vertical):
         self.page = (self.page + 1) % len(_PAGES)
 
     def _show_picture(self) -> None:
-        row, place = self._row, self.query_one(Picture)
+        row, place = self._pictured, self.query_one(Picture)
         if row is None or (row.image is None and row.data is None):
             drawn: tuple[object, ...] = ()
         else:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -94,12 +95,13 @@ class History(ScrollView, can_focus=True):
         number = f"{row.number:>3} " if row.number is not None else "    "
         seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
         room = max(0, width - 3 - len(number) - len(seconds))
-        words = _fitted(row.words, room)
+        words = _fitted(row.words, min(room, cell_len(row.words)) if row.gist else room)
         dim = base + Style(dim=True)
         segments = [
             Segment(f" {SIGNS[row.mark]} ", sign),
             Segment(number, dim),
             Segment(words, dim if row.number is None else base),
+            Segment(_fitted(f"  {row.gist}", room - cell_len(words)) if row.gist else "", dim),
             Segment(seconds, dim),
         ]
         return Strip(segments).adjust_cell_length(width, base)
@@ -146,8 +148,6 @@ class History(ScrollView, can_focus=True):
 
 def _fitted(words: str, room: int) -> str:
     """Words in so many cells, padded or cut; control characters must not steer the terminal."""
-    from rich.cells import cell_len, set_cell_size
-
     words = "".join(char if char.isprintable() else " " for char in words)
     if cell_len(words) > room > 0:
         return set_cell_size(words, room - 1) + "…"
