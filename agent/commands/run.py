@@ -80,6 +80,8 @@ def _wants_tui(options: argparse.Namespace) -> bool:
     """The application is for a person at a terminal; pipes, logs and --json get lines."""
     if options.no_tui or options.json or os.environ.get("TERM") == "dumb":
         return False
+    if os.environ.get("TEXTUAL_DRIVER"):  # served to a browser by textual-serve: a person looks at a pipe's end
+        return True
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 

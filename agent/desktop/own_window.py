@@ -50,7 +50,8 @@ def find_own() -> Own:
     here = [process for process in _terminal_ends() if _on_display(_environ(process), display)]
     if not here:
         return Own()
-    visible = sys.stdout is not None and sys.stdout.isatty()
+    served = bool(os.environ.get("TEXTUAL_DRIVER"))  # in some browser, on this desktop or another
+    visible = served or (sys.stdout is not None and sys.stdout.isatty())
     windows = window_list()
     if windows is None:
         return Own(remark=_REMARK if visible else "")
