@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent.commands.arguments import Parser, add_runs, runs_dir
-from agent.record.read import Bundle, find_bundle
+from agent.record.read import Bundle, find_bundle, read_bundle
 from agent.settings import load_settings
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ def _parser() -> Parser:
         "--redact", metavar="TEXT", action="append", default=[],
         help="mask this text in what is written; can be given several times",
     )  # fmt: skip
+    parser.add_argument(
+        "--redact-run", action="store_true",
+        help="mask it in the run's own files too, and what the rules find there; this cannot be undone",
+    )  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
     parser.add_argument("--json", action="store_true", help="say what was written as one JSON object")
     add_runs(parser)
@@ -50,11 +54,19 @@ def main(argv: Sequence[str]) -> int:
     options = _parser().parse_args(argv)
     bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
     redactor = Redactor(secrets=options.redact) if options.redact else None
+    changed = None
+    if options.redact_run:
+        from agent.record.mask import mask_run
+
+        changed = mask_run(bundle, redactor or Redactor())
+        bundle = read_bundle(bundle.path)
     report = write_report(bundle, options.output, redactor)
     said: Said = {
         "report": str(report.path), "bytes": report.bytes, "steps": len(bundle.steps), "pictures": report.pictures,
         "missing": report.missing, "reduced": report.reduced,
     }  # fmt: skip
+    if changed is not None:
+        said["masked_lines"] = changed
     if options.webp is not None:
         said |= _animation(options, bundle, report.path, redactor)
     _tell(said, options)
@@ -79,6 +91,8 @@ def _tell(said: Said, options: argparse.Namespace) -> None:
         print(json.dumps(said))
         return
     print(f"{said['report']} ({_size(said['bytes'])})")
+    if "masked_lines" in said:
+        print(f"{said['masked_lines']} of the run's lines were masked; its screenshots and its folder's name were not.")
     if said["missing"]:
         print(f"{said['missing']} of {said['steps']} steps have no screenshot that can be shown.")
     if said["reduced"]:

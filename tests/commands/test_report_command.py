@@ -1,12 +1,15 @@
 """`mai-agent report RUN`: files written, and said."""
 
 import json
+import os
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from record.bundles import a_bundle, a_step
 
 from agent.cli import main
+from agent.record.read import read_bundle
 
 
 def test_a_report_is_written_into_the_run_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +44,45 @@ def test_texts_can_be_masked_on_request(tmp_path: Path) -> None:
     page = (bundle.path / "report.html").read_text()
     assert "Ada" not in page
     assert "[redacted 3 chars] and [redacted 7 chars]" in page
+
+
+def test_a_text_can_be_masked_in_the_run_itself_for_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1, thought="Ada again"), a_step(2)], instruction="write to Ada")
+    pictures = sorted((path.name, path.read_bytes()) for path in (bundle.path / "screens").iterdir())
+    assert main(["report", str(bundle.path), "--redact", "Ada", "--redact-run"]) == 0
+    assert "2 of the run's lines were masked" in capsys.readouterr().out
+    for name in ("run.json", "steps.jsonl", "report.html"):
+        assert "Ada" not in (bundle.path / name).read_text()
+    masked = read_bundle(bundle.path)
+    assert masked.meta["instruction"] == "write to [redacted 3 chars]"
+    assert [step["thought"] for step in masked.steps] == ["[redacted 3 chars] again", bundle.steps[1]["thought"]]
+    assert sorted((path.name, path.read_bytes()) for path in (bundle.path / "screens").iterdir()) == pictures
+    assert (bundle.path / "steps.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_killed_runs_earlier_lines_can_be_masked_by_what_a_later_one_reveals(tmp_path: Path) -> None:
+    later = {"type": "type", "text": "Tr0ub4dor&3x"}
+    bundle = a_bundle(tmp_path / "run", [a_step(1, thought="the screen says Tr0ub4dor&3x"), a_step(2, target=later)])
+    with (bundle.path / "steps.jsonl").open("a") as file:
+        file.write('{"step": 3, "thought": "Tr0ub4dor&3x and')  # cut off by the kill
+    assert main(["report", str(bundle.path), "--redact-run"]) == 0
+    assert "Tr0ub4dor" not in (bundle.path / "steps.jsonl").read_text()
+    assert len(read_bundle(bundle.path).steps) == 2
+
+
+def test_a_run_without_secrets_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = a_bundle(tmp_path / "run", [a_step(1)])
+    before = [(bundle.path / name).read_bytes() for name in ("run.json", "steps.jsonl")]
+    assert main(["report", str(bundle.path), "--redact-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["masked_lines"] == 0
+    assert [(bundle.path / name).read_bytes() for name in ("run.json", "steps.jsonl")] == before
+
+
+def test_a_run_that_goes_on_is_not_rewritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    started = datetime.now().astimezone().isoformat()
+    going = a_bundle(tmp_path / "run", [a_step(1)], outcome="running", pid=os.getpid(), started=started)
+    assert main(["report", str(going.path), "--redact", "Ada", "--redact-run"]) == 2
+    assert "still going on" in capsys.readouterr().err
 
 
 def test_a_run_that_is_not_there_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,68 @@
+"""Masks texts in a run that is on disk already: what a person names, and what the rules find in a run that was killed."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from agent.errors import EnvironmentLacksError, UsageError
+from agent.record.read import Bundle
+from agent.record.redact import Redactor
+
+_FILES = ("run.json", "steps.jsonl")
+
+
+def mask_run(bundle: Bundle, redactor: Redactor) -> int:
+    """Rewrite a run's files with every secret masked, those that are revealed by a later line in the earlier ones too.
+
+    Each file is replaced as a whole. Screenshots stay as they are.
+
+    Returns:
+        how many of the files' lines and objects were changed.
+
+    Raises:
+        UsageError: the run is still going on.
+        EnvironmentLacksError: the folder cannot be written; each file is as it was or masked.
+    """
+    if bundle.outcome == "running":
+        raise UsageError(f"The run {bundle.path.name} is still going on.", "Mask it when it has ended.")
+    redactor.instruction(str(bundle.meta.get("instruction", "")))
+    for known in (bundle.meta, *bundle.steps):
+        redactor.data(known)
+    try:
+        return sum(_rewrite(bundle.path / name, redactor) for name in _FILES)
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{bundle.path} cannot be written ({error.strerror or error}).", "Make room there, or make it writable."
+        ) from error
+
+
+def _rewrite(path: Path, redactor: Redactor) -> int:
+    whole = path.name == "run.json"
+    read = path.read_text(encoding="utf-8", errors="replace")
+    pieces = [read] if whole else read.split("\n")
+    masked = [_masked(piece, redactor) for piece in pieces]
+    changed = sum(one != other for one, other in zip(pieces, masked, strict=True))
+    if not changed:
+        return 0
+    draft = path.with_name(f".{path.name}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write("\n".join(masked))
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    return changed
+
+
+def _masked(piece: str, redactor: Redactor) -> str:
+    """A line, or a file, masked; one that is no JSON (a line that a crash cut off) as plain text."""
+    try:
+        data: Any = json.loads(piece)
+    except (ValueError, RecursionError):
+        return redactor.text(piece)
+    masked = redactor.data(data)
+    return piece if masked == data else json.dumps(masked, ensure_ascii=False)
