@@ -53,7 +53,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if sys.platform.startswith("linux"):
         found = shutil.which("xclip") is not None
         yield Finding("clipboard", ok=found, detail="xclip" if found else "install it: apt-get install xclip")
-    yield _try("literal engine", _literal)
+    yield _try("reading words", _reading)
     url = settings.get("endpoint")
     if url is None:
         yield Finding("local server", ok=True, detail=_local_server())
@@ -108,10 +108,11 @@ def _sandbox() -> Finding:
     return Finding("sandbox", ok=not missing, detail=detail)
 
 
-def _literal() -> str:
-    from agent.literal.ocr import data_folder
+def _reading() -> str:
+    from agent.screen.ocr import data_folder
 
-    return f"tesseract data in {data_folder()}"
+    folder = data_folder("Reading words on the screen (the literal engine, rules about what is clicked)")
+    return f"tesseract data in {folder}: for the literal engine, and for rules about what is clicked"
 
 
 def _endpoint(url: str, settings: Settings) -> str:

@@ -1,4 +1,4 @@
-"""Masks texts in a run that is on disk already: what a person names, and what the rules find in a run that was killed."""
+"""Masks texts in a run on disk: what a person names, and what the rules find in a run that was killed."""
 
 import json
 import os
