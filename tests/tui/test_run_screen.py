@@ -2,6 +2,7 @@
 
 import pytest
 from stubs.terminal import INSTRUCTION, Bench, matches, run_screen, shown
+from textual.color import Color
 
 from agent.actions import Action, Click, OpenApp, TypeText
 from agent.geometry import DesktopPoint
@@ -300,3 +301,34 @@ async def test_a_remark_is_shown_under_the_last_steps_screenshot(bench: Bench) -
         assert run_screen(pilot).query_one(History).cursor == 1
         assert "paused: you paused it" in shown(pilot)
         assert "[image " in shown(pilot)
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The ratio of WCAG 2.2 ("contrast ratio", "relative luminance")."""
+
+    def luminance(color: Color) -> float:
+        parts = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized)
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+async def test_the_chosen_step_is_readable_in_every_theme(bench: Bench) -> None:
+    unreadable: list[tuple[str, str, str, float]] = []
+    async with bench.app().run_test(size=(120, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+        history = run_screen(pilot).query_one(History)
+        history.focus()
+        themes = (name for name in pilot.app.available_themes if not name.startswith("ansi"))  # the terminal's colours
+        for theme in sorted(themes):
+            pilot.app.theme = theme
+            await pilot.pause()
+            style = next(segment.style for segment in history.render_line(0) if "click" in segment.text)
+            assert style is not None
+            assert style.color is not None
+            assert style.bgcolor is not None
+            words, ground = (Color.from_rich_color(color) for color in (style.color, style.bgcolor))
+            if contrast(words, ground) < 3:  # WCAG 2.2, 1.4.11
+                unreadable.append((theme, words.hex, ground.hex, contrast(words, ground)))
+    assert unreadable == []

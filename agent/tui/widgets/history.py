@@ -90,7 +90,7 @@ class History(ScrollView, can_focus=True):
         if chosen:
             base += Style(bgcolor=_plain(variables, "block-cursor-background" if self.has_focus else "panel"))
             if self.has_focus:
-                base += Style(color=_plain(variables, "block-cursor-foreground"), bold=True)
+                base += Style(color=_on_cursor(variables), bold=True)
         sign = base if chosen and self.has_focus else base + Style(color=_plain(variables, _COLOURS[row.mark]))
         number = f"{row.number:>3} " if row.number is not None else "    "
         seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
@@ -152,6 +152,16 @@ def _fitted(words: str, room: int) -> str:
     if cell_len(words) > room > 0:
         return set_cell_size(words, room - 1) + "…"
     return set_cell_size(words, room)
+
+
+def _on_cursor(variables: dict[str, str]) -> str | None:
+    """The colour of words on the cursor: themes leave it open, and what they name is not always readable there."""
+    from textual.color import Color
+
+    ground = Color.parse(variables["block-cursor-background"])
+    if ground.ansi is not None:  # the terminal's own colour, whatever that is
+        return _plain(variables, "block-cursor-foreground")
+    return (ground + ground.get_contrast_text()).rich_color.name
 
 
 def _plain(variables: dict[str, str], name: str) -> str | None:
