@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Intent: TypeAlias = Literal["act", "late", "place", "scroll", "clear", "prepare", "back", "focus", "keys"]
+#: What the run tells the model of a person's words (agent/run/loop.py).
+_SAID = re.compile(r"The person says: “([^”]*)”\.?")
 _MARK = re.compile(r"\[part (\d+) of \d+, (\w+)\]\s*$")
 
 
@@ -52,6 +54,11 @@ class Move:
         return any("could not be done" in note or "did not allow" in note for note in self.notes)
 
     @property
+    def skipped(self) -> bool:
+        """Whether the person wants something else, or nothing, instead of it."""
+        return any("did not allow" in note and _SAID.search(note) for note in self.notes)
+
+    @property
     def no_effect(self) -> bool:
         """Whether nothing changed on the screen."""
         return any("changed nothing" in note for note in self.notes)
@@ -64,11 +71,19 @@ class Move:
 
 @dataclass(slots=True)
 class Conversation:
-    """The chat as the engine sees it."""
+    """The chat as the engine sees it.
+
+    Args:
+        instruction: of the run.
+        moves: the engine's past answers.
+        screen: the newest screenshot.
+        told: what the person said since, oldest first.
+    """
 
     instruction: str = ""
     moves: list[Move] = field(default_factory=list)
     screen: "Shot | None" = None
+    told: list[str] = field(default_factory=list)
 
 
 def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
@@ -90,17 +105,23 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
                 pending = None
             elif role == "user" and image is not None:
                 pending = image
-            elif role == "user" and text and not conversation.instruction:
-                conversation.instruction = text
-            elif role == "user" and text and conversation.moves:
-                last = conversation.moves[-1]
-                conversation.moves[-1] = Move(last.part, last.intent, last.call, last.before, (*last.notes, text))
+            elif role == "user" and text:
+                _take_text(conversation, text)
     conversation.screen = pending
     if not conversation.instruction.strip():
         raise BadRequestError("the chat has no instruction")
     if conversation.screen is None:
         raise BadRequestError("the chat has no screenshot at its end")
     return conversation
+
+
+def _take_text(conversation: Conversation, text: str) -> None:
+    conversation.told += _SAID.findall(text)
+    if not conversation.instruction:
+        conversation.instruction = _SAID.sub("", text).strip()
+    elif conversation.moves:
+        last = conversation.moves[-1]
+        conversation.moves[-1] = Move(last.part, last.intent, last.call, last.before, (*last.notes, text))
 
 
 def _parts(content: Any) -> list[tuple[str | None, "Shot | None"]]:

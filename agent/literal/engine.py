@@ -5,6 +5,7 @@ found is looked for where such things live, and after a few tries the engine say
 clicks something else instead.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from agent.literal.grammar import (
 from agent.literal.pursue import pursue
 from agent.literal.reader import Reader
 from agent.literal.situation import Done, Situation, Step, Stuck
+
+_SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Engine:
             return _end(f"{error} This is the literal engine; it understands: {UNDERSTOOD}.", success=False)
         assert conversation.screen is not None
         moves = conversation.moves
+        told, unclear = _read_told(conversation.told)
+        goals += told
         if moves and moves[-1].dry_run:
             return Reply(
                 "This is a dry run: the screen does not show what my action would have changed.",
@@ -53,7 +58,13 @@ class Engine:
             )
         part = moves[-1].part if moves else 0
         said: list[str] = []
+        if moves and any(text in note for text in unclear for note in moves[-1].notes):
+            said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
         while part < len(goals):
+            if any(move.skipped for move in moves if move.part == part):
+                said.append(f"You did not want this: {describe_goal(goals[part])}.")
+                part += 1
+                continue
             situation = Situation(
                 goal=goals[part],
                 part=part,
@@ -74,8 +85,24 @@ class Engine:
                 case Step(words, intent, arguments):
                     thought = " ".join([*said, words, mark(part, len(goals), intent)])
                     return Reply(thought, arguments)
-        done = "; ".join(describe_goal(goal) for goal in goals)
-        return _end(f"{' '.join(said)} All parts are done: {done}.", success=True)
+        skipped = {move.part for move in moves if move.skipped}
+        done = "; ".join(describe_goal(goal) for at, goal in enumerate(goals) if at not in skipped)
+        parts = "All other parts" if skipped else "All parts"
+        return _end(f"{' '.join(said)} {parts} are done: {done or 'none'}.", success=True)
+
+
+def _read_told(texts: list[str]) -> tuple[list[Goal], list[str]]:
+    """What the person said since, as goals that come after all others; and what cannot be understood."""
+    goals: list[Goal] = []
+    unclear: list[str] = []
+    for text in texts:
+        if _SKIP.match(text):
+            continue
+        try:
+            goals += read_instruction(text)
+        except NotUnderstoodError:
+            unclear.append(text)
+    return goals, unclear
 
 
 def _names(goal: Goal) -> str:

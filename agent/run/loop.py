@@ -208,7 +208,7 @@ class Loop:
             mind.tell(f"The person used the computer meanwhile ({what}): look again.")
         for text in steering.take_told():
             yield Told(step, text)
-            mind.tell(f"The person says: {text}")
+            mind.tell(_said(text))
 
     async def _see(self, settled: Settled | None) -> Observation:
         eye = self._parts.eye
@@ -281,7 +281,8 @@ class Loop:
                         if not isinstance(event, ApprovalGiven):
                             continue
                         if not event.allowed:
-                            refusal = f"The person did not allow this. {event.note}".strip()
+                            said = _said(event.note) if event.note else ""
+                            refusal = f"The person did not allow this. {said}".rstrip()
                         elif event.instead is not None:
                             target = event.instead
                             notes.append(f"The person changed your action: {describe(target)}.")
@@ -379,6 +380,11 @@ class Loop:
             call.cancel()
         for worker, _ in closings:
             worker.end()
+
+
+def _said(text: str) -> str:
+    """A person's words as the model gets them; one pair of quotes around them, whatever they hold."""
+    return f"The person says: “{text.replace('“', '‘').replace('”', '’')}”."
 
 
 def _looping(action: Action[GridPoint], dry_run: bool) -> _End:

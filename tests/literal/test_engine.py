@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.literal.conversation import Conversation, Move
+from agent.literal.conversation import Conversation, Move, read_conversation
 from agent.literal.engine import Engine
 from agent.literal.ocr import Box, Word
 from agent.literal.reader import Page
@@ -191,3 +191,67 @@ def test_a_named_window_that_is_not_there_is_not_closed(engine):
 
 def test_on_a_bare_desktop_nothing_is_closed(engine):
     assert engine.reply(conversation("close the window", EMPTY)).arguments["status"] == "fail"
+
+
+DENIED = "The person did not allow this. The person says: “{}”."
+
+
+def test_what_the_person_adds_comes_after_the_rest(engine):
+    page, after = screen(("Apply", 440, 266)), screen(("Close", 440, 266))
+    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, "The person says: “open mousepad”.")
+    waited = move(0, "late", {"action": "wait"}, after)
+    talk = conversation("click Apply", after, clicked, waited)
+    talk.told = ["open mousepad"]
+    reply = engine.reply(talk)
+    assert reply.arguments == {"action": "open", "text": "mousepad"}
+    assert "[part 2 of 2, act]" in reply.thought
+
+
+def test_what_it_cannot_follow_it_says_and_goes_on(engine):
+    page = screen(("Apply", 440, 266))
+    waited = move(0, "late", {"action": "wait"}, EMPTY, "The person says: “hurry up a bit”.")
+    talk = conversation("click Apply", page, waited)
+    talk.told = ["hurry up a bit"]
+    reply = engine.reply(talk)
+    assert "I cannot follow what you say" in reply.thought
+    assert reply.arguments["action"] == "click"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Skip it and go on with the next part.", {"action": "click", "coordinate": [500, 500]}),
+        ("open mousepad", {"action": "click", "coordinate": [500, 500]}),
+    ],
+)
+def test_a_part_that_the_person_does_not_want_is_left_out(engine, said, expected):
+    page = screen(("Appearance", 440, 266))
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, page, DENIED.format(said))
+    talk = conversation("open terminal and click Appearance", page, denied)
+    talk.told = [said]
+    reply = engine.reply(talk)
+    assert reply.arguments == expected
+    assert "You did not want this" in reply.thought
+
+
+def test_what_is_done_instead_is_done_at_the_end(engine):
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("open mousepad"))
+    talk = conversation("open terminal", EMPTY, denied)
+    talk.told = ["open mousepad"]
+    assert engine.reply(talk).arguments == {"action": "open", "text": "mousepad"}
+
+
+def test_a_part_that_was_skipped_is_not_called_done(engine):
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("Skip it."))
+    talk = conversation("open terminal", EMPTY, denied)
+    talk.told = ["Skip it."]
+    reply = engine.reply(talk)
+    assert "All other parts are done: none." in reply.arguments["text"]
+
+
+def test_a_persons_words_are_read_from_the_chat():
+    said = "The person says: “open mousepad”."
+    url = "data:image/png;base64,"  # looked at only when it is needed
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+    talk = read_conversation([{"role": "user", "content": f"click Apply\n{said}"}, picture])
+    assert (talk.instruction, talk.told) == ("click Apply", ["open mousepad"])

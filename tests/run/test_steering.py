@@ -111,14 +111,14 @@ async def test_what_the_person_says_reaches_the_model_with_its_next_request() ->
 
     events, desk = await run([CLICK, DONE], watch)
     assert every(events, Told) == [Told(2, "use the other window")]
-    assert any("The person says: use the other window" in text for text in texts(desk.endpoint.requests[1], "user"))
+    assert any("The person says: “use the other window”." in text for text in texts(desk.endpoint.requests[1], "user"))
 
 
 async def test_what_the_person_says_before_the_first_step_reaches_the_model_too() -> None:
     steering = Steering()
     steering.tell("be quick")
     _, desk = await run([DONE], steering=steering)
-    assert any("The person says: be quick" in text for text in texts(desk.endpoint.requests[0], "user"))
+    assert any("The person says: “be quick”." in text for text in texts(desk.endpoint.requests[0], "user"))
 
 
 async def test_an_action_decided_before_the_person_took_over_is_not_carried_out() -> None:
