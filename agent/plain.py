@@ -2,8 +2,9 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from agent.actions import describe, points_of
 from agent.errors import ExitStatus
@@ -15,6 +16,7 @@ from agent.run.events import (
     ApprovalGiven,
     Decided,
     Event,
+    ModelDelta,
     Observed,
     Paused,
     Resumed,
@@ -30,15 +32,31 @@ from agent.safety.text import harmless
 
 
 class JsonPrinter:
-    """One event per line on standard output."""
+    """One event per line on standard output.
+
+    The pieces of an answer are printed as one when it is whole: half of a secret cannot be recognised.
+    """
 
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
         self._out = out or sys.stdout
         self._redactor = redactor or Redactor()
+        self._pieces: ModelDelta | None = None
 
     def handle(self, event: Event) -> None:
         """Print one event."""
-        print(json.dumps(self._redactor.data(to_json(event))), file=self._out, flush=True)
+        pieces = self._pieces
+        if isinstance(event, ModelDelta) and pieces is not None and not event.restart:
+            self._pieces = replace(pieces, text=pieces.text + event.text)
+            return
+        self._pieces = event if isinstance(event, ModelDelta) else None
+        told = self._redactor.data(to_json(event))  # first: it tells what to mask in the pieces before it
+        if pieces is not None:
+            self._print(self._redactor.data(to_json(pieces)))
+        if self._pieces is None:
+            self._print(told)
+
+    def _print(self, told: dict[str, Any]) -> None:
+        print(json.dumps(told), file=self._out, flush=True)
 
 
 class PlainPrinter:
@@ -51,6 +69,7 @@ class PlainPrinter:
 
     def handle(self, event: Event) -> None:
         """Print what a person should see of one event."""
+        self._redactor.data(to_json(event))  # what is typed, and what a thought says of it, tells what to mask
         match event:
             case RunStarted():
                 self._bundle = Path(event.bundle)

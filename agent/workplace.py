@@ -76,13 +76,15 @@ class Workplace:
             AgentError: something that it needs is not there.
         """
         from agent.record.bundle import Recorder
+        from agent.record.redact import Redactor
         from agent.run.session import Request
         from agent.safety.hotkey import DEFAULT_CHORD
         from agent.safety.running import Registered
 
         options, settings = self._options, self._settings
         run_settings = self.run_settings(instruction)
-        with closing(Registered(f"starting-{os.getpid()}", instruction)):  # a server's start takes minutes
+        title = Redactor().instruction(instruction)
+        with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
             engine, desk = self._open(stop)
         recorder = Recorder(runs_dir(options.runs, settings), instruction)
         request = Request(
@@ -97,6 +99,7 @@ class Workplace:
             patience=_patience(options, settings),
             grants=self.grants,
             stop_key=settings.get("stop_key") or DEFAULT_CHORD,
+            title=title,
         )
         return Job(request, recorder)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stubs.endpoint import act
 from stubs.events import run_of, started, step
 
 from agent.actions import Click, TypeText
@@ -21,7 +22,7 @@ from agent.console import Console, StopSignals
 from agent.errors import EnvironmentLacksError
 from agent.geometry import DesktopPoint
 from agent.plain import JsonPrinter, PlainPrinter
-from agent.run.events import Warned, to_json
+from agent.run.events import ModelDelta, Warned, to_json
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
 
@@ -225,6 +226,31 @@ def test_every_event_is_one_line_of_json() -> None:
     assert [json.loads(line)["event"] for line in lines] == [type(event).__name__ for event in events]
     assert out.getvalue().isascii()
     assert all(json.loads(line) == to_json(event) for line, event in zip(lines, events, strict=True))
+
+
+def test_the_pieces_of_an_answer_are_one_line_without_the_secret_that_it_types() -> None:
+    out, answer = io.StringIO(), act("type", "Next.", text="Tr0ub4dor&3x")
+    events = step(1, answer)
+    whole = next(event for event in events if isinstance(event, ModelDelta))
+    pieces = [ModelDelta(1, "void"), ModelDelta(1, answer[:-20], restart=True), ModelDelta(1, answer[-20:])]
+    printer = JsonPrinter(out)
+    for event in events:
+        for piece in pieces if event is whole else [event]:
+            printer.handle(piece)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["Observed", "ModelDelta", "ModelDelta", "Decided", "StepFinished"]
+    assert lines[2]["text"] == answer.replace("Tr0ub4dor&3x", "[redacted 12 chars]")
+    assert "Tr0ub4dor" not in out.getvalue()
+
+
+def test_plain_lines_do_not_tell_a_secret_that_is_typed() -> None:
+    out = io.StringIO()
+    printer = PlainPrinter(out)
+    secret = act("type", "Now I type the password.", text="swordfish")
+    for event in [*step(1, act("type", "Next.", text="Tr0ub4dor&3x")), *step(2, secret)]:
+        printer.handle(event)
+    assert "decided: type “[redacted 12 chars]”" in out.getvalue()
+    assert "swordfish" not in out.getvalue()
 
 
 def test_plain_lines_tell_the_task_each_decision_and_the_end() -> None:

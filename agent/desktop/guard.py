@@ -73,6 +73,8 @@ class GuardedHand:
         judged = self._judged()
         meant = judged.windows if judged is not None and judged.action == action else None
         if isinstance(action, TypeText | PressKeys | HoldKeys):
+            if judged is not None and isinstance(judged.action, TypeText | PressKeys | HoldKeys):
+                meant = judged.windows  # a text that the person changed goes where it was to go, or nowhere
             now = self._with_focus(windows)
             if meant is not None and meant != (now.id if now else None,):
                 raise ActionFailedError(_MOVED_FOCUS)

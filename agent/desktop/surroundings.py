@@ -25,6 +25,8 @@ from agent.screen.words import words_at
 _WHO = "Knowing what a click would hit"
 #: Of what was typed before, so much is kept to judge a text that comes in pieces.
 _REMEMBERED = 300
+#: Of its beginnings, so many are kept in mind when an unknown part was erased.
+_ERASED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,33 @@ class Judged:
 
     action: Action[DesktopPoint]
     windows: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """What was typed into a window without a pause: a text may come in pieces, and be corrected.
+
+    Args:
+        window: which.
+        text: the text, its end.
+        judged: so many characters of it were judged as they stand; None for all.
+        erased: what may stand there instead, where it is not known how much was taken away.
+    """
+
+    window: int | None
+    text: str = ""
+    judged: int | None = None
+    erased: tuple[str, ...] = ()
+
+    def after(self, action: Action[DesktopPoint]) -> "_Typed":
+        """What stands there after an action."""
+        if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
+            return _Typed(self.window, (self.text + spelled(action))[-_REMEMBERED:])
+        if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
+            return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
+        # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
+        ends = range(max(0, len(self.text) - _ERASED), len(self.text))
+        return _Typed(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
 
 
 class DesktopSurroundings:
@@ -58,7 +87,7 @@ class DesktopSurroundings:
         self._receiver = receiver
         self._windows: WindowList | None = None
         self._ocr: Ocr | None = None
-        self._typed: tuple[int | None, str] = (None, "")
+        self._typed = _Typed(None)
         self.judged: Judged | None = None
 
     @staticmethod
@@ -98,15 +127,11 @@ class DesktopSurroundings:
     def _of_typing(self, action: Action[DesktopPoint], windows: WindowList | None) -> Situation:
         window = self._asked(windows, self._receiver)
         identifier = window.id if window else None
-        before = self._typed[1] if self._typed[0] == identifier else ""
-        if isinstance(action, PressKeys) and action.keys == ("backspace",):
-            text = before[:-1]
-        else:
-            text = before + spelled(action)
-        self._typed = (identifier, text[-_REMEMBERED:])
+        before = self._typed if self._typed.window == identifier else _Typed(identifier)
+        self._typed = before.after(action)
         if windows is not None:
             self.judged = Judged(action, (window.id if window else None,))
-        return Situation(focused=self._place(window, windows), typed=before)
+        return Situation(self._place(window, windows), typed=before.text, judged=before.judged, erased=before.erased)
 
     def _of_pointing(self, action: Action[DesktopPoint], windows: WindowList | None) -> Situation:
         points = aims(action, self._home, windows)

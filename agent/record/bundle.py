@@ -239,6 +239,7 @@ class Recorder:
         """Record the end as far as the disk allows; never raises."""
         with suppress(OSError):
             self._flush_step()
+            self._mask_earlier()
         try:
             self._finish(event)
         except OSError:

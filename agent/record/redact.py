@@ -39,10 +39,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts as a secret: rules for texts, and what a thought says before a secret is typed."""
+    """What counts as a secret: rules for texts, and what is said before a secret is typed, or told by the person.
+
+    Args:
+        rules: for texts.
+        thought: what a thought says before a secret is typed.
+        question: what the model asks when the reply is a secret.
+    """
 
     rules: tuple[Rule, ...] = ()
     thought: re.Pattern[str] | None = None
+    question: re.Pattern[str] | None = None
 
     @classmethod
     def shipped(cls) -> "Rules":
@@ -57,8 +64,8 @@ class Rules:
                 Rule(str(entry["name"]), re.compile(entry["pattern"], re.IGNORECASE), entry.get("in") == "typed")
                 for entry in data.get("rules", [])
             )
-            thought = data.get("thought", {}).get("pattern")
-            return cls(rules, None if thought is None else re.compile(thought, re.IGNORECASE))
+            said = (data.get(name, {}).get("pattern") for name in ("thought", "question"))
+            return cls(rules, *(None if one is None else re.compile(one, re.IGNORECASE) for one in said))
         except (AttributeError, KeyError, TypeError, re.error) as error:
             raise UsageError(f"A redaction rule is wrong: {error}.", "A rule needs name and pattern.") from error
 
@@ -110,8 +117,17 @@ class Redactor:
         for text in _texts(value):
             self._learn(text)
         if isinstance(value, dict):
+            self._learn_reply(value.get("target"), value.get("reply"))
             self._mask_shortened(value.get("target"))
+            for asked in (value, value.get("approval")):
+                self._mask_shortened(asked.get("instead") if isinstance(asked, Mapping) else None)
         return self._masked_all(value)
+
+    def _learn_reply(self, target: Any, reply: Any) -> None:
+        """What a person says when they are asked for a password is one."""
+        asked, pattern = target.get("question") if isinstance(target, Mapping) else None, self._rules.question
+        if isinstance(asked, str) and isinstance(reply, str) and pattern is not None and pattern.search(asked):
+            self._remember(reply.strip(), _SHORTEST)
 
     def _mask_shortened(self, target: Any) -> None:
         """Sentences about an action have its text cut off, so that half a secret would be left in them."""

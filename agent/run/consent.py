@@ -64,7 +64,7 @@ class Consent:
         question = self.policy.question(target, await self._situation(target, race, worker))
         held = self.steering.hold
         if question is None and held:
-            question = Question(held, "")
+            question = Question(held, "", held=True)
         if question is None:
             return
         yield ApprovalAsked(step, target, question.reason, question.scope)

@@ -58,6 +58,7 @@ class Request:
         patience: how long to wait for the model.
         grants: what the person allowed for good in this session.
         stop_key: the chord that stops it anywhere; "none" for none.
+        title: what it is called in lists of running runs, secrets masked; the instruction unless given.
     """
 
     settings: RunSettings
@@ -71,6 +72,7 @@ class Request:
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
     grants: Grants = field(default_factory=Grants)
     stop_key: str = DEFAULT_CHORD
+    title: str = ""
 
 
 async def run(
@@ -84,7 +86,7 @@ async def run(
     race = Race(stop)
     client = ChatClient(request.engine.endpoint, request.patience, request.engine.condition)
     opened = ExitStack()
-    registered = Registered(Path(request.bundle).name, request.settings.instruction)
+    registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
     opened.callback(registered.close)
     try:
         endpoint = await race(client.discover())

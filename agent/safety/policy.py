@@ -50,10 +50,12 @@ class Question:
     Args:
         reason: as a clause, naming the rule.
         scope: what "always" would allow, as words that a person can judge, for example "typing into xfce4-terminal".
+        held: whether it is asked only because the person paused, or goes step by step.
     """
 
     reason: str
     scope: str
+    held: bool = False
 
 
 class Grants:

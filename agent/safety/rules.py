@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, get_args
 
-from agent.actions import Action, Button, Click, HoldKeys, OpenApp, PressKeys, TypeText, points_of, to_json
+from agent.actions import Action, Button, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, points_of, to_json
 from agent.errors import UsageError
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
@@ -64,13 +64,13 @@ class Rule:
         """Whether the rule speaks of this action."""
         if not self._speaks_of(action):
             return False
-        if isinstance(action, PressKeys | HoldKeys) and self.keys:
-            pressed = _pressed(action.keys)
+        if _types(action) and self.keys:
+            pressed = _pressed(action.keys) if isinstance(action, PressKeys | HoldKeys) else _pressed_in(action)
             if not any(wanted <= pressed for wanted in self.keys):
                 return False
         if isinstance(action, OpenApp):
             return self._opens(action, situation)
-        if self.patterns and not any(found(one, spelled(action), situation.typed) for one in self.patterns):
+        if self.patterns and not self._is_entered(spelled(action), situation):
             return False
         if self.windows and not any(self._is_in(place) for place in places(action, situation)):
             return False
@@ -82,8 +82,14 @@ class Rule:
         kind = to_json(action)["type"]
         if kind in self.actions or (kind == "hold" and "key" in self.actions):  # a key that is held was pressed first
             return True
+        if isinstance(action, TypeText) and self.keys and "key" in self.actions:  # a line end is Enter
+            return True
         # Keys pressed one by one are a text as well.
         return "type" in self.actions and bool(self.patterns) and bool(spelled(action))
+
+    def _is_entered(self, text: str, situation: Situation) -> bool:
+        standing = [(situation.typed, situation.judged), *((left, 0) for left in situation.erased)]
+        return any(found(one, text, before, judged) for one in self.patterns for before, judged in standing)
 
     def _opens(self, action: OpenApp, situation: Situation) -> bool:
         if situation.opens == ():  # nothing of that name is installed: the hand will say so
@@ -125,6 +131,8 @@ class Allowed:
         if _types(action):
             at = situation.focused.region if situation.focused else None
             return at is not None and region.contains(DesktopPoint(at.left + at.width / 2, at.top + at.height / 2))
+        if isinstance(action, Drag) and action.start is None:  # from wherever the pointer is
+            return False
         points = points_of(action)
         return bool(points) and all(region.contains(point) for point in points)
 
@@ -140,8 +148,16 @@ def _types(action: Action[DesktopPoint]) -> bool:
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:
-    """Keys by what they do: the number pad's Enter is Enter."""
-    return frozenset("enter" if key == "kp_enter" else key for key in keys)
+    """Keys by what they do: the number pad's Enter is Enter, and the right Alt key is Alt where it enters nothing."""
+    does = {"kp_enter": ("enter",), "altgr": ("altgr", "alt")}
+    return frozenset(name for key in keys for name in does.get(key, (key,)))
+
+
+def _pressed_in(action: Action[DesktopPoint]) -> frozenset[str]:
+    """Keys that typing a text presses besides its characters, and space where there is nothing else."""
+    text = action.text if isinstance(action, TypeText) else ""
+    enter = {"enter"} if "\n" in text or "\r" in text else set()
+    return frozenset(enter | ({"space"} if text.isspace() and " " in text else set()))
 
 
 def read_policy(data: Mapping[str, Any], where: str) -> tuple[tuple[Rule, ...], Allowed]:
@@ -252,7 +268,7 @@ def _read_chord(written: Any) -> frozenset[str]:
     """A chord as a person may write it, a list of names, in canonical names."""
     if not isinstance(written, list) or not written:
         raise TypeError('a chord of keys is a list of names, such as ["ctrl", "w"]')
-    return _pressed(chord([str(name) for name in written]))
+    return frozenset("enter" if name == "kp_enter" else name for name in chord([str(one) for one in written]))
 
 
 def _words(value: Any, name: str) -> str:

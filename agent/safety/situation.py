@@ -33,6 +33,8 @@ class Situation:
         origin: the window that a drag starts in.
         opens: name, identifier and program of the application that would be opened; empty where none would be.
         typed: what was typed into the focused window just before, so that a text in pieces is judged as a whole.
+        judged: so many characters of it were judged as they stand; None for all.
+        erased: what else may stand there instead, where it is not known how much was taken away again.
     """
 
     focused: Place | None = None
@@ -41,6 +43,8 @@ class Situation:
     origin: Place | None = None
     opens: tuple[str, ...] | None = None
     typed: str = ""
+    judged: int | None = None
+    erased: tuple[str, ...] = ()
 
 
 UNKNOWN = Situation()

@@ -28,6 +28,9 @@ _ENTERS = {
     "kp_divide": "/", "kp_decimal": ".",
 } | {f"kp_{digit}": str(digit) for digit in range(10)}  # fmt: skip
 
+#: What Shift makes of signs and digits on a US keyboard.
+_SHIFTED = str.maketrans("`1234567890-=[]\\;',./", '~!@#$%^&*()_+{}|:"<>?')
+
 
 @lru_cache(maxsize=8)  # every pattern of a policy reads the same few texts
 def readings(text: str) -> tuple[str, ...]:
@@ -39,11 +42,21 @@ def readings(text: str) -> tuple[str, ...]:
     return text, seen, bare.translate(_LOOKS_LIKE)
 
 
-def found(pattern: re.Pattern[str], text: str, before: str = "") -> bool:
-    """Whether a pattern is found in any reading of a text, also where it began in `before`, but not in that alone."""
+def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> bool:
+    """Whether a pattern is found in any reading of a text, also where it began in `before`, but not in that alone.
+
+    Args:
+        pattern: what is looked for.
+        text: what is entered.
+        before: what was entered before it.
+        judged: so many of the characters before were judged as they stand; None for all. Where some were taken away
+            again, what is left may say something else than it did.
+    """
+    settled = before if judged is None else before[:judged]
+    texts = dict.fromkeys(zip(readings(settled), readings(before), readings(text), strict=True))
     return any(
-        any(match.end() > len(head) or not head for match in pattern.finditer(head + tail))
-        for head, tail in dict.fromkeys(zip(readings(before), readings(text), strict=True))
+        any(match.end() > len(known) or not head for match in pattern.finditer(head + tail))
+        for known, head, tail in texts
     )
 
 
@@ -54,7 +67,7 @@ def spelled(action: Action[DesktopPoint]) -> str:
             return text
         case PressKeys(keys) | HoldKeys(keys) if not {"ctrl", "alt", "super"} & set(keys):
             entered = "".join(key if len(key) == 1 else _ENTERS.get(key, "") for key in keys)
-            return entered.upper() if "shift" in keys else entered
+            return entered.translate(_SHIFTED).upper() if "shift" in keys else entered
     return ""
 
 

@@ -154,6 +154,7 @@ class Conductor:
         self._wanted: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._workplace: Workplace | None = None
+        self._going: list[Run] = []  # taken up and not over yet, the oldest first
         self.run: Run | None = None
         self.status: int | None = None
 
@@ -161,6 +162,7 @@ class Conductor:
         """Take up a run as soon as the one before is over."""
         run = Run(instruction)
         self.run = run
+        self._going.append(run)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
             self._thread.start()
@@ -168,9 +170,9 @@ class Conductor:
         return run
 
     def stop(self, reason: str) -> None:
-        """Stop the run under way, at once."""
-        if self.run is not None:
-            self.run.stop.stop(reason)
+        """Stop the run under way, at once, and those that wait for its end."""
+        for run in tuple(self._going):
+            run.stop.stop(reason)
 
     def server_load(self) -> str:
         """How busy the server is, in a few words; may take a second."""
@@ -200,6 +202,7 @@ class Conductor:
                     self.status = ExitStatus.NOT_DONE
                     text = f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
                     self._post(Broken(text, ExitStatus.NOT_DONE))
+                self._going.remove(run)
                 self._post(Rested())
         finally:
             if self._workplace is not None:
@@ -247,9 +250,7 @@ class Conductor:
             if not answered.done():
                 answered.set_result(text)
 
-        run = self.run
-        if run is not None:
-            run.stop.on_stop(lambda: answer(""))
+        self._going[0].stop.on_stop(lambda: answer(""))
         self._post(ReplyWanted(f"{question} (yes or no)", answer))
         try:
             return answered.result().strip().casefold() in ("y", "yes")

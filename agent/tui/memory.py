@@ -33,6 +33,7 @@ class Memory:
             stored = json.loads((self._folder / "tui.json").read_text(encoding="utf-8"))
             self._settings = stored if isinstance(stored, dict) else {}
         self.instructions: list[str] = []
+        self._unwritten: set[str] = set()
         with suppress(OSError):
             for line in (self._folder / "instructions.jsonl").read_text(encoding="utf-8").split("\n"):
                 with suppress(ValueError):
@@ -53,9 +54,14 @@ class Memory:
         self._write("tui.json", json.dumps(self._settings, indent=1))
 
     def add_instruction(self, text: str) -> None:
-        """Remember an instruction; one that was given before moves to the end."""
+        """Remember an instruction: one given before moves to the end, one with a secret is not written down."""
+        from agent.record.redact import Redactor
+
         self.instructions = [*(old for old in self.instructions if old != text), text][-_MOST:]
-        self._write("instructions.jsonl", "".join(json.dumps(old) + "\n" for old in self.instructions))
+        if Redactor().instruction(text) != text:
+            self._unwritten.add(text)
+        kept = (old for old in self.instructions if old not in self._unwritten)
+        self._write("instructions.jsonl", "".join(json.dumps(old) + "\n" for old in kept))
 
     def _write(self, name: str, text: str) -> None:
         with suppress(OSError):

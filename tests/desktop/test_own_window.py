@@ -266,7 +266,10 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
     judged[0] = Judged(click, (editor.id,))
     with pytest.raises(ActionFailedError, match="look again"):
         hand.perform(click)
-    judged[0] = Judged(TypeText("something else"), (editor.id,))  # the person changed it, and saw where it goes
+    judged[0] = Judged(TypeText("something else"), (editor.id,))  # what the person made of it goes nowhere else either
+    with pytest.raises(ActionFailedError, match="look again"):
+        hand.perform(text)
+    desk.front(editor)
     assert hand.perform(text) == "done"
     hand.close()
 

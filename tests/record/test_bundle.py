@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stubs.endpoint import act
 from stubs.events import PICTURE, finished, run_of, started, step
 
 from agent.errors import EnvironmentLacksError, ExitStatus, UsageError
@@ -270,3 +271,16 @@ def test_ids_sort_by_time_and_can_be_recognised() -> None:
     assert early < late
     assert early.startswith("20260102-090500-ffne-die-settings-")
     assert run_id("設定", datetime(2026, 1, 1)).startswith("20260101-000000-run-")
+
+
+def test_a_run_that_breaks_off_masks_its_earlier_lines_too(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "log in")
+    for event in [
+        started(),
+        *step(1, thought="the field says Tr0ub4dor&3x"),
+        *step(2, act("type", text="Tr0ub4dor&3x")),
+    ]:
+        recorder.handle(event)
+    recorder.abandon(RunFinished("failed", ExitStatus.NOT_DONE, "It broke off.", 2, 0.0, finished().usage))
+    recorder.close()
+    assert "Tr0ub4dor" not in (recorder.path / "steps.jsonl").read_text()

@@ -181,3 +181,27 @@ async def test_a_replay_says_that_a_text_was_masked_and_does_not_type_the_mask(t
     assert [step.target is None for step in steps] == [False, True, False, False]
     assert steps[1].failure == "its text was masked when the run was recorded"
     assert all(step.same for step in steps)
+
+
+def asked(question: str, reply: str) -> dict[str, Any]:
+    return {"step": 1, "target": {"type": "ask_user", "question": question}, "reply": reply, "note": f"said {reply}"}
+
+
+def test_the_reply_to_a_question_for_a_password_is_masked() -> None:
+    masked = Redactor().data(asked("What is your password?", "correcthorse"))
+    assert masked["reply"] == "[redacted 12 chars]"
+    assert "correcthorse" not in str(masked)
+
+
+def test_the_reply_to_another_question_is_not() -> None:
+    plain = asked("Which colour do you want?", "correcthorse")
+    assert Redactor().data(plain) == plain
+
+
+def test_a_secret_that_the_person_put_in_leaves_no_half_behind() -> None:
+    secret = "sk-" + "a1B2" * 16
+    step = {
+        "target": {"type": "type", "text": "x"}, "approval": {"instead": {"type": "type", "text": secret}},
+        "detail": describe(TypeText(secret)), "note": f"The person changed your action: {describe(TypeText(secret))}.",
+    }  # fmt: skip
+    assert secret[:20] not in str(Redactor().data(step))

@@ -1,6 +1,7 @@
 """What rules look at: windows, words, applications, texts; what an "always" allows; and what does not dodge them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from agent.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import UNKNOWN, Grants, Place, Policy, Question, Situation
-from agent.safety.text import readings
+from agent.safety.text import readings, spelled
 
 POINT = DesktopPoint(50, 50)
 SHIPPED = Policy.load("risky")
@@ -497,19 +498,57 @@ def test_what_was_allowed_for_one_reason_is_asked_again_when_there_is_another() 
 
 def test_every_shipped_pattern_finds_something_of_what_it_is_for() -> None:
     """A pattern that is broken by a change, or shadowed by a typing mistake, is noticed here."""
-    samples = " ".join(
-        [
-            *RISKY_WORDS,
-            "Papelera corbeille papierkorb Trash recycle bin",
-            "checkout",
-            "Sign up",
-            "Open terminal",
-            "Terminal emulator",
-            "Run program",
-            "Authorize",
-            "Iniciar sesion",
-        ]
-    )
+    samples = [
+        *RISKY_WORDS,
+        "Papelera corbeille papierkorb Trash recycle bin",
+        "checkout",
+        "Sign up",
+        "Open terminal",
+        "Terminal emulator",
+        "Xfce Terminal",
+        "UXTerm",
+        "Run program",
+        "Authorize",
+        "Iniciar sesion",
+    ]
     for one in SHIPPED.rules:
         for pattern in one.words:
-            assert re.search(pattern.pattern, samples, re.IGNORECASE) or "paste" in pattern.pattern, pattern.pattern
+            hits = [sample for sample in samples if re.search(pattern.pattern, sample, re.IGNORECASE)]
+            assert hits or "paste" in pattern.pattern, pattern.pattern
+
+
+LOGOUT = into("Xfce4-session-logout")
+
+
+@pytest.mark.parametrize("text", ["\n", "y\n", "\r", " "], ids=repr)
+def test_a_line_end_that_is_typed_confirms_like_enter(text: str) -> None:
+    question = SHIPPED.question(TypeText(text), LOGOUT)
+    assert question is not None
+    assert "confirming a question" in question.reason
+    assert SHIPPED.question(TypeText(text.strip() or "y"), LOGOUT) is None
+
+
+@pytest.mark.parametrize("keys", [("altgr", "f4"), ("altgr", "f2"), ("altgr", "s"), ("ctrl", "altgr", "delete")])
+def test_the_right_alt_key_is_alt(keys: tuple[str, ...]) -> None:
+    assert SHIPPED.question(PressKeys(keys), EDITOR) is not None
+
+
+def test_a_drag_without_a_start_is_outside_every_region(tmp_path: Path) -> None:
+    policy = own(tmp_path, "[allowed]\nregion = [0, 0, 100, 100]\n")
+    assert policy.question(Drag(POINT, POINT), EDITOR) is None
+    assert policy.question(Drag(None, POINT), EDITOR) is not None
+
+
+def test_what_is_left_after_an_erasure_is_judged_anew() -> None:
+    erased = Situation(focused=Place("Mousepad", ""), typed="sudo", judged=0)
+    assert SHIPPED.question(TypeText(" ls"), erased) is not None
+    unknown = Situation(focused=Place("Mousepad", ""), typed="sudX", judged=0, erased=("sud", "su", "s"))
+    assert SHIPPED.question(TypeText("o ls"), unknown) is not None
+    assert SHIPPED.question(TypeText("den"), unknown) is None
+
+
+def test_shift_makes_signs_that_commands_need() -> None:
+    typed = Situation(focused=Place("Mousepad", ""), typed="curl http://x ")
+    assert SHIPPED.question(PressKeys(("shift", "\\")), typed) is None
+    assert SHIPPED.question(TypeText(" sh"), replace(typed, typed="curl http://x |")) is not None
+    assert spelled(PressKeys(("shift", "\\"))) == "|"

@@ -185,3 +185,20 @@ def test_a_stop_answers_a_question_of_the_start_with_no(sitting: Sitting) -> Non
     sitting.until(ReplyWanted)
     sitting.conductor.stop("enough")
     assert any(isinstance(report, Broken) for report in sitting.until(Rested))
+
+
+def test_a_stop_reaches_the_run_under_way_and_those_that_wait(sitting: Sitting) -> None:
+    under_way = sitting.conductor.start("ask")
+    *_, wanted = sitting.until(ApprovalWanted)
+    waiting = sitting.conductor.start("go")
+    sitting.conductor.stop("enough")
+    assert under_way.stop.stopped
+    assert waiting.stop.stopped
+    assert isinstance(wanted, ApprovalWanted)
+    wanted.answer(Approval(allowed=False, by="you"))
+    *_, asked = sitting.until(ReplyWanted)
+    assert isinstance(asked, ReplyWanted)
+    asked.answer("")
+    sitting.until(Rested)
+    sitting.until(Rested)
+    sitting.conductor.stop("nothing is left to stop")

@@ -7,8 +7,8 @@ from textual.color import Color
 from agent.actions import Action, Click, OpenApp, TypeText
 from agent.geometry import DesktopPoint
 from agent.run.events import ModelDelta, Paused, Resumed, UserActed
-from agent.safety.policy import Approval
-from agent.tui.conduct import Broken, NothingWanted, ReplyWanted, Rested, Said
+from agent.safety.policy import Approval, Question
+from agent.tui.conduct import ApprovalWanted, Broken, NothingWanted, ReplyWanted, Rested, Said
 from agent.tui.widgets.asking import GRACE
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
@@ -332,3 +332,46 @@ async def test_the_chosen_step_is_readable_in_every_theme(bench: Bench) -> None:
             if contrast(words, ground) < 3:  # WCAG 2.2, 1.4.11
                 unreadable.append((theme, words.hex, ground.hex, contrast(words, ground)))
     assert unreadable == []
+
+
+@pytest.mark.parametrize("keys", [["s"], ["space", "space"], ["space", "s"]], ids="+".join)
+async def test_what_a_rule_asks_about_is_not_approved_by_keys_that_steer(bench: Bench, keys: list[str]) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += GRACE * 2
+        await pilot.press(*keys)
+        assert bench.answers == []
+        await pilot.press("y")
+        assert bench.answers == [Approval(allowed=True, by="you")]
+
+
+async def test_what_only_the_pause_holds_is_let_go_by_going_on(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        await pilot.press("space")
+        held = ApprovalWanted(CLICK, Question("you paused it", "", held=True), bench.answers.append)
+        await bench.feed(pilot, held)
+        bench.clock.now += GRACE * 2
+        await pilot.press("space")
+        assert bench.answers == [Approval(allowed=True, by="you")]
+
+
+async def test_the_end_of_one_run_does_not_take_the_line_from_the_next(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1))
+        await pilot.press("t", *"next", "enter")  # before the report of the first is written
+        await bench.feed(pilot, Rested(), *bench.begins(), *bench.sees(1))
+        await pilot.press("t", *"faster", "enter")
+        assert bench.conductor.started == [INSTRUCTION, "next"]
+        assert bench.conductor.run is not None
+        assert bench.conductor.run.steering.take_told() == ["faster"]
+
+
+async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        run_screen(pilot).query_one(Prompt).open("instruct")
+        await pilot.press(*"slower", "enter")
+        assert bench.conductor.started == [INSTRUCTION]
+        assert bench.conductor.run is not None
+        assert bench.conductor.run.steering.take_told() == ["slower"]

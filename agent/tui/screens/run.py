@@ -161,7 +161,7 @@ class RunScreen(StepsScreen):
                 self.app.bell()
             case NothingWanted():
                 self._nothing_wanted()
-            case Rested():
+            case Rested() if not self._view.active:  # the next one may have been started meanwhile
                 self.query_one(Prompt).open("instruct")
         if not isinstance(report, Heard) or not isinstance(report.event, ModelDelta):
             self._show_status()
@@ -291,7 +291,7 @@ class RunScreen(StepsScreen):
     def on_prompt_said(self, event: Prompt.Said) -> None:
         """Do what the line was for."""
         run, prompt = self._conductor.run, self.query_one(Prompt)
-        match event.purpose:
+        match "tell" if event.purpose == "instruct" and self._view.active else event.purpose:
             case "instruct":
                 self.start(event.text)
                 return
@@ -339,8 +339,7 @@ class RunScreen(StepsScreen):
             return
         if run.steering.hold:
             run.steering.resume()
-            if self.query_one(Asking).wanted is not None and self.query_one(Asking).takes_keys:
-                self._answer(True)
+            self._let_held_go()
         else:
             run.steering.pause()
             self._view.stage = "pausing before the next step"
@@ -352,7 +351,12 @@ class RunScreen(StepsScreen):
         if run is None or not self._view.active:
             return
         run.steering.step()
-        if self.query_one(Asking).takes_keys:
+        self._let_held_go()
+
+    def _let_held_go(self) -> None:
+        """Do what was held only by the pause; what a rule asks about takes an answer of its own."""
+        asking = self.query_one(Asking)
+        if asking.wanted is not None and asking.wanted.question.held and asking.takes_keys:
             self._answer(True)
 
     def action_tell(self) -> None:
