@@ -254,4 +254,6 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def _place(point: GridPoint | CapturePoint | DesktopPoint) -> str:
+    if isinstance(point, DesktopPoint):  # the pixel that the hand goes to
+        return "{},{}".format(*point.rounded())
     return f"{point.x:.0f},{point.y:.0f}"

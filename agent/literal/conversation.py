@@ -51,7 +51,12 @@ class Move:
     @property
     def failed(self) -> bool:
         """Whether it could not be carried out."""
-        return any("could not be done" in note or "did not allow" in note for note in self.notes)
+        return any("could not be done" in note for note in self.notes)
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person did not allow it, and said nothing more."""
+        return any("did not allow" in note for note in self.notes) and not self.skipped
 
     @property
     def skipped(self) -> bool:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from agent.literal.conversation import Conversation, mark
+from agent.literal.conversation import Conversation, Move, mark
 from agent.literal.grammar import (
     UNDERSTOOD,
     Goal,
@@ -24,6 +24,7 @@ from agent.literal.pursue import pursue
 from agent.literal.reader import Reader
 from agent.literal.situation import Done, Situation, Step, Stuck
 
+_INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNORECASE)
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
 
 
@@ -61,7 +62,11 @@ class Engine:
         if moves and any(text in note for text in unclear for note in moves[-1].notes):
             said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
         while part < len(goals):
+            if any(move.denied for move in moves if move.part == part):
+                return _end(" ".join([*said, f"You did not allow this: {describe_goal(goals[part])}."]), success=False)
             if any(move.skipped for move in moves if move.part == part):
+                if _unclear_instead(moves, part, unclear):  # it must not go on as if nothing had been said
+                    return _end(" ".join([*said, "So I stop, as you did not allow what I would do."]), success=False)
                 said.append(f"You did not want this: {describe_goal(goals[part])}.")
                 part += 1
                 continue
@@ -91,6 +96,11 @@ class Engine:
         return _end(f"{' '.join(said)} {parts} are done: {done or 'none'}.", success=True)
 
 
+def _unclear_instead(moves: list[Move], part: int, unclear: list[str]) -> bool:
+    notes = [note for move in moves if move.part == part and move.skipped for note in move.notes]
+    return any(text in note for text in unclear for note in notes)
+
+
 def _read_told(texts: list[str]) -> tuple[list[Goal], list[str]]:
     """What the person said since, as goals that come after all others; and what cannot be understood."""
     goals: list[Goal] = []
@@ -99,7 +109,7 @@ def _read_told(texts: list[str]) -> tuple[list[Goal], list[str]]:
         if _SKIP.match(text):
             continue
         try:
-            goals += read_instruction(text)
+            goals += read_instruction(_INSTEAD.sub("", text))
         except NotUnderstoodError:
             unclear.append(text)
     return goals, unclear

@@ -111,9 +111,9 @@ class Policy:
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise UsageError(
-                f"The policy {path} cannot be read: {error}.", "See docs/safety.md for its form."
-            ) from error
+            mode_meant = str(path) in APPROVE_MODES
+            advice = f"Did you mean --approve {path}?" if mode_meant else "See docs/safety.md for its form."
+            raise UsageError(f"The policy {path} cannot be read: {error}.", advice) from error
         return cls(known, *read_policy(data, str(path)))
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
@@ -131,8 +131,16 @@ class Policy:
             reasons.insert(0, "every action is to be approved")
         if not reasons:
             return None
-        for_good = all(rule.always for rule in matching)
+        for_good = all(rule.always for rule in matching) and _is_placed(action, situation)
         return Question("; ".join(reasons), printable(scope_of(action, situation)) if for_good else "")
+
+
+def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
+    """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
+    if isinstance(action, OpenApp):
+        return True
+    place = situation.focused if isinstance(action, TypeText | PressKeys | HoldKeys) else situation.under
+    return place is not None and bool(place.app or place.title)
 
 
 _POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.message import Message
@@ -63,6 +64,7 @@ class MaiApp(App[int]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
+        self._key: events.Key | None = None
         self._options = options
         self._settings = settings
         self.memory = memory or Memory()
@@ -74,6 +76,13 @@ class MaiApp(App[int]):
             clock,
             settings.get("stop_key"),
         )
+
+    async def on_event(self, event: events.Event) -> None:
+        """Every key is seen before it does anything: letters in a row are a word, and answer no question."""
+        if isinstance(event, events.Key) and event is not self._key:  # it bubbles up to here once more
+            self._key = event
+            self._run_screen.key_pressed()
+        await super().on_event(event)
 
     def report(self, report: Report) -> None:
         """Take a report in; may be called from any thread."""

@@ -157,11 +157,12 @@ class Conductor:
         self._going: list[Run] = []  # taken up and not over yet, the oldest first
         self.run: Run | None = None
         self.status: int | None = None
+        self.message = ""  # how the last run ended
 
     def start(self, instruction: str) -> Run:
         """Take up a run as soon as the one before is over."""
         run = Run(instruction)
-        self.run = run
+        self.run, self.message = run, ""
         self._going.append(run)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
@@ -196,11 +197,13 @@ class Conductor:
                         self._workplace = self._make_workplace(lambda text: self._post(Said(text)), self._ask)
                     self.status = self._conduct(self._workplace, run)
                 except AgentError as error:
-                    self.status = error.exit_status
+                    self.status, self.message = error.exit_status, str(error)
                     self._post(Broken(str(error), error.exit_status))
                 except Exception as error:  # a mistake of ours must not end the application
                     self.status = ExitStatus.NOT_DONE
-                    text = f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
+                    text = self.message = (
+                        f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
+                    )
                     self._post(Broken(text, ExitStatus.NOT_DONE))
                 self._going.remove(run)
                 self._post(Rested())
@@ -235,7 +238,7 @@ class Conductor:
                 job.recorder.handle(event)
                 self._post(Heard(event))
                 if isinstance(event, RunFinished):
-                    status = event.status
+                    status, self.message = event.status, event.message
         except AgentError as error:
             await events.aclose()  # type: ignore[attr-defined]  # an async generator
             job.recorder.abandon(broken_off(error))

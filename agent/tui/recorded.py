@@ -108,7 +108,9 @@ def _row(step: dict[str, Any], bundle: Bundle) -> Row:
 
 
 def _mark(step: dict[str, Any]) -> Mark:
-    if step.get("error"):
+    target = _dict(step.get("target"))
+    gave_up = target.get("type") == "finish" and target.get("success") is False
+    if step.get("error") or gave_up:
         return "failed"
     if _dict(step.get("approval")).get("allowed") is False:
         return "skipped"

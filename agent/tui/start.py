@@ -34,7 +34,7 @@ def run_application(options: argparse.Namespace, settings: Settings) -> int:
             app.conductor.close(_CLOSING)
     view = app.last_view
     if view is not None:
-        print(f"{view.instruction}: {view.stage}", file=sys.stderr)
+        print(f"{view.instruction}: {app.conductor.message or view.stage}", file=sys.stderr)
         if view.bundle is not None:
             print(f"recorded in {view.bundle}", file=sys.stderr)
     if stop.stopped:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.actions import describe
+from agent.actions import Finish, describe
 from agent.families.base import ParseFailure
 from agent.run.events import (
     Acted,
@@ -177,13 +177,13 @@ class Translator:
         if event.reply:
             row.outcome = event.reply
         if row.mark in ("acting", "thinking", "asking"):
-            row.mark = "done"
+            row.mark = "failed" if isinstance(row.target, Finish) and not row.target.success else "done"
         index, self._step = self._step, None
         return index
 
     def _finished(self, event: RunFinished) -> int | None:
         view = self.view
-        view.state, view.status, view.seconds = "ended", int(event.status), event.seconds
+        view.state, view.status, view.seconds = "ended", int(event.status), self.elapsed  # waits for the person too
         view.stage = event.message
         if self._step is None:
             return None

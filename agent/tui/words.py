@@ -17,8 +17,9 @@ from agent.actions import (
     Scroll,
     TypeText,
     describe,
+    points_of,
 )
-from agent.geometry import DesktopPoint
+from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
@@ -69,12 +70,25 @@ def editable(action: Action[DesktopPoint]) -> str:
             return ""
 
 
-def edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
+def edited(action: Action[DesktopPoint], written: str, screen: Region | None = None) -> Action[DesktopPoint]:
     """The action with what the person wrote in place of its `editable` part.
+
+    Args:
+        action: the action.
+        written: what the person wrote.
+        screen: where its points must lie; None for anywhere.
 
     Raises:
         ValueError: that cannot be read; says what is expected.
     """
+    changed = _edited(action, written)
+    if screen is not None and not all(screen.contains(point) for point in points_of(changed)):
+        size = f"{screen.width} x {screen.height} from {screen.left},{screen.top}"
+        raise ValueError(f"that point is not on the screen, which is {size}")
+    return changed
+
+
+def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
     match action:
         case Click() | LongPress() | Move() | Scroll():
             return replace(action, point=_points(written, 1)[0])

@@ -255,3 +255,26 @@ def test_a_persons_words_are_read_from_the_chat():
     picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
     talk = read_conversation([{"role": "user", "content": f"click Apply\n{said}"}, picture])
     assert (talk.instruction, talk.told) == ("click Apply", ["open mousepad"])
+
+
+def test_a_plain_no_ends_the_run_and_says_so(engine):
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, "The person did not allow this.")
+    reply = engine.reply(conversation("open terminal and type 'ls'", EMPTY, denied))
+    assert reply.arguments["status"] == "fail"
+    assert "You did not allow this: open “terminal”." in reply.arguments["text"]
+
+
+def test_instead_may_be_said(engine):
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("open settings instead"))
+    talk = conversation("open terminal", EMPTY, denied)
+    talk.told = ["open settings instead"]
+    assert engine.reply(talk).arguments == {"action": "open", "text": "settings"}
+
+
+def test_what_it_cannot_do_instead_ends_the_run(engine):
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("something nicer"))
+    talk = conversation("open terminal and type 'ls'", EMPTY, denied)
+    talk.told = ["something nicer"]
+    reply = engine.reply(talk)
+    assert reply.arguments["status"] == "fail"
+    assert "I cannot follow what you say" in reply.arguments["text"]

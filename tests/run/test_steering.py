@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 
-from agent.actions import Action, Click, TypeText
+from agent.actions import Action, Click, OpenApp, TypeText
 from agent.geometry import DesktopPoint
 from agent.run.events import (
     Acted,
@@ -149,11 +149,11 @@ async def test_a_stop_ends_a_paused_run_at_once() -> None:
 
 async def test_what_was_allowed_for_good_is_not_asked_again_in_the_same_scope() -> None:
     person = FakePerson(approvals=[Approval(allowed=True, by="you", always=True)])
-    script = [act("type", text="a"), act("type", text="b"), DONE]
+    script = [act("open", text="files"), act("open", text="files"), DONE]
     events, desk = await run(script, approve="ask", person=person)
     assert len(person.asked) == 1
-    assert [event.by for event in every(events, ApprovalGiven)] == ["you", "always: typing"]
-    assert desk.hand.done == [TypeText("a"), TypeText("b")]
+    assert [event.by for event in every(events, ApprovalGiven)] == ["you", "always: opening files"]
+    assert desk.hand.done == [OpenApp("files"), OpenApp("files")]
 
 
 async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -> None:

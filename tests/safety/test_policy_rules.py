@@ -552,3 +552,10 @@ def test_shift_makes_signs_that_commands_need() -> None:
     assert SHIPPED.question(PressKeys(("shift", "\\")), typed) is None
     assert SHIPPED.question(TypeText(" sh"), replace(typed, typed="curl http://x |")) is not None
     assert spelled(PressKeys(("shift", "\\"))) == "|"
+
+
+@pytest.mark.parametrize("action", [TypeText("sudo ls"), PressKeys(("ctrl", "w"))], ids=["typing", "keys"])
+def test_nothing_is_allowed_for_good_where_its_window_is_not_known(action: Action[DesktopPoint]) -> None:
+    question = SHIPPED.question(action, UNKNOWN)
+    assert question is not None
+    assert question.scope == ""

@@ -4,15 +4,17 @@ import pytest
 from stubs.terminal import INSTRUCTION, Bench, matches, run_screen, shown
 from textual.color import Color
 
-from agent.actions import Action, Click, OpenApp, TypeText
+from agent.actions import Action, Click, Finish, OpenApp, TypeText
 from agent.geometry import DesktopPoint
-from agent.run.events import ModelDelta, Paused, Resumed, UserActed
+from agent.run.events import ModelDelta, Paused, Resumed, StepFinished, UserActed
 from agent.safety.policy import Approval, Question
 from agent.tui.conduct import ApprovalWanted, Broken, NothingWanted, ReplyWanted, Rested, Said
 from agent.tui.widgets.asking import GRACE
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
 
+#: A little longer than a key must be alone to be an answer.
+ALONE = 0.3
 SIZES = [(140, 40), (80, 24), (40, 12)]
 CLICK: Action[DesktopPoint] = Click(DesktopPoint(412, 233))
 SUDO = TypeText("sudo rm -rf /\n")
@@ -89,9 +91,21 @@ async def test_a_yes_within_half_a_second_is_not_taken(bench: Bench) -> None:
         bench.clock.now += GRACE - 0.01
         await pilot.press("y", "a", "n")
         assert bench.answers == []
-        bench.clock.now += 0.02
+        bench.clock.now += 0.3
         await pilot.press("y")
+        await pilot.pause(ALONE)
         assert bench.answers == [Approval(allowed=True, by="you")]
+
+
+@pytest.mark.parametrize("word", ["always", "yes", "say", "no", "open settings", "axe"])
+async def test_a_word_typed_beside_the_line_answers_nothing(bench: Bench, word: str) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 1
+        await pilot.press(*("space" if char == " " else char for char in word))
+        await pilot.pause(ALONE)
+        assert bench.answers == []
+        assert "may it do this" in shown(pilot)  # nothing came in front of it
 
 
 @pytest.mark.parametrize(
@@ -113,7 +127,7 @@ async def test_every_answer_to_a_question_reaches_the_run(bench: Bench, keys: li
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
         bench.clock.now += 1
         await pilot.press(*keys)
-        await pilot.pause()
+        await pilot.pause(ALONE)
         assert bench.answers == [approval]
         assert "may it do this" not in shown(pilot)
 
@@ -127,7 +141,11 @@ async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
         await pilot.pause()
         assert bench.answers == []
         assert "write a point as x,y" in shown(pilot)
-        await pilot.press("backspace", *"20", "enter")
+        await pilot.press("backspace", *"99999", "enter")
+        await pilot.pause()
+        assert bench.answers == []
+        assert "not on the screen" in shown(pilot)
+        await pilot.press(*["backspace"] * 5, *"20", "enter")
         assert bench.answers == [Approval(allowed=True, by="you", instead=Click(DesktopPoint(10, 20)))]
 
 
@@ -137,6 +155,7 @@ async def test_a_question_without_a_scope_offers_no_always(bench: Bench) -> None
         await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
         bench.clock.now += 1
         await pilot.press("a")
+        await pilot.pause(ALONE)
         assert bench.answers == []
         assert "always" not in shown(pilot)
 
@@ -340,8 +359,11 @@ async def test_what_a_rule_asks_about_is_not_approved_by_keys_that_steer(bench: 
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
         bench.clock.now += GRACE * 2
         await pilot.press(*keys)
+        await pilot.pause(ALONE)
         assert bench.answers == []
+        bench.clock.now += 1
         await pilot.press("y")
+        await pilot.pause(ALONE)
         assert bench.answers == [Approval(allowed=True, by="you")]
 
 
@@ -375,3 +397,11 @@ async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it
         assert bench.conductor.started == [INSTRUCTION]
         assert bench.conductor.run is not None
         assert bench.conductor.run.steering.take_told() == ["slower"]
+
+
+async def test_giving_up_is_no_success(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        gave_up = Finish(False, "stuck")
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, gave_up))
+        await bench.feed(pilot, StepFinished(1, None, None, None, {}))
+        assert "✗   1 give up: “stuck”" in shown(pilot)

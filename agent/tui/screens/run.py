@@ -38,6 +38,8 @@ if TYPE_CHECKING:  # imported by the first run: the application is on the screen
 
 #: Two presses of Escape within so many seconds stop the run.
 _DOUBLE = 1.0
+#: An answer is a key by itself: so many seconds pass before and after it without another.
+_ALONE = 0.2
 #: The server is asked how busy it is every so many seconds.
 _LOAD = 3.0
 #: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
@@ -80,6 +82,8 @@ class RunScreen(StepsScreen):
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._escaped = -_DOUBLE
+        self._keys = 0
+        self._key_times = (-_ALONE, -_ALONE)  # of the last key, and of the one before
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
@@ -252,36 +256,59 @@ class RunScreen(StepsScreen):
         self.query_one(Asking).answer(allowed, **more)
         self._show_status()
 
+    def key_pressed(self) -> None:
+        """A key is about to do whatever it does."""
+        self._keys += 1
+        self._key_times = (self._clock(), self._key_times[0])
+
+    def _takes_answers(self) -> bool:
+        """Whether a key answers now; says why where it does not."""
+        now, before = self._key_times
+        if not self.query_one(Asking).takes_keys or now - before < _ALONE:
+            self.notify("That was too fast to be an answer: press one key.", timeout=2)
+            return False
+        return True
+
+    def _answer_alone(self, allowed: bool, **more: Any) -> None:
+        """Answer, unless another key follows at once."""
+        if not self._takes_answers():
+            return
+        asking, keys = self.query_one(Asking), self._keys
+        wanted = asking.wanted
+
+        def answer() -> None:
+            if self._keys == keys and asking.wanted is wanted:
+                self._answer(allowed, **more)
+
+        self.set_timer(_ALONE, answer)
+
     def action_yes(self) -> None:
         """Allow it, this once."""
-        if self.query_one(Asking).takes_keys:
-            self._answer(True)
+        self._answer_alone(True)
 
     def action_always(self) -> None:
         """Allow it, and everything of the same scope."""
         asking = self.query_one(Asking)
-        if asking.takes_keys and asking.wanted is not None and asking.wanted.question.scope:
-            self._answer(True, always=True)
+        if asking.wanted is not None and asking.wanted.question.scope:
+            self._answer_alone(True, always=True)
 
     def action_no(self) -> None:
         """Do not allow it."""
-        if self.query_one(Asking).takes_keys:
-            self._answer(False)
+        self._answer_alone(False)
 
     def action_skip(self) -> None:
         """Go on without it."""
-        if self.query_one(Asking).takes_keys:
-            self._answer(False, note="Skip it and go on with the next part.")
+        self._answer_alone(False, note="Skip it and go on with the next part.")
 
     def action_instead(self) -> None:
         """Do not allow it, and say what to do."""
-        if self.query_one(Asking).takes_keys:
+        if self._takes_answers():
             self.query_one(Prompt).open("instead")
 
     def action_edit(self) -> None:
         """Change it before it is done."""
         asking = self.query_one(Asking)
-        if asking.takes_keys and asking.wanted is not None:
+        if self._takes_answers() and asking.wanted is not None:
             from agent.tui.words import editable
 
             self.query_one(Prompt).open("edit", editable(asking.wanted.target))
@@ -315,7 +342,8 @@ class RunScreen(StepsScreen):
         try:
             from agent.tui.words import edited
 
-            action = edited(wanted.target, written)
+            viewport = self._view.rows[-1].viewport if self._view.rows else None
+            action = edited(wanted.target, written, viewport.region if viewport is not None else None)
         except ValueError as error:
             self.query_one(Asking).complain(str(error))
             self.query_one(Prompt).open("edit", written)
@@ -378,6 +406,7 @@ class RunScreen(StepsScreen):
     def stop(self, reason: str) -> None:
         """Stop the run at once."""
         self._conductor.stop(reason)
+        self.app.clear_notifications()
 
     def action_search(self) -> None:
         """Search past instructions."""
@@ -406,4 +435,6 @@ class RunScreen(StepsScreen):
             return asking is not None
         if action in ("pause", "single", "escape"):
             return self._view.active
+        if action in ("runs", "search"):  # a letter of a word must not hide the question
+            return asking is None
         return True

@@ -31,7 +31,8 @@ class Asking(Horizontal):
         display: none;
         height: auto;
         max-height: 12;
-        border: round $warning;
+        border: round $text-warning;
+        border-title-color: $text-warning;
         padding: 0 1;
         & > Picture { width: 36; height: 9; margin-right: 1; }
         & > Picture.-none { display: none; }
@@ -70,14 +71,7 @@ class Asking(Horizontal):
         self.border_title = "may it do this?"
         self.query_one("#asked", Static).update(Content(harmless(in_full(wanted.target))))
         self.query_one("#why", Static).update(Content(harmless(f"asked because {wanted.question.reason}")))
-        scope = wanted.question.scope
-        keys = [("y", "yes, once"), *([("a", f"always: {scope}")] if scope else []), ("n", "no"),
-                ("i", "no, do this instead"), ("e", "change it"), ("x", "skip")]  # fmt: skip
-        self.query_one("#keys", Static).update(
-            Content.assemble(
-                *(part for key, what in keys for part in ((f" {key} ", "reverse"), f" {harmless(what)}   "))
-            )
-        )
+        self.query_one("#keys", Static).update(_keys(wanted.question.scope, self.screen.has_class("-small")))
         self.query_one(Picture).set_class(not points_of(wanted.target), "-none")
         self.display = True
         self.add_class("-waiting")
@@ -110,3 +104,13 @@ class Asking(Horizontal):
         wanted = self.settle()
         if wanted is not None:
             wanted.answer(Approval(allowed, "you", note, always, instead))
+
+
+def _keys(scope: str, narrow: bool) -> Content:
+    """The keys that answer, all of them in sight: on a narrow terminal in one word each."""
+    words = ("yes", "no", "instead", "edit", "skip") if narrow else (
+        " yes, once", " no", " no, do this instead", " change it", " skip"
+    )  # fmt: skip
+    keys = [*zip("yniex", words, strict=True), *([("a", f" always: {harmless(scope)}")] if scope else [])]
+    gap = " " if narrow else "   "
+    return Content.assemble(*(part for key, what in keys for part in ((f" {key} ", "reverse"), f"{what}{gap}")))

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 Purpose: TypeAlias = Literal["instruct", "tell", "reply", "instead", "edit"]
 
 _LABELS: dict[Purpose, tuple[str, str]] = {
-    "instruct": ("do", "What shall I do?"),
+    "instruct": ("do", "What shall I do? For example: open settings and enable dark mode"),
     "tell": ("tell", "Tell it something, for example: use the other window"),
     "reply": ("reply", "Your reply to its question"),
     "instead": ("instead", "No. What shall it do instead?"),
