@@ -50,7 +50,8 @@ def _approval(approval: dict[str, Any] | None) -> str:
         return ""
     allowed = approval.get("allowed")
     verdict = "not decided" if allowed is None else "allowed" if allowed else "not allowed"
-    return f"{verdict} by {approval.get('by')}: {approval.get('reason')}"
+    by = f" by {approval['by']}" if approval.get("by") else ""
+    return f"{verdict}{by}: {approval.get('reason')}"
 
 
 def _result(step: dict[str, Any]) -> str:

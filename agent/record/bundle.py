@@ -36,6 +36,7 @@ from agent.run.events import (
     Warned,
     to_json,
 )
+from agent.state import state_folder
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
@@ -46,9 +47,7 @@ _WARNING_CHARS = 300
 
 def default_runs_dir() -> Path:
     """Where bundles go unless --runs says otherwise: the user's state folder."""
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("mai-agent", appauthor=False)) / "runs"
+    return state_folder() / "runs"
 
 
 def run_id(instruction: str, now: datetime) -> str:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import psutil
 
+from agent.state import state_folder
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -120,9 +122,7 @@ def wait_ended(entries: Iterable[Running], seconds: float) -> list[Running]:
 
 
 def _folder() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("mai-agent", appauthor=False)) / "running"
+    return state_folder() / "running"
 
 
 def _read(file: Path) -> Running | None:

@@ -6,17 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agent.state import state_folder
+
 #: Instructions kept; older ones are forgotten.
 _MOST = 500
-
-
-def state_folder() -> Path:
-    """Where it is remembered: MAI_AGENT_STATE, or the user's state folder."""
-    if named := os.environ.get("MAI_AGENT_STATE"):
-        return Path(named)
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("mai-agent", appauthor=False))
 
 
 class Memory:

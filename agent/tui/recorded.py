@@ -134,7 +134,8 @@ def _approval(approval: dict[str, Any]) -> str:
     allowed = approval.get("allowed")
     verdict = "not decided" if allowed is None else "allowed" if allowed else "not allowed"
     note = f", “{approval['note']}”" if approval.get("note") else ""
-    return f"{approval.get('reason', '')}: {verdict} by {approval.get('by')}{note}"
+    by = f" by {approval['by']}" if approval.get("by") else ""
+    return f"{approval.get('reason', '')}: {verdict}{by}{note}"
 
 
 def _viewport(data: Any) -> Viewport | None:

@@ -42,6 +42,7 @@ class Translator:
         self._clock = clock
         self._began = clock()
         self._step: int | None = None  # the row of the step under way
+        self._asked = 0.0
 
     @property
     def elapsed(self) -> float:
@@ -67,6 +68,7 @@ class Translator:
             case ApprovalAsked(_, target, reason):
                 row = self._row()
                 row.mark, row.target, row.approval = "asking", target, reason
+                self._asked = self.elapsed
                 view.state, view.stage = "asking", reason
                 return self._step
             case ApprovalGiven():
@@ -148,6 +150,7 @@ class Translator:
 
     def _given(self, event: ApprovalGiven) -> int | None:
         row = self._row()
+        row.began += self.elapsed - self._asked  # the person's time is not the step's
         verdict = "allowed" if event.allowed else "not allowed"
         note = f", “{event.note}”" if event.note else ""
         row.approval = f"{row.approval}: {verdict} by {event.by}{note}"

@@ -6,7 +6,7 @@ from textual.color import Color
 
 from agent.actions import Action, Click, Finish, OpenApp, TypeText
 from agent.geometry import DesktopPoint
-from agent.run.events import ModelDelta, Paused, Resumed, StepFinished, UserActed
+from agent.run.events import ApprovalGiven, ModelDelta, Paused, Resumed, StepFinished, UserActed
 from agent.safety.policy import Approval, Question
 from agent.tui.conduct import ApprovalWanted, Broken, NothingWanted, ReplyWanted, Rested, Said
 from agent.tui.widgets.asking import GRACE
@@ -30,7 +30,7 @@ async def test_a_run_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple
         await bench.feed(pilot, *bench.sees(3), ModelDelta(3, "Now the style"))
         bench.clock.now += 7
         run_screen(pilot)._show_stream()
-        run_screen(pilot)._show_status()
+        run_screen(pilot).show_status()
         await pilot.pause()
         matches(pilot, f"run-{size[0]}x{size[1]}")
 
@@ -405,3 +405,15 @@ async def test_giving_up_is_no_success(bench: Bench) -> None:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, gave_up))
         await bench.feed(pilot, StepFinished(1, None, None, None, {}))
         assert "✗   1 give up: “stuck”" in shown(pilot)
+
+
+async def test_the_time_of_a_step_is_not_the_persons_time(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO))
+        bench.clock.now += 1
+        await bench.feed(pilot, *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 60
+        await bench.feed(pilot, ApprovalGiven(1, allowed=True, by="you"))
+        bench.clock.now += 2
+        await bench.feed(pilot, *bench.does(1, SUDO))
+        assert run_screen(pilot).view.rows[0].seconds == pytest.approx(3)

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
@@ -25,7 +25,7 @@ from agent.tui.conduct import (
     Said,
 )
 from agent.tui.memory import Memory
-from agent.tui.screens.base import StepsScreen
+from agent.tui.screens.answering import AnsweringScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.asking import Asking
 from agent.tui.widgets.detail import Detail
@@ -38,15 +38,13 @@ if TYPE_CHECKING:  # imported by the first run: the application is on the screen
 
 #: Two presses of Escape within so many seconds stop the run.
 _DOUBLE = 1.0
-#: An answer is a key by itself: so many seconds pass before and after it without another.
-_ALONE = 0.2
 #: The server is asked how busy it is every so many seconds.
 _LOAD = 3.0
 #: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
 _STREAM = 0.05
 
 
-class RunScreen(StepsScreen):
+class RunScreen(AnsweringScreen):
     """Watch, steer and stop."""
 
     AUTO_FOCUS = ""
@@ -55,12 +53,6 @@ class RunScreen(StepsScreen):
         Binding("space", "pause", "Pause/go on"),
         Binding("s", "single", "Single step"),
         Binding("t", "tell", "Tell"),
-        Binding("y", "yes", "Yes, once", show=False),
-        Binding("a", "always", "Always, in this scope", show=False),
-        Binding("n", "no", "No", show=False),
-        Binding("i", "instead", "No, do this instead", show=False),
-        Binding("e", "edit", "Change it", show=False),
-        Binding("x", "skip", "Skip it", show=False),
         Binding("o", "runs", "Runs"),
         Binding("ctrl+r", "search", "Search past instructions", show=False),
     ]
@@ -73,17 +65,14 @@ class RunScreen(StepsScreen):
         clock: Callable[[], float] = time.monotonic,
         stop_key: str | None = None,
     ) -> None:
-        super().__init__(RunView(dry_run=base.dry_run, sandbox=base.sandbox))
+        super().__init__(RunView(dry_run=base.dry_run, sandbox=base.sandbox), clock)
         self._conductor = conductor
         self._memory = memory
         self._base = base
-        self._clock = clock
         self._stop_key = stop_key
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._escaped = -_DOUBLE
-        self._keys = 0
-        self._key_times = (-_ALONE, -_ALONE)  # of the last key, and of the one before
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
@@ -100,10 +89,10 @@ class RunScreen(StepsScreen):
 
     def on_mount(self) -> None:
         """Begin to tick."""
-        self.set_interval(1.0, self._show_status)
+        self.set_interval(1.0, self.show_status)
         self.set_interval(_STREAM, self._show_stream)
         self.set_interval(_LOAD, self._ask_load)
-        self._show_status()
+        self.show_status()
         self._title()
         self.query_one(Prompt).open("instruct")
 
@@ -131,7 +120,7 @@ class RunScreen(StepsScreen):
         prompt.purpose = "tell"
         self.query_one(History).focus()
         self._title()
-        self._show_status()
+        self.show_status()
 
     def take(self, report: Report) -> None:
         """Take in what the run reports."""
@@ -168,7 +157,7 @@ class RunScreen(StepsScreen):
             case Rested() if not self._view.active:  # the next one may have been started meanwhile
                 self.query_one(Prompt).open("instruct")
         if not isinstance(report, Heard) or not isinstance(report.event, ModelDelta):
-            self._show_status()
+            self.show_status()
 
     def _tell_stop_key(self) -> None:
         """Once: how a run on the person's own desktop is stopped while another window has the focus."""
@@ -197,7 +186,8 @@ class RunScreen(StepsScreen):
         words = harmless(" ".join(self._view.instruction.split())) or "mai-agent"
         self.query_one("#title", Static).update(Content.assemble((f" {words}", "bold")))
 
-    def _show_status(self) -> None:
+    def show_status(self) -> None:
+        """Show how the run stands: the line at the bottom, the one above it, and the keys that apply."""
         view = self._view
         self.query_one(StatusLine).show(
             view, self._translator.elapsed if self._translator else 0.0, self._load if view.active else ""
@@ -226,7 +216,7 @@ class RunScreen(StepsScreen):
 
     def _show_load(self, load: str) -> None:
         self._load = load
-        self._show_status()
+        self.show_status()
 
     # Approval
 
@@ -252,67 +242,6 @@ class RunScreen(StepsScreen):
         if self._view.state == "asking":
             self._view.state, self._view.stage = "running", ""
 
-    def _answer(self, allowed: bool, **more: Any) -> None:
-        self.query_one(Asking).answer(allowed, **more)
-        self._show_status()
-
-    def key_pressed(self) -> None:
-        """A key is about to do whatever it does."""
-        self._keys += 1
-        self._key_times = (self._clock(), self._key_times[0])
-
-    def _takes_answers(self) -> bool:
-        """Whether a key answers now; says why where it does not."""
-        now, before = self._key_times
-        if not self.query_one(Asking).takes_keys or now - before < _ALONE:
-            self.notify("That was too fast to be an answer: press one key.", timeout=2)
-            return False
-        return True
-
-    def _answer_alone(self, allowed: bool, **more: Any) -> None:
-        """Answer, unless another key follows at once."""
-        if not self._takes_answers():
-            return
-        asking, keys = self.query_one(Asking), self._keys
-        wanted = asking.wanted
-
-        def answer() -> None:
-            if self._keys == keys and asking.wanted is wanted:
-                self._answer(allowed, **more)
-
-        self.set_timer(_ALONE, answer)
-
-    def action_yes(self) -> None:
-        """Allow it, this once."""
-        self._answer_alone(True)
-
-    def action_always(self) -> None:
-        """Allow it, and everything of the same scope."""
-        asking = self.query_one(Asking)
-        if asking.wanted is not None and asking.wanted.question.scope:
-            self._answer_alone(True, always=True)
-
-    def action_no(self) -> None:
-        """Do not allow it."""
-        self._answer_alone(False)
-
-    def action_skip(self) -> None:
-        """Go on without it."""
-        self._answer_alone(False, note="Skip it and go on with the next part.")
-
-    def action_instead(self) -> None:
-        """Do not allow it, and say what to do."""
-        if self._takes_answers():
-            self.query_one(Prompt).open("instead")
-
-    def action_edit(self) -> None:
-        """Change it before it is done."""
-        asking = self.query_one(Asking)
-        if self._takes_answers() and asking.wanted is not None:
-            from agent.tui.words import editable
-
-            self.query_one(Prompt).open("edit", editable(asking.wanted.target))
-
     # The person's line
 
     def on_prompt_said(self, event: Prompt.Said) -> None:
@@ -328,28 +257,12 @@ class RunScreen(StepsScreen):
             case "reply" if self._reply is not None:
                 self._reply.answer(event.text)
             case "instead":
-                self._answer(False, note=event.text)
+                self.answer(False, note=event.text)
             case "edit":
-                if not self._edit(event.text):
+                if not self.answer_changed(event.text):
                     return
         prompt.purpose = "tell"
         self.query_one(History).focus()
-
-    def _edit(self, written: str) -> bool:
-        wanted = self.query_one(Asking).wanted
-        if wanted is None:
-            return True
-        try:
-            from agent.tui.words import edited
-
-            viewport = self._view.rows[-1].viewport if self._view.rows else None
-            action = edited(wanted.target, written, viewport.region if viewport is not None else None)
-        except ValueError as error:
-            self.query_one(Asking).complain(str(error))
-            self.query_one(Prompt).open("edit", written)
-            return False
-        self._answer(True, instead=None if action == wanted.target else action)
-        return True
 
     def on_prompt_left(self, event: Prompt.Left) -> None:
         """Back to the history; a question stays."""
@@ -367,11 +280,11 @@ class RunScreen(StepsScreen):
             return
         if run.steering.hold:
             run.steering.resume()
-            self._let_held_go()
+            self.let_held_go()
         else:
             run.steering.pause()
             self._view.stage = "pausing before the next step"
-        self._show_status()
+        self.show_status()
 
     def action_single(self) -> None:
         """Go on until the next action, and ask before that."""
@@ -379,13 +292,7 @@ class RunScreen(StepsScreen):
         if run is None or not self._view.active:
             return
         run.steering.step()
-        self._let_held_go()
-
-    def _let_held_go(self) -> None:
-        """Do what was held only by the pause; what a rule asks about takes an answer of its own."""
-        asking = self.query_one(Asking)
-        if asking.wanted is not None and asking.wanted.question.held and asking.takes_keys:
-            self._answer(True)
+        self.let_held_go()
 
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""

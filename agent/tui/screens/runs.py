@@ -138,6 +138,7 @@ class RunsScreen(Screen[None]):
             return
         marked, self._marked = self._marked, None
         self._fill()
+        self.app.clear_notifications()
         self.app.push_screen(CompareScreen(marked, run.path))
 
     def action_again(self) -> None:
@@ -200,9 +201,9 @@ class RunsScreen(Screen[None]):
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
         graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-        if not graphical or not webbrowser.open(report.as_uri()):  # a browser in this terminal would draw over us
-            words = f"There is no browser here; the report is {report}."
-            self.app.call_from_thread(self.notify, words, severity="warning")
+        opened = graphical and webbrowser.open(report.as_uri())  # a browser in this terminal would draw over us
+        words = f"Its report opens in your browser: {report}" if opened else f"No browser here; the report is {report}"
+        self.app.call_from_thread(self.notify, words, severity="information" if opened else "warning")
 
     def action_back(self) -> None:
         """From the search line to the table, from the table to the run."""
