@@ -39,8 +39,7 @@ class AnsweringScreen(StepsScreen):
         self._key_times = (-_ALONE, -_ALONE)  # of the last key, and of the one before
 
     def show_status(self) -> None:
-        """Show how the run stands, after an answer."""
-        raise NotImplementedError
+        """Called after every answer, for a screen that shows how the run stands."""
 
     def answer(self, allowed: bool, **more: Any) -> None:
         """Give the person's decision."""
