@@ -56,7 +56,9 @@ class _Typed:
     def after(self, action: Action[DesktopPoint]) -> "_Typed":
         """What stands there after an action."""
         if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
-            return _Typed(self.window, (self.text + spelled(action))[-_REMEMBERED:])
+            entered = spelled(action)
+            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
+            return _Typed(self.window, (self.text + entered)[-_REMEMBERED:], None, kept)
         if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
             return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
         # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.

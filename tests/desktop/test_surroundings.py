@@ -174,6 +174,13 @@ def test_a_text_that_was_corrected_is_judged_as_what_it_became(desk, pieces):
     assert asked == [False, False, True]
 
 
+def test_what_stands_there_after_an_erasure_stays_open_while_more_is_typed(desk):
+    policy = Policy.load("risky")
+    pieces = [TypeText("rmX"), HoldKeys(("backspace",), 0.5), TypeText(" "), TypeText("-rf")]
+    asked = [policy.question(piece, desk.around.of(piece)) is not None for piece in pieces]
+    assert asked == [False, False, False, True]
+
+
 def test_a_display_that_is_gone_makes_everything_unknown(desk, sandbox):
     desk.around.of(Click(desk.point(90, 60)))
     sandbox.close()
