@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 import agent
-from agent.errors import AgentError, EnvironmentLacksError, ExitStatus
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
 
 #: Subcommands: their module in `agent.commands`, and what they do in a few words.
 COMMANDS = {
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
-    except AgentError as error:
+    except MaiError as error:
         print(f"mai-agent: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:

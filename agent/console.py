@@ -10,13 +10,13 @@ from contextlib import suppress
 from types import FrameType
 
 from agent.actions import Action, TypeText, describe
-from agent.errors import EnvironmentLacksError, ExitStatus
 from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
 from agent.safety.policy import Approval, Question
 from agent.safety.signals import REASONS
 from agent.safety.stop import StopSwitch
 from agent.safety.text import printable
+from foundation.errors import EnvironmentLacksError, ExitStatus
 
 
 def _in_full(action: Action[DesktopPoint]) -> str:

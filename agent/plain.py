@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agent.actions import describe, points_of
-from agent.errors import ExitStatus
 from agent.record.bundle import target_file
 from agent.record.redact import Redactor
 from agent.run.events import (
@@ -29,6 +28,7 @@ from agent.run.events import (
     to_json,
 )
 from agent.safety.text import harmless
+from foundation.errors import ExitStatus
 
 
 class JsonPrinter:

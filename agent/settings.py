@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.errors import UsageError
+from foundation.errors import UsageError
 
 _TEXTS = (
     "endpoint",

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.client import Patience
 from agent.commands.arguments import engine_wish, runs_dir
-from agent.engine import Engine, choose_engine
+from agent.model.client import Patience
+from agent.model.engine import Engine, choose_engine
+from agent.model.serving import Ask
 from agent.safety.stop import StopSwitch
-from agent.serving import Ask
 from agent.settings import Settings, read_text
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Workplace:
         """A run that is ready to go; engine and desktop are opened for the first one.
 
         Raises:
-            AgentError: something that it needs is not there.
+            MaiError: something that it needs is not there.
         """
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serverctl.configs import config_names, load_config
-from serverctl.errors import EnvironmentLacksError, UsageError
+from foundation.configs import config_names, load_config
+from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.paths import state_root
 
 _DUMP = Path(__file__).with_name("parser_dump.py")

@@ -11,7 +11,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from serverctl.errors import EnvironmentLacksError, ServerError, UsageError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -154,7 +154,7 @@ async def find_target(base_url: str, api_key: str, model: str | None) -> Target:
     raise UsageError(f"{base_url} does not serve {model!r}.", f"It serves: {choice}.")
 
 
-def _unusable(base_url: str, failure: Failure) -> ServerError:
+def _unusable(base_url: str, failure: Failure) -> MaiError:
     if failure.kind == "bad_key":
         return EnvironmentLacksError(
             f"{base_url} refuses the key.", "Give the right one with --api-key, or in the variable MAI_AGENT_API_KEY."

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from serverctl.errors import ExitStatus, ServerError
+from foundation.errors import ExitStatus, MaiError
 
 #: Subcommands: their module in `serverctl.commands`, and what they do in a few words.
 COMMANDS = {
@@ -83,7 +83,7 @@ def _run(name: str, arguments: list[str], as_json: bool) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
-    except ServerError as error:
+    except MaiError as error:
         if as_json:
             print(json.dumps({"error": {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}}))
         print(f"mai-server: {error}", file=sys.stderr)
@@ -93,7 +93,7 @@ def _run(name: str, arguments: list[str], as_json: bool) -> int:
         return ExitStatus.STOPPED
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stdout = None
-        return ExitStatus.FAILED
+        return ExitStatus.NOT_DONE
     except OSError as error:  # a full disk, a folder that went away
         print(
             f"mai-server: {error.strerror or error}: {error.filename or 'output'}. Is there space, and is it yours?",

@@ -21,7 +21,7 @@ from typing import Any
 
 import platformdirs
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 from serverctl.plan.settings import KNOBS, check_value
 
 _TEXTS = ("model", "preset", "vllm_python")

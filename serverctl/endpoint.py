@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from serverctl.errors import EnvironmentLacksError, ServerError
+from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State, current_state
 
@@ -117,7 +117,7 @@ def ready_server(
         ask: asks whether vLLM may be installed.
 
     Raises:
-        ServerError: it could not be started, or cannot be on this machine.
+        MaiError: it could not be started, or cannot be on this machine.
     """
     name = running_server(model)
     started = name is None
@@ -158,7 +158,7 @@ def _launch(model: str | None, preset: str | None, screen: tuple[int, int] | Non
 
     other = current_state(Folder(control.DEFAULT_NAME))
     if other.phase in LIVE:
-        raise ServerError(
+        raise MaiError(
             f"A server with {other.model or other.source} runs already, and {model} was asked for.",
             "`mai-server down` stops it; or leave --model out to use it.",
         )
@@ -261,11 +261,11 @@ def served(preset: str, model: str | None, tell: Tell = lambda _: None) -> Itera
     """A server of a preset for the time of a block, beside none of ours: two would share the card's memory.
 
     Raises:
-        ServerError: another server runs, or this one did not become ready.
+        MaiError: another server runs, or this one did not become ready.
     """
     busy = [name for name in control.ordered_names() if current_state(Folder(name)).phase in LIVE]
     if busy:
-        raise ServerError(
+        raise MaiError(
             f"The server {busy[0]!r} is running and holds memory.", "`mai-server down --all` stops it first."
         )
     name = f"bench-{preset}"

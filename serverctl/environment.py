@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serverctl.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 from serverctl.hardware.facts import Hardware
 from serverctl.paths import environments_root
 from serverctl.plan.gate import Build, build_for, builds

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from serverctl.configs import config_names, load_config
-from serverctl.errors import UsageError
+from foundation.configs import config_names, load_config
+from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

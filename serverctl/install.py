@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 from serverctl.capabilities import ask_parser
 from serverctl.environment import MARK, environment_folder, python_of, read_mark
-from serverctl.errors import EnvironmentLacksError, ServerError, StoppedError, UsageError
 from serverctl.plan.gate import Build
 
 #: Reports progress: what is being done, bytes so far and in all (None where not known).
@@ -73,7 +73,7 @@ def install(build: Build, report: Report = silent, again: bool = False, folder: 
 
     Raises:
         EnvironmentLacksError: no space, no suitable Python, no network; nothing is broken by that.
-        ServerError: what was installed does not work.
+        MaiError: what was installed does not work.
         StoppedError: Ctrl-C; what was downloaded is kept.
     """
     folder = folder or environment_folder(build)
@@ -122,7 +122,7 @@ def check(python: Path, build: Build) -> dict[str, Any]:
     """Looks whether the vLLM of an environment works: its parser answers, and torch can use the cards.
 
     Raises:
-        ServerError: it does not; the message holds the last line of what went wrong.
+        MaiError: it does not; the message holds the last line of what went wrong.
     """
     dump = ask_parser(python)
     versions: dict[str, Any] = {"vllm": dump["vllm"], "transformers": dump.get("transformers")}
@@ -133,7 +133,7 @@ def check(python: Path, build: Build) -> dict[str, Any]:
     if build.least_driver is None:
         return versions
     said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-    raise ServerError(
+    raise MaiError(
         f"vLLM {dump['vllm']} was installed, but torch cannot use the card: {said[:300]}.",
         f"Driver {build.least_driver} or newer is needed; `mai-server doctor` shows the one that is there.",
     )
@@ -330,5 +330,5 @@ def _only_one(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ServerError("Another `mai-server install` is at work on this environment.", "Wait for it.") from None
+            raise MaiError("Another `mai-server install` is at work on this environment.", "Wait for it.") from None
         yield

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 import serverctl.endpoint as door
-from agent.engine import Wish, choose_engine
-from agent.errors import EnvironmentLacksError, UsageError
+from agent.model.engine import Wish, choose_engine
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.endpoint import ReadyServer
-from serverctl.errors import ServerError
 
 
 def server(**changes: Any) -> ReadyServer:
@@ -85,7 +84,7 @@ def test_vllm_that_was_asked_for_is_started_without_a_card_too(machine: Callable
 
 
 def test_a_start_that_fails_is_an_error_in_the_controllers_own_words(machine: Callable[..., list[Any]]) -> None:
-    machine(answer=ServerError("The model does not fit.", "Use a smaller one."))
+    machine(answer=MaiError("The model does not fit.", "Use a smaller one."))
     with pytest.raises(EnvironmentLacksError, match=r"The model does not fit\. Use a smaller one\."):
         choose_engine(Wish())
 

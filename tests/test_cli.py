@@ -2,7 +2,7 @@ import pytest
 
 import agent
 from agent.cli import COMMANDS, RESERVED, main
-from agent.errors import ExitStatus
+from foundation.errors import ExitStatus
 
 
 def test_the_version_is_printed(capsys):

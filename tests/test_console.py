@@ -19,12 +19,12 @@ from stubs.events import run_of, started, step
 
 from agent.actions import Click, TypeText
 from agent.console import Console, StopSignals
-from agent.errors import EnvironmentLacksError
 from agent.geometry import DesktopPoint
 from agent.plain import JsonPrinter, PlainPrinter
 from agent.run.events import ModelDelta, Warned, to_json
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError
 
 CLICK = Click(DesktopPoint(10, 20))
 RISKY = Question("risky", "clicking")

@@ -7,12 +7,12 @@ import pytest
 from stubs.desk import HURRIED
 from stubs.endpoint import MODEL, FakeEndpoint, say
 
-from agent.client import ChatClient, Completion
-from agent.endpoint import Endpoint, Limits, normalize_url
-from agent.errors import UsageError
 from agent.families.base import Message
 from agent.families.registry import get_family
-from agent.refusals import ModelError
+from agent.model.client import ChatClient, Completion
+from agent.model.endpoint import Endpoint, Limits, normalize_url
+from agent.model.refusals import ModelError
+from foundation.errors import UsageError
 
 NONE = Limits()
 

@@ -23,11 +23,11 @@ def wheel(tmp_path_factory):
     return built
 
 
-def test_the_wheel_holds_both_packages_and_the_configuration(wheel):
+def test_the_wheel_holds_the_packages_and_the_configuration(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"agent/cli.py", "serverctl/__init__.py", "agent/py.typed"} <= names
+    assert {"agent/cli.py", "serverctl/__init__.py", "foundation/__init__.py", "agent/py.typed"} <= names
     shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.toml")}
-    assert {f"agent/{name}" for name in shipped} <= names
+    assert {f"foundation/{name}" for name in shipped} <= names
 
 
 def test_the_installed_wheel_works_from_any_folder(wheel, tmp_path):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import UsageError
 from agent.settings import config_path, load_settings, read_text
+from foundation.errors import UsageError
 
 
 def environ(tmp_path: Path, text: str = "", **more: str) -> dict[str, str]:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
-from agent.client import ChatClient, Completion, Patience
 from agent.commands.arguments import Parser, add_engine, engine_wish
-from agent.engine import Engine, choose_engine
-from agent.errors import EnvironmentLacksError, ExitStatus, UsageError
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import Size, Viewport
+from agent.model.client import ChatClient, Completion, Patience
+from agent.model.engine import Engine, choose_engine
+from agent.model.serving import terminal_ask
 from agent.run.session import DEFAULT_MAX_PIXELS
 from agent.run.think import answer_tokens
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import resize
-from agent.serving import terminal_ask
 from agent.settings import Settings, load_settings, read_text
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from agent.engine import Wish
-from agent.errors import UsageError
 from agent.geometry import Size
+from agent.model.engine import Wish
 from agent.settings import Settings
+from foundation.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):

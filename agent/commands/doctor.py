@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.commands.arguments import Parser
-from agent.errors import AgentError, ExitStatus
 from agent.settings import Settings, config_path, load_settings
+from foundation.errors import ExitStatus, MaiError
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _local_server() -> str:
-    from agent import serving
+    from agent.model import serving
 
     if serving.is_running(None):
         return "one runs, and is used (`mai-server status`)"
@@ -74,7 +74,7 @@ def _local_server() -> str:
 def _try(name: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(name, ok=True, detail=look())
-    except AgentError as error:
+    except MaiError as error:
         return Finding(name, ok=False, detail=str(error))
 
 
@@ -116,8 +116,8 @@ def _reading() -> str:
 
 
 def _endpoint(url: str, settings: Settings) -> str:
-    from agent.client import ChatClient
-    from agent.endpoint import Endpoint, normalize_url
+    from agent.model.client import ChatClient
+    from agent.model.endpoint import Endpoint, normalize_url
 
     async def ask() -> Endpoint:
         client = ChatClient(Endpoint(normalize_url(url), settings.api_key, settings.get("model")))

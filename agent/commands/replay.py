@@ -9,7 +9,6 @@ from agent.actions import to_json as action_json
 from agent.commands.arguments import Parser, add_runs, runs_dir
 from agent.console import Console, StopSignals
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
-from agent.errors import ExitStatus, UsageError
 from agent.families.registry import DEFAULT_FAMILY, get_family
 from agent.geometry import DesktopPoint
 from agent.record.read import find_bundle
@@ -17,6 +16,7 @@ from agent.record.replay import ReplayedStep, replay
 from agent.safety.policy import Policy, Question
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
+from foundation.errors import ExitStatus, UsageError
 
 
 def main(argv: Sequence[str]) -> int:

@@ -8,15 +8,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-from agent.client import Usage
 from agent.console import Console, StopSignals
-from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, StoppedError, UsageError
+from agent.model.client import Usage
+from agent.model.serving import terminal_ask
 from agent.run.events import Event, RunFinished
 from agent.safety.signals import SignalWatch
 from agent.safety.stop import StopSwitch
-from agent.serving import terminal_ask
 from agent.settings import Settings, load_settings
 from agent.workplace import Job, Workplace
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
 
 
 class Printer(Protocol):
@@ -76,7 +76,7 @@ def write_report_of(bundle: Path, tell: Callable[[str], None]) -> str:
         if len(list((bundle / "screens").iterdir())) > _MANY_STEPS:
             tell("writing the report ...")
         return f" (report: {write_report(bundle).path.name})"
-    except (AgentError, OSError) as error:
+    except (MaiError, OSError) as error:
         tell(f"The report could not be written: {error}")
         return ""
 
@@ -94,7 +94,7 @@ async def _follow(job: Job, printer: Printer, stop: StopSwitch) -> int:
             _print(printer, event)
             if isinstance(event, RunFinished):
                 status = event.status
-    except (AgentError, BrokenPipeError) as error:
+    except (MaiError, BrokenPipeError) as error:
         await events.aclose()  # type: ignore[attr-defined]  # an async generator
         job.recorder.abandon(broken_off(error))
         raise
@@ -104,7 +104,7 @@ async def _follow(job: Job, printer: Printer, stop: StopSwitch) -> int:
 def broken_off(error: BaseException) -> RunFinished:
     """The end of a run that an error ended before the loop could."""
     stopped = isinstance(error, StoppedError)
-    known = error.exit_status if isinstance(error, AgentError) else ExitStatus.NOT_DONE
+    known = error.exit_status if isinstance(error, MaiError) else ExitStatus.NOT_DONE
     return RunFinished("stopped" if stopped else "failed", known, str(error), 0, 0.0, Usage())
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.commands.arguments import Parser
-from agent.errors import UsageError
+from foundation.errors import UsageError
 
 
 def main(argv: Sequence[str]) -> int:

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 
 from agent.commands.arguments import Parser
-from agent.errors import AgentError, UsageError
 from agent.safety.running import Running, find_running, send_stop, wait_ended
+from foundation.errors import MaiError, UsageError
 
 #: Seconds for a run to end; it lets go of keys and buttons long before.
 _END_TIMEOUT = 5.0
@@ -46,7 +46,7 @@ def _wanted(running: list[Running], name: str | None) -> list[Running]:
     if len(found) > 1:
         raise UsageError(f"Several runs begin with {name}: {', '.join(one.run for one in found)}.", "Say more of it.")
     if not found and running:
-        raise AgentError(f"No run {name} is going on.", f"Running: {', '.join(one.run for one in running)}.")
+        raise MaiError(f"No run {name} is going on.", f"Running: {', '.join(one.run for one in running)}.")
     return found
 
 
@@ -54,7 +54,7 @@ def _told(entry: Running) -> bool:
     try:
         return send_stop(entry)
     except PermissionError as error:
-        raise AgentError(f"The run {entry.run} belongs to another user.", "Stop it as that user.") from error
+        raise MaiError(f"The run {entry.run} belongs to another user.", "Stop it as that user.") from error
 
 
 def _report(entry: Running, *, ended: bool, killed: bool, as_json: bool) -> None:

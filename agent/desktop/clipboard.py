@@ -15,7 +15,7 @@ from typing import Protocol
 
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11_text import Keyboard, SelectionOwner
-from agent.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 
 #: Pasted at once; longer text goes in pieces. X servers refuse properties above 256 KiB without special requests.
 _PIECE_BYTES = 60_000

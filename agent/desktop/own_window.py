@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 
 from agent.desktop.x11 import Window, WindowList, display_lost, open_display, window_list
-from agent.errors import EnvironmentLacksError
 from agent.geometry import Region
 from agent.screen.capture import Frame, Screen
+from foundation.errors import EnvironmentLacksError
 
 #: Nothing on a screen that is done with for good looks like this; the model sees a blank area.
 _GREY = (128, 128, 128)

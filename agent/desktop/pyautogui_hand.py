@@ -28,11 +28,11 @@ from agent.desktop.apps.launcher import Launcher
 from agent.desktop.clipboard import TextEntry
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11 import display_lost, no_display, open_display, prepare_xlib
-from agent.errors import EnvironmentLacksError, StoppedError
 from agent.geometry import DesktopPoint
 from agent.safety.release import Guard
 from agent.safety.stop import StopSwitch
 from agent.safety.takeover import Rest
+from foundation.errors import EnvironmentLacksError, StoppedError
 
 # Canonical key names (agent.keys) that pyautogui calls otherwise.
 _PYAUTOGUI_NAMES = {

@@ -14,13 +14,13 @@ from typing import Any
 from agent.actions import Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, TypeText, points_of
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.x11 import Window, WindowList, window_list
-from agent.errors import EnvironmentLacksError
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Place, Situation
 from agent.safety.text import spelled
 from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
 from agent.screen.words import words_at
+from foundation.errors import EnvironmentLacksError
 
 _WHO = "Knowing what a click would hit"
 #: Of what was typed before, so much is kept to judge a text that comes in pieces.

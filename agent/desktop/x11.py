@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent.errors import EnvironmentLacksError
 from agent.geometry import Region
+from foundation.errors import EnvironmentLacksError
 
 
 def open_display() -> Any:

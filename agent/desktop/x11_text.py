@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from agent.desktop.x11 import open_display
-from agent.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 
 
 class SelectionOwner:

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from agent.configs import config_names, load_config
-from agent.errors import UsageError
 from agent.families.base import Family
 from agent.screen.fit import ImageRule
+from foundation.configs import config_names, load_config
+from foundation.errors import UsageError
 
 #: The family assumed for a model whose name says nothing.
 DEFAULT_FAMILY = "mai-ui"

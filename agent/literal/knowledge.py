@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
-from agent.configs import load_config
 from agent.literal.text import plain
+from foundation.configs import load_config
 
 Shows: TypeAlias = Literal["darker", "lighter", ""]
 

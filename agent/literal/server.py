@@ -13,10 +13,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agent.endpoint import Endpoint, Limits
 from agent.literal.conversation import BadRequestError, read_conversation
 from agent.literal.engine import Engine, Reply
 from agent.literal.ocr import data_folder
+from agent.model.endpoint import Endpoint, Limits
 
 MODEL = "mai-agent-literal"
 #: A request of six 4K screenshots is about 30 MB.

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import UsageError
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
 from agent.record.report.page import replace_file
 from agent.record.report.pictures import load
 from agent.record.report.view import screenshot, view_run, view_step
+from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,7 +16,6 @@ from typing import Any
 
 import agent
 from agent.actions import to_json as action_json
-from agent.errors import EnvironmentLacksError
 from agent.record.redact import Redactor
 from agent.run.events import (
     Acted,
@@ -36,7 +35,8 @@ from agent.run.events import (
     Warned,
     to_json,
 )
-from agent.state import state_folder
+from foundation.errors import EnvironmentLacksError
+from foundation.paths import state_folder
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192

@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agent.errors import EnvironmentLacksError, UsageError
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
+from foundation.errors import EnvironmentLacksError, UsageError
 
 _FILES = ("run.json", "steps.jsonl")
 

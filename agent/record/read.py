@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.errors import UsageError
+from foundation.errors import UsageError
 
 #: Seconds by which the kernel's idea of a process's start may lie after the clock's.
 _CLOCK_SLACK = 2.0

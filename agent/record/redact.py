@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.actions import shorten
-from agent.configs import load_config
-from agent.errors import UsageError
+from foundation.configs import load_config
+from foundation.errors import UsageError
 
 #: What a masked text reads like; recognised by reports, replays and the rules themselves.
 MASK = re.compile(r"\[redacted \d+ chars\]")

@@ -6,12 +6,12 @@ from typing import Any
 
 from agent.actions import Action, map_points
 from agent.actions import to_json as action_json
-from agent.errors import UsageError
 from agent.families.base import Family, ParseFailure
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.safety.policy import Policy
+from foundation.errors import UsageError
 
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
 _MASKED = "its text was masked when the run was recorded"

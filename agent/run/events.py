@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 from agent import actions
 from agent.actions import Action
-from agent.client import Usage
-from agent.errors import ExitStatus
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
+from agent.model.client import Usage
 from agent.screen.encode import EncodedImage
+from foundation.errors import ExitStatus
 
 Outcome: TypeAlias = Literal[
     "done", "gave_up", "out_of_budget", "unparsable", "looping", "refused", "failed", "stopped"

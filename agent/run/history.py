@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent.endpoint import Limits
 from agent.families.base import Call, PastStep
+from agent.model.endpoint import Limits
 from agent.screen.encode import EncodedImage
 
 HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]

@@ -25,11 +25,10 @@ from agent.actions import (
     describe,
     map_points,
 )
-from agent.client import Usage
 from agent.desktop.hand import ActionFailedError, Hand
-from agent.errors import AgentError, ExitStatus, StoppedError
 from agent.families.base import Call, Decision, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint
+from agent.model.client import Usage
 from agent.run.consent import Consent
 from agent.run.events import (
     Acted,
@@ -54,6 +53,7 @@ from agent.run.think import Mind, Thought
 from agent.run.worker import Worker
 from agent.safety.stop import StopSwitch
 from agent.screen.settle import Settled, unchanged
+from foundation.errors import ExitStatus, MaiError, StoppedError
 
 NOTHING_CHANGED = "Your last action changed nothing on the screen."
 REPEATED = "You have done this several times on the same screen without effect. Try something different."
@@ -112,7 +112,7 @@ class _End(Exception):  # noqa: N818 -- not an error: the run is over
         self.message = message
 
 
-class _OutOfTimeError(AgentError):
+class _OutOfTimeError(MaiError):
     def __init__(self) -> None:
         super().__init__("The time is up.")
 
@@ -143,7 +143,7 @@ class Loop:
             end = _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {limit} is reached.")
         except StoppedError as error:
             end = _End("stopped", ExitStatus.STOPPED, str(error))
-        except AgentError as error:
+        except MaiError as error:
             end = _End("failed", error.exit_status, str(error))
         except Exception as error:  # a mistake of ours: the run ends like any other, with its record and nothing held
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -9,18 +9,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.client import ChatClient, Patience
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.guard import GuardedHand, receiver
 from agent.desktop.hand import Hand, RecordingHand
 from agent.desktop.own_window import MaskedScreen, Own, find_own
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.endpoint import Endpoint, Limits
-from agent.engine import Engine
-from agent.errors import UsageError
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import DesktopPoint, Viewport
+from agent.model.client import ChatClient, Patience
+from agent.model.endpoint import Endpoint, Limits
+from agent.model.engine import Engine
 from agent.run.consent import Consent
 from agent.run.events import Event, RunStarted, Warned
 from agent.run.history import History
@@ -37,6 +36,7 @@ from agent.safety.stop import StopSwitch
 from agent.safety.takeover import OurWindows, Rest, Takeover
 from agent.safety.watch import DisplayWatch
 from agent.screen.capture import MssScreen, Screen
+from foundation.errors import UsageError
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -81,7 +81,7 @@ async def run(
     """The events of a run, from `RunStarted` to `RunFinished`.
 
     Raises:
-        AgentError: the run could not even begin.
+        MaiError: the run could not even begin.
     """
     race = Race(stop)
     client = ChatClient(request.engine.endpoint, request.patience, request.engine.condition)

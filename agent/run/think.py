@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from agent.client import ChatClient, Completion, Delta, Retrying, Silence, Usage
 from agent.families.base import (
     Decision,
     Family,
@@ -19,7 +18,8 @@ from agent.families.base import (
     PromptRequest,
     TextPart,
 )
-from agent.refusals import ModelError
+from agent.model.client import ChatClient, Completion, Delta, Retrying, Silence, Usage
+from agent.model.refusals import ModelError
 from agent.run.events import ModelDelta, Warned
 from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation

@@ -11,8 +11,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from agent.errors import EnvironmentLacksError, UsageError
 from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError, UsageError
 
 #: Free in XFCE, GNOME and KDE, which use ctrl+alt+escape, ctrl+shift+escape and super+escape themselves.
 DEFAULT_CHORD = "ctrl+alt+shift+escape"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
 from agent.actions import TOUCHING, Action, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, shorten, to_json
-from agent.configs import load_config
-from agent.errors import UsageError
 from agent.geometry import DesktopPoint
 from agent.safety.rules import Allowed, Rule, read_policy
 from agent.safety.situation import UNKNOWN, Place, Situation, Surroundings
 from agent.safety.text import printable
+from foundation.configs import load_config
+from foundation.errors import UsageError
 
 __all__ = [
     "APPROVE_MODES", "UNKNOWN", "Approval", "ApproveMode", "Approver", "Grants", "Place", "Policy", "Question",

@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 from typing import Any, get_args
 
 from agent.actions import Action, Button, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, points_of, to_json
-from agent.errors import UsageError
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import found, spelled
+from foundation.errors import UsageError
 
 #: The types of actions that touch the desktop, as `actions.to_json` names them: all that a rule can speak of.
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll"})

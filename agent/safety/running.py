@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from agent.state import state_folder
+from foundation.paths import state_folder
 
 
 @dataclass(frozen=True, slots=True)

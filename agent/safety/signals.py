@@ -16,8 +16,8 @@ import threading
 import time
 from contextlib import suppress
 
-from agent.errors import ExitStatus
 from agent.safety.stop import StopSwitch
+from foundation.errors import ExitStatus
 
 #: Signals that stop a run, and what each means.
 REASONS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "a signal asked for it"}

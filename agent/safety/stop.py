@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from agent.errors import AgentError, StoppedError
+from foundation.errors import MaiError, StoppedError
 
 
 class StopSwitch:
@@ -20,18 +20,18 @@ class StopSwitch:
         self._once = threading.Lock()  # only ever tried, never waited for
         self._gates: list[threading.Lock] = []  # one for each waiter, opened when it is set
         self._reason = ""
-        self._error: AgentError = StoppedError("Stopped.")
+        self._error: MaiError = StoppedError("Stopped.")
         self._listeners: list[Callable[[], None]] = []
 
     def stop(self, reason: str) -> None:
         """Stop everything; the first reason is kept."""
         self._set(reason, StoppedError(f"Stopped: {reason}."))
 
-    def fail(self, error: AgentError) -> None:
+    def fail(self, error: MaiError) -> None:
         """End everything in the same way, because it cannot go on: whoever waits gets this error."""
         self._set(error.what.rstrip("."), error)
 
-    def _set(self, reason: str, error: AgentError) -> None:
+    def _set(self, reason: str, error: MaiError) -> None:
         if not self._once.acquire(blocking=False):  # the first one is at it or done, perhaps right under this signal
             return
         self._reason, self._error = reason, error

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agent.desktop.x11 import WindowList, open_display, window_list
-from agent.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 
 #: Between two looks, in seconds: a key that is typed is down for 50 ms and more.
 _POLL = 0.025

@@ -10,8 +10,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from agent.errors import EnvironmentLacksError
 from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError
 
 #: Between two looks, in seconds: a hand cannot slam and come back faster, and 20 questions a second cost X nothing.
 _POLL = 0.05

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.errors import AgentError, EnvironmentLacksError
 from agent.geometry import Size
 from agent.sandbox.processes import MARK, end_marked, marked
+from foundation.errors import EnvironmentLacksError, MaiError
 
 Session: TypeAlias = Literal["xfce", "gnome"]
 
@@ -347,14 +347,14 @@ def reap_sandboxes() -> list[str]:
 
 
 def stop_sandbox(name: str) -> None:
-    """End a kept sandbox. Raises AgentError when there is none of that name, or it is in use."""
+    """End a kept sandbox. Raises MaiError when there is none of that name, or it is in use."""
     for found in find_sandboxes():
         if found.name == name:
             if found.owned:
-                raise AgentError(f"The sandbox {name} is in use.", "Stop the run that uses it.")
+                raise MaiError(f"The sandbox {name} is in use.", "Stop the run that uses it.")
             _remove(found.folder)
             return
-    raise AgentError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")
+    raise MaiError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")
 
 
 def _is_locked(path: Path, *, default: bool) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.errors import EnvironmentLacksError, UsageError
 from agent.geometry import Region, Size, Viewport
 from agent.screen.memory import keep_freed_memory
+from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:
     from mss import MSS

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agent.configs import load_config
-from agent.errors import UsageError
 from agent.geometry import Size
+from foundation.configs import load_config
+from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

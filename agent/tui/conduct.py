@@ -13,9 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from agent.errors import AgentError, ExitStatus
 from agent.run.steering import Steering
 from agent.safety.stop import StopSwitch
+from foundation.errors import ExitStatus, MaiError
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.actions import Action
@@ -196,7 +196,7 @@ class Conductor:
                     if self._workplace is None:
                         self._workplace = self._make_workplace(lambda text: self._post(Said(text)), self._ask)
                     self.status = self._conduct(self._workplace, run)
-                except AgentError as error:
+                except MaiError as error:
                     self.status, self.message = error.exit_status, str(error)
                     self._post(Broken(str(error), error.exit_status))
                 except Exception as error:  # a mistake of ours must not end the application
@@ -239,7 +239,7 @@ class Conductor:
                 self._post(Heard(event))
                 if isinstance(event, RunFinished):
                     status, self.message = event.status, event.message
-        except AgentError as error:
+        except MaiError as error:
             await events.aclose()  # type: ignore[attr-defined]  # an async generator
             job.recorder.abandon(broken_off(error))
             raise

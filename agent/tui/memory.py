@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agent.state import state_folder
+from foundation.paths import state_folder
 
 #: Instructions kept; older ones are forgotten.
 _MOST = 500

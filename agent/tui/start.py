@@ -4,10 +4,10 @@ import argparse
 import sys
 
 from agent.console import StopSignals
-from agent.errors import ExitStatus
 from agent.safety.signals import SignalWatch
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings
+from foundation.errors import ExitStatus
 
 #: Seconds for a stopped run to let go, and for a sandbox to end.
 _CLOSING = 15.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from serverctl.errors import ServerError, UsageError
+from foundation.errors import MaiError, UsageError
 
 #: How every line begins: what else a cut-off last line begins with was not written by this program.
 _BEGINNING = b'{"id": '
@@ -165,7 +165,7 @@ class AnswersFile:
         self.failed -= again
 
     def write(self, answer: Answer) -> None:
-        """Put an answer on disk now. Raises ServerError where that fails (a full disk)."""
+        """Put an answer on disk now. Raises MaiError where that fails (a full disk)."""
         self._append(answer.line())
         (self.answered if answer.ok else self.failed).add(answer.id)
 
@@ -176,8 +176,8 @@ class AnswersFile:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def _unwritable(self, error: OSError) -> ServerError:
-        return ServerError(
+    def _unwritable(self, error: OSError) -> MaiError:
+        return MaiError(
             f"{self._path} cannot be written: {error.strerror or error}.",
             "Make room there and run the same command again: it goes on where it stopped.",
         )

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from foundation.errors import EnvironmentLacksError
 from serverctl.batch.answers import Answer
 from serverctl.batch.prepare import Prepared
 from serverctl.chat import TRANSIENT, Failure, ServerGoneError, Target, count, explain, is_alive
-from serverctl.errors import EnvironmentLacksError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 
 _KNOWN = ("id", "image", "instruction", "system", "messages", "max_tokens", "temperature", "schema", "regex")
 #: Parameters of the chat API that a line cannot set: ignoring them would change the answers without a word.

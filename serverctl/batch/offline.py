@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Any
 
 import serverctl
+from foundation.errors import EnvironmentLacksError
 from serverctl.batch.answers import Answer
 from serverctl.batch.prepare import Prepared
 from serverctl.chat import ServerGoneError
-from serverctl.errors import EnvironmentLacksError
 
 SCRIPT = Path(serverctl.__file__).resolve().parent / "batch_offline.py"
 

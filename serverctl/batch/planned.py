@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from serverctl.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 from serverctl.plan.goal import Plan
 
 #: Knobs whose names vLLM's engine takes as they are.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from foundation.errors import UsageError
 from serverctl.batch.lines import Request, is_path, resolve
-from serverctl.errors import UsageError
 from serverctl.images import data_url, fitted
 
 #: Width and height of an image in pixels, to those at which it is sent.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from foundation.errors import UsageError
 from serverctl.batch.answers import Answer, AnswersFile
 from serverctl.batch.ask import Asker
 from serverctl.batch.lines import Entry, Index, LineError, Request, parse_request
 from serverctl.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
 from serverctl.batch.progress import Progress
-from serverctl.errors import UsageError
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class Batch:
         return len(self._todo)
 
     def begin(self) -> None:
-        """Forget failures that are tried again, and record the broken lines. Raises ServerError (a full disk)."""
+        """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
         self._answers.forget_failures(entry.id for entry in self._todo)
         self._progress.start(self.outcome.total, self.outcome.before)
         for broken in self._index.broken:
@@ -107,7 +107,7 @@ class Batch:
             stop: ends the batch early.
 
         Raises:
-            ServerError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
+            MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
                 answered until then is on disk.
         """
         with self._requests.open("rb") as file:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from foundation.errors import EnvironmentLacksError
 from serverctl.bench.counters import ServerSide
 from serverctl.bench.sample import Sample
 from serverctl.bench.stats import PERCENTILES, Summary, summarize
 from serverctl.bench.workload import Setting, Workload
-from serverctl.errors import EnvironmentLacksError
 
 #: The latencies of a sample, in milliseconds, and how people call them.
 LATENCIES: dict[str, str] = {

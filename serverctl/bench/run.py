@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from foundation.errors import MaiError, UsageError
 from serverctl.bench.counters import ReadMetrics, ServerSide, server_side
 from serverctl.bench.report import Cut, Measurement, Report, ServerDiedError
 from serverctl.bench.sample import Asker, Sample
 from serverctl.bench.workload import Setting, Workload
 from serverctl.chat import TRANSIENT, Target, connect, is_alive
-from serverctl.errors import ServerError, UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -78,7 +78,7 @@ async def measure(
     Raises:
         UsageError: the server is not on this machine, and that was not allowed.
         ServerDiedError: the server died; it holds the report of what was measured.
-        ServerError: the server refuses this workload.
+        MaiError: the server refuses this workload.
     """
     if not target.is_local and not allow_remote:
         raise UsageError(
@@ -141,7 +141,7 @@ class _Bench:
         self._answered = False  # whether the server has answered at all
 
     async def run(self, client: "AsyncOpenAI") -> None:
-        """Every setting. Raises _CutError, and ServerError where the server refuses them all."""
+        """Every setting. Raises _CutError, and MaiError where the server refuses them all."""
         asker = Asker(client, self._target, self._workload.max_tokens)
         refusals: list[str] = []
         for setting in self._workload.settings():
@@ -151,7 +151,7 @@ class _Bench:
                 self.notes.append(f"{setting}: not measured. {refusal}")
             self._before += self._workload.requests
         if refusals and not self.measurements:
-            raise ServerError(
+            raise MaiError(
                 f"The server cannot be measured with this workload. {refusals[0]}",
                 "Change --size, --images, --text-tokens or --max-tokens, or start it with other limits.",
             )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from foundation.errors import UsageError
 from serverctl.bench.screens import screenshot
 from serverctl.chat import MOST_CONNECTIONS
-from serverctl.errors import UsageError
 from serverctl.images import data_url, png
 
 #: "cold": every request is new to the server, from its first token on. "warm": all requests of a setting are the same.

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.batch.answers import AnswersFile
 from serverctl.batch.ask import Asker, HttpAsker
 from serverctl.batch.lines import Index, index_requests
@@ -23,7 +24,6 @@ from serverctl.batch.run import Batch, Outcome, Stop
 from serverctl.chat import MOST_CONNECTIONS, Target, connect
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.target import add_target, chosen_target
-from serverctl.errors import ExitStatus, ServerError, UsageError
 from serverctl.images import family_names, family_of, family_rule
 
 #: Seconds that requests under way have after the first Ctrl-C.
@@ -213,7 +213,7 @@ async def _run(
         async with asker() as ready:
             batch.begin()
             return await batch.run(ready, concurrency, stop)
-    except ServerError:
+    except MaiError:
         done = batch.outcome
         progress.say(f"{done.before + done.answered} of {done.total} have an answer.")
         raise
@@ -280,7 +280,7 @@ def _finish(outcome: Outcome, out: Path, arguments: list[str], seconds: float, *
     if outcome.failed:
         kinds = ", ".join(f"{count} {kind}" for kind, count in outcome.errors.most_common())
         _say(f"{outcome.failed} of {outcome.total} failed ({kinds}); the same command tries them again. See {out}.")
-        return ExitStatus.FAILED
+        return ExitStatus.NOT_DONE
     _say(f"All {outcome.total} have an answer, in {out}.")
     return ExitStatus.DONE
 

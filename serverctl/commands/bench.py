@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.bench.workload import Workload
 from serverctl.chat import Target
 from serverctl.commands.options import parse_screen
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.target import add_target, chosen_target
-from serverctl.errors import ExitStatus, ServerError, UsageError
 
 if TYPE_CHECKING:
     from serverctl.bench.report import Report
@@ -163,7 +163,7 @@ def _show(
             print(f"mai-server: {error}", file=sys.stderr)
             status = error.exit_status
             break
-        except ServerError as error:
+        except MaiError as error:
             if not reports:
                 raise
             print(f"mai-server: {error}", file=sys.stderr)
@@ -179,7 +179,7 @@ def _show(
             status = ExitStatus.STOPPED
             break
         if reports[-1].failed:
-            status = ExitStatus.FAILED
+            status = ExitStatus.NOT_DONE
     comparison = Comparison(tuple(reports)) if presets else None
     document = reports[0].to_json() if comparison is None else comparison.to_json()
     if options.out is not None:

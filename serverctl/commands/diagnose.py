@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.stages import STAGE_WORDS, Stage
-from serverctl.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
 from serverctl.process.report import describe, report_json
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(to_json(failure), indent=1))
     else:
         print(text_of(failure))
-    return ExitStatus.FAILED if failure.kind is Kind.EXITED else ExitStatus.DONE
+    return ExitStatus.NOT_DONE if failure.kind is Kind.EXITED else ExitStatus.DONE
 
 
 def _of_something_else(failure: Failure) -> bool:

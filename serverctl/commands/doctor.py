@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from foundation.errors import ExitStatus, MaiError
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.config import load_server_config
 from serverctl.environment import find_environment
-from serverctl.errors import ExitStatus, ServerError
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import GIB, Hardware
 from serverctl.models.find import cache_folder
@@ -59,7 +59,7 @@ def look() -> Iterator[Finding]:
     try:
         config = load_server_config()
         yield Finding("settings", True, config.path or "none of your own")
-    except ServerError as error:
+    except MaiError as error:
         yield Finding("settings", False, str(error))
         return
     yield _vllm(hardware, config.vllm_python)
@@ -93,14 +93,14 @@ def _cards(hardware: Hardware) -> Iterator[Finding]:
         yield Finding("card", True, f"{gpu.name}: {gpu.total_gib:.1f} GiB{free}{capability}{display}")
     try:
         usable_cards(hardware)
-    except ServerError as error:
+    except MaiError as error:
         yield Finding("cards", False, str(error))
 
 
 def _build(hardware: Hardware) -> Finding:
     try:
         build = build_for(hardware)
-    except ServerError as error:
+    except MaiError as error:
         return Finding("driver", False, str(error))
     driver = "" if hardware.driver is None else f"driver {hardware.driver.version}: "
     return Finding("driver", True, f"{driver}vLLM {build.version}, {build.about}")
@@ -114,7 +114,7 @@ def _vllm(hardware: Hardware, named: str | None) -> Finding:
         from serverctl.capabilities import installed
 
         capabilities = installed(found.python)
-    except ServerError as error:
+    except MaiError as error:
         return Finding("vllm", False, str(error))
     return Finding("vllm", True, f"{capabilities.version}, {found.origin}: {found.python}")
 

@@ -3,8 +3,8 @@
 import json
 import sys
 
+from foundation.errors import ExitStatus
 from serverctl.commands.parser import Formatter, Parser
-from serverctl.errors import ExitStatus
 from serverctl.process import control
 from serverctl.process.state import Folder, check_name, current_state
 

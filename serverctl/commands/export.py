@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.commands.options import Request, add_goal, add_hardware, resolve, split_flags
 from serverctl.commands.parser import Formatter, Parser
-from serverctl.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.export.common import Document, Exporter, Source, check_secrets
 
 
@@ -127,7 +127,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
-    """What an export is made from, for a command line. Raises ServerError where there is no plan."""
+    """What an export is made from, for a command line. Raises MaiError where there is no plan."""
     if options.format == "notebook" and not options.gpu:
         raise UsageError(
             "A notebook is for a card elsewhere.", "Name it: --gpu T4, L4, A100-40, A100-80, H100 or B200."

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from foundation.errors import ExitStatus, UsageError
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.environment import environment_folder, read_mark
-from serverctl.errors import ExitStatus, UsageError
 from serverctl.hardware.detect import detect
 from serverctl.install import Installed, check_space, install, remove, with_version
 from serverctl.plan.gate import Build, build_for, builds, usable_cards

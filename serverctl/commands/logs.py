@@ -2,8 +2,8 @@
 
 import sys
 
+from foundation.errors import EnvironmentLacksError, ExitStatus
 from serverctl.commands.parser import Formatter, Parser
-from serverctl.errors import EnvironmentLacksError, ExitStatus
 from serverctl.process import control
 from serverctl.process.logs import follow, log_files, tail
 from serverctl.process.state import LIVE, Folder, current_state

@@ -4,10 +4,10 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from foundation.errors import MaiError, UsageError
 from serverctl.capabilities import Capabilities, installed, snapshot
 from serverctl.config import ServerConfig, load_server_config
 from serverctl.environment import VllmEnvironment, find_environment
-from serverctl.errors import ServerError, UsageError
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.decide import AUTOMATIC_MODELS, make_plan
 from serverctl.plan.gate import Build, build_for
@@ -84,10 +84,10 @@ class Request:
         return build_for(self.hardware)
 
     def with_installed(self) -> "Request":
-        """The same with the vLLM that was just installed. Raises ServerError where it is not found."""
+        """The same with the vLLM that was just installed. Raises MaiError where it is not found."""
         found = find_environment(None, self.hardware)
         if found is None:
-            raise ServerError("The installed vLLM was not found again.", "`mai-server doctor` says what is there.")
+            raise MaiError("The installed vLLM was not found again.", "`mai-server doctor` says what is there.")
         return replace(self, vllm=found, capabilities=installed(found.python))
 
     def plan(self) -> Plan:

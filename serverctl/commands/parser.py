@@ -3,7 +3,7 @@
 import argparse
 from typing import NoReturn
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):

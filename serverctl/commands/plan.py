@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
+from foundation.errors import ExitStatus, UsageError
 from serverctl.commands.options import add_goal, add_hardware, resolve, settings_listing, split_flags
 from serverctl.commands.parser import Formatter, Parser
-from serverctl.errors import ExitStatus, UsageError
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render

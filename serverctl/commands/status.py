@@ -4,8 +4,8 @@ import json
 import time
 from typing import Any
 
+from foundation.errors import ExitStatus
 from serverctl.commands.parser import Formatter, Parser
-from serverctl.errors import ExitStatus
 from serverctl.metrics import Latency, ServerMetrics, read_metrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
             print("\n\n".join(text_of(state, metrics) for state, metrics in readings))
         if not options.watch:
             ready = any(state.phase in ("ready", "degraded") for state, _ in readings)
-            return ExitStatus.DONE if ready else ExitStatus.FAILED
+            return ExitStatus.DONE if ready else ExitStatus.NOT_DONE
         time.sleep(1)
 
 

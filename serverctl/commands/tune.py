@@ -4,9 +4,9 @@ import json
 import sys
 from dataclasses import asdict, replace
 
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.progress import Progress
-from serverctl.errors import EnvironmentLacksError, ExitStatus, ServerError
 from serverctl.metrics import read_metrics
 from serverctl.plan.compose import TEXT_TOKENS
 from serverctl.process import control, probe
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(document(reading, found, wanted)) if options.json else "Nothing to apply.")
         return ExitStatus.DONE
     if reading.metrics.running and not options.force:
-        raise ServerError(
+        raise MaiError(
             f"{reading.metrics.running} requests are running.", "Wait for them, or restart anyway with --force."
         )
     state = apply(options.name, request, wanted, found, quiet=options.json)
@@ -78,7 +78,7 @@ def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: l
     """Restarts with the changes; when that fails, with what was there before.
 
     Raises:
-        ServerError: the new settings did not start; the old ones serve again.
+        MaiError: the new settings did not start; the old ones serve again.
     """
     because = {one.setting: f"tuned: {one.because}" for one in found if one.setting in wanted}
     goal = replace(
@@ -98,7 +98,7 @@ def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: l
         control.stop(name)
         control.launch(name, replace(request, port=port))
         control.wait_ready(name, show_progress.update)
-    raise ServerError(f"The changes did not start: {failure.what}", "The server runs as before.")
+    raise MaiError(f"The changes did not start: {failure.what}", "The server runs as before.")
 
 
 def document(reading: Reading, found: list[Advice], wanted: dict[str, object]) -> dict[str, object]:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
 from serverctl.commands.options import Request, add_goal, resolve, split_flags
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.progress import Progress
-from serverctl.errors import EnvironmentLacksError, ExitStatus, ServerError, StoppedError, UsageError
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
@@ -145,7 +145,7 @@ def with_vllm(request: Request, options: argparse.Namespace) -> Request:
 
 
 def report(states: list[State], as_json: bool) -> int:
-    """Says how it went. Raises ServerError for the first server that did not become ready."""
+    """Says how it went. Raises MaiError for the first server that did not become ready."""
     for state in states:
         if control.target_of(state) is None:
             raise control.failure_of(state)
@@ -181,7 +181,7 @@ def _found(options: argparse.Namespace) -> int:
     """A server of that name is there already: it is what `up` gives. Ctrl-C only ends the waiting: it is not ours.
 
     Raises:
-        ServerError: it serves another model, or did not become ready.
+        MaiError: it serves another model, or did not become ready.
         StoppedError: Ctrl-C.
     """
     folder = Folder(options.name)
@@ -206,17 +206,17 @@ def _found(options: argparse.Namespace) -> int:
 
 
 def _check_model(options: argparse.Namespace, folder: Folder, state: State) -> None:
-    """Raises ServerError where a named model is not the one that runs. A server that still plans has no model yet."""
+    """Raises MaiError where a named model is not the one that runs. A server that still plans has no model yet."""
     wanted = options.model
     if wanted is None or state.phase not in LIVE:
         return
     known = {state.model, state.source}
-    with contextlib.suppress(ServerError):
+    with contextlib.suppress(MaiError):
         known.add(read_request(folder.request_file).goal.model or "")
     known.discard("")
     names = {wanted.casefold(), str(Path(wanted).expanduser().resolve()).casefold()}
     if known and not names & {name.casefold() for name in known}:
-        raise ServerError(
+        raise MaiError(
             f"The server {options.name!r} already runs with {state.model or state.source or min(known)}.",
             f"`mai-server down` stops it, or give the new one a name: --name {Path(wanted).name.lower()}.",
         )
@@ -243,7 +243,7 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
         done.set()
         watcher.join()
     if status == control.ALREADY_RUNNING:
-        raise ServerError(f"The server {name!r} already runs.", "`mai-server down` stops it.")
+        raise MaiError(f"The server {name!r} already runs.", "`mai-server down` stops it.")
     if status == ExitStatus.STOPPED:
         raise StoppedError("Stopped: Ctrl-C.")
     state = current_state(folder)

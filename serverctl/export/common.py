@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from foundation.errors import UsageError
 from serverctl.capabilities import Capabilities
-from serverctl.errors import UsageError
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Precision
 from serverctl.plan.env import pins

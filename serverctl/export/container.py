@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 from serverctl.export.common import PINS, Server, Source, replaced
 
 #: The images' home folders: weights, and what vLLM compiles and measures.

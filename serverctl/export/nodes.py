@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 from serverctl.export.common import PINS, Document, Source, commented, flag_groups, header, without
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pprint import pformat
 from typing import Any
 
+from foundation.errors import UsageError
 from serverctl.capabilities import snapshot
-from serverctl.errors import UsageError
 from serverctl.export.cells_ask import ASK
 from serverctl.export.cells_serve import SERVE, Cell
 from serverctl.export.common import Document, Source, flag_groups, header, portable

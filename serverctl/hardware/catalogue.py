@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serverctl.configs import load_config
-from serverctl.errors import UsageError
+from foundation.configs import load_config
+from foundation.errors import UsageError
 from serverctl.hardware.facts import GIB, Cpu, Driver, Gpu, Hardware, Link
 
 #: More cards than this are in no machine that one server runs on.

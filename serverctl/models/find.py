@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from serverctl.configs import config_names, load_config
-from serverctl.errors import EnvironmentLacksError, ServerError, UsageError
+from foundation.configs import config_names, load_config
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.models.model import Model, Quantized
 from serverctl.models.shape import read_shape
 
@@ -298,7 +298,7 @@ def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
             if file == "config.json":
                 raise UsageError(f"{repo} has no config.json.", "Is it a model that vLLM can serve?") from None
         except GatedRepoError as error:
-            raise ServerError(
+            raise MaiError(
                 f"{repo} asks everybody to accept its terms first.",
                 "Accept them on its page and log in with `hf auth login`.",
             ) from error
@@ -307,7 +307,7 @@ def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
                 f"There is no model {repo!r} on the hub, or it is private.",
                 "Check its name, or log in with `hf auth login`.",
             ) from error
-        except ServerError:
+        except MaiError:
             raise
         except Exception as error:  # whatever its transport raises: it was changed twice in two years
             raise EnvironmentLacksError(

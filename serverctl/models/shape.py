@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 
 #: No size in a config.json is larger; more is a mistake, and would only overflow later.
 _LARGEST = 10**9

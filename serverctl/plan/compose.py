@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from serverctl.configs import load_config
+from foundation.configs import load_config
 from serverctl.hardware.catalogue import limits_for
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model, Precision

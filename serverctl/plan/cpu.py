@@ -1,6 +1,6 @@
 """The plan for a plain processor: honest about its speed, for trying things out with a small model."""
 
-from serverctl.configs import load_config
+from foundation.configs import load_config
 from serverctl.hardware.facts import GIB, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from foundation.errors import UsageError
 from serverctl.capabilities import Capabilities
-from serverctl.errors import UsageError
 from serverctl.plan.goal import Goal
 from serverctl.plan.settings import KNOBS, check_value
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from serverctl.configs import load_config
+from foundation.configs import load_config
 from serverctl.hardware.facts import Driver, Gpu, Hardware
 from serverctl.plan.goal import CannotPlanError
 

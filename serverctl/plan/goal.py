@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from serverctl.errors import EnvironmentLacksError
+from foundation.errors import EnvironmentLacksError
 from serverctl.hardware.facts import Gpu, Vendor
 from serverctl.models.model import Model, Precision
 from serverctl.plan.memory import Budget

@@ -11,7 +11,7 @@ and `kv_cache_utils`: blocks = floor(KV / page), tokens = blocks x block size, c
 import math
 from dataclasses import dataclass
 
-from serverctl.configs import load_config
+from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
 from serverctl.plan.settings import Settings

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serverctl.configs import load_config
-from serverctl.errors import UsageError
+from foundation.configs import load_config
+from foundation.errors import UsageError
 from serverctl.plan.settings import check_value
 
 

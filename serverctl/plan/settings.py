@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 
 KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from serverctl.errors import EnvironmentLacksError, ServerError
+from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.process.identity import end_left_behind, is_alive, read_identity, wait_gone
 from serverctl.process.state import LIVE, Folder, State, current_state, server_names, write_private
 
@@ -85,7 +85,7 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     """Waits until a new supervisor has written its first state.
 
     Raises:
-        ServerError: it has not, and is ended.
+        MaiError: it has not, and is ended.
     """
     what, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
     end = time.monotonic() + _BEGIN_SECONDS
@@ -97,16 +97,16 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
         if status == ALREADY_RUNNING:
             if folder.owner() is not None:
                 return False
-            raise ServerError(
+            raise MaiError(
                 f"Another program holds {folder.lock_file}, but no server of ours runs there.",
                 "`fuser` on that file says which; end it, or give the server another name: --name NAME.",
             )
         if status is not None:
-            raise ServerError(f"{what} could not start (exit status {status}).", remedy)
+            raise MaiError(f"{what} could not start (exit status {status}).", remedy)
         time.sleep(0.01)
     process.kill()
     process.wait()
-    raise ServerError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
+    raise MaiError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
 
 
 def wait_ready(name: str, progress: Progress | None = None) -> State:
@@ -189,7 +189,7 @@ def _clean_up(folder: Folder) -> int:
     return len(left)
 
 
-def failure_of(state: State) -> ServerError:
+def failure_of(state: State) -> MaiError:
     """The error for a server that did not become ready."""
     found = state.failure or {}
     title = str(found.get("title") or state.message or "The server did not start").rstrip(".")
@@ -198,7 +198,7 @@ def failure_of(state: State) -> ServerError:
     remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")
     said = f' It said: "{evidence[:300]}".' if evidence else ""
     told = f" {because}" if because and because != remedy else ""
-    error = ServerError(f"{title}.{said}{told}", remedy)
+    error = MaiError(f"{title}.{said}{told}", remedy)
     if found.get("kind") == "CANNOT_PLAN":
         error.exit_status = EnvironmentLacksError.exit_status
     return error
@@ -209,7 +209,7 @@ def running(name: str, request: "ServerRequest", progress: Progress | None = Non
     """A server for the time of a block: started, waited for, and stopped at its end.
 
     Raises:
-        ServerError: it did not become ready.
+        MaiError: it did not become ready.
     """
     launch(name, request)
     try:

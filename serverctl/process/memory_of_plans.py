@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from foundation.errors import MaiError, UsageError
 from serverctl.diagnose.stages import StartReport
-from serverctl.errors import ServerError, UsageError
 from serverctl.models.model import Precision
 from serverctl.paths import good_plans_file
 from serverctl.plan import calibration
@@ -37,7 +37,7 @@ def recall(plan: Plan, goal: Goal, vllm: str) -> tuple[dict[str, Any], dict[str,
         return {}, {}
     try:
         values = {name: _checked(name, value) for name, value in values.items() if name not in goal.overrides}
-    except ServerError:  # written by another version, or by hand
+    except MaiError:  # written by another version, or by hand
         return {}, {}
     return values, {name: f"worked at an earlier start: {text}" for name, text in reasons.items()}
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from foundation.errors import ExitStatus, MaiError
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.lines import LogLine
 from serverctl.diagnose.stages import Stage, StartReport
-from serverctl.errors import ExitStatus, ServerError
 from serverctl.metrics import read_metrics
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
@@ -101,7 +101,7 @@ class Owner:
                 prepared = await asyncio.to_thread(self._prepare)
                 command = self._command(prepared)
                 self._key = self._key or self._folder.new_key()  # the same after a restart: clients go on
-            except ServerError as error:
+            except MaiError as error:
                 return self._fail("CANNOT_PLAN", error.what, "", error.remedy, "")
             except OSError as error:
                 what = f"{error.filename or self._folder.path} cannot be written: {error.strerror or error}."
@@ -134,7 +134,7 @@ class Owner:
                     self._goal, adjustments=merged, adjusted_because={**because, **self._goal.adjusted_because}
                 )
                 # What worked with other memory free, or another model on the disk, need not work now.
-                with contextlib.suppress(ServerError):
+                with contextlib.suppress(MaiError):
                     prepared = prepare(self._request, goal)
                     self._goal = goal
         return prepared
@@ -395,4 +395,4 @@ class Owner:
             "stopped_because": because,
         }  # fmt: skip
         self._set("failed", f"{title.rstrip('.')}. {because}".strip())
-        return ExitStatus.FAILED
+        return ExitStatus.NOT_DONE

@@ -5,10 +5,10 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
+from foundation.errors import MaiError
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step
-from serverctl.errors import ServerError
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Plan
 
@@ -41,7 +41,7 @@ async def wait_for_memory(
     """Waits until the cards have what is wanted, or for so long. A tool that fails now may answer in a moment."""
     end = time.monotonic() + seconds
     while wanted and time.monotonic() < end:
-        with contextlib.suppress(ServerError):
+        with contextlib.suppress(MaiError):
             now = await asyncio.to_thread(look)
             if all(gpu.free_bytes is None or gpu.free_bytes >= wanted.get(gpu.uuid, 0) for gpu in now.gpus):
                 return

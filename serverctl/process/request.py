@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.capabilities import Capabilities, installed
 from serverctl.config import ServerConfig
 from serverctl.environment import VllmEnvironment
-from serverctl.errors import EnvironmentLacksError, ServerError
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
@@ -102,11 +102,11 @@ def server_request(
 
 
 def read_request(path: Path) -> ServerRequest:
-    """A request from its file. Raises ServerError where it cannot be read."""
+    """A request from its file. Raises MaiError where it cannot be read."""
     try:
         return request_from(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ServerError(f"{path} cannot be read: {error}.", "Start the server again with `mai-server up`.") from error
+        raise MaiError(f"{path} cannot be read: {error}.", "Start the server again with `mai-server up`.") from error
 
 
 def request_from(document: Mapping[str, Any]) -> ServerRequest:
@@ -142,7 +142,7 @@ class Prepared:
 
 
 def prepare(request: ServerRequest, goal: Goal) -> Prepared:
-    """The plan for a request as things are now. Raises ServerError."""
+    """The plan for a request as things are now. Raises MaiError."""
     hardware = request.hardware()
     capabilities = request.capabilities()
     return Prepared(make_plan(hardware, goal, capabilities.version), capabilities, hardware)

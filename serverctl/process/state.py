@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 from serverctl.paths import server_folder, state_root
 from serverctl.process.identity import Identity, identity_of, is_alive, read_identity
 

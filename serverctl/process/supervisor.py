@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from serverctl.errors import ExitStatus, ServerError
+from foundation.errors import ExitStatus, MaiError
 from serverctl.process.control import ALREADY_RUNNING
 from serverctl.process.identity import identity_of
 from serverctl.process.owner import Owner
@@ -43,7 +43,7 @@ def supervise(folder: Folder, request: ServerRequest | None = None, echo: Callab
                 owner = Owner(folder, request or read_request(folder.request_file), echo)
             _raise_file_limit()
             return asyncio.run(_run(owner, in_foreground=request is not None))
-        except ServerError as error:
+        except MaiError as error:
             _leave(folder, owner, str(error))
             return error.exit_status
         except Exception:
@@ -51,7 +51,7 @@ def supervise(folder: Folder, request: ServerRequest | None = None, echo: Callab
             print(text, file=sys.stderr, flush=True)
             said = f"mai-server itself failed: {text.strip().splitlines()[-1]}."
             _leave(folder, owner, f"{said} The whole is in {folder.supervisor_log}.")
-            return ExitStatus.FAILED
+            return ExitStatus.NOT_DONE
 
 
 async def _run(owner: Owner, in_foreground: bool) -> int:

@@ -5,7 +5,7 @@ import json
 import pytest
 from commandline import CommandLine
 
-from agent.errors import ExitStatus
+from foundation.errors import ExitStatus
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.commands.parse import parse_line
-from agent.errors import ExitStatus
 from agent.families.registry import get_family
+from foundation.errors import ExitStatus
 
 CLICK = '<thinking>\nI click.\n</thinking>\n<tool_call>\n{"name":"mobile_use","arguments":%s}\n</tool_call>'
 GROUNDED = '<grounding_think>There.</grounding_think>\n<answer>\n{"coordinate":[968,176]}\n</answer>'

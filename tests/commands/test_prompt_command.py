@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from commandline import CommandLine
 
-from agent.errors import ExitStatus
+from foundation.errors import ExitStatus
 
 IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "[IMAGE_DATA]"}}]}
 CLICK = {"thought": "I click.", "action": {"action": "click", "coordinate": [63, 500]}}

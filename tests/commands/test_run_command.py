@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.commands.run import main
-from agent.errors import UsageError
+from foundation.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,9 +11,9 @@ from agent.desktop.apps.launcher import Launcher
 from agent.desktop.clipboard import X11TextEntry, pieces
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11 import WindowList, open_display
-from agent.errors import StoppedError
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
+from foundation.errors import StoppedError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

@@ -133,8 +133,8 @@ def run_with_a_person(lair, endpoint, *, allowed):
     """A run in this process, with a person who answers everything the same; the questions and the outcome."""
     import asyncio
 
-    from agent.endpoint import Endpoint, normalize_url
-    from agent.engine import Engine
+    from agent.model.endpoint import Endpoint, normalize_url
+    from agent.model.engine import Engine
     from agent.run.events import RunFinished
     from agent.run.session import Request, run
     from agent.run.settings import RunSettings

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.errors import UsageError
 from agent.families.base import Sampling
 from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family, get_image_rule
+from foundation.errors import UsageError
 
 
 @pytest.mark.parametrize("name", family_names())

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 from record.bundles import CLICK, a_bundle, a_step, noise, plain
 
-from agent.errors import UsageError
 from agent.record.animate import write_animation
 from agent.record.redact import Redactor, Rules
+from foundation.errors import UsageError
 
 
 def frames(path: Path) -> list[tuple[Image.Image, int]]:

@@ -14,10 +14,10 @@ import pytest
 from stubs.endpoint import act
 from stubs.events import PICTURE, finished, run_of, started, step
 
-from agent.errors import EnvironmentLacksError, ExitStatus, UsageError
 from agent.record.bundle import Recorder, run_id
 from agent.record.read import find_bundle, list_bundles, read_bundle
 from agent.run.events import Decided, Event, RunFinished, StepFinished, Warned
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
 
 def record(runs: Path, events: list[Event], instruction: str = "open settings") -> Path:

@@ -11,13 +11,13 @@ from stubs.desk import Desk
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
 from agent.actions import TypeText, describe
-from agent.errors import UsageError
 from agent.families.registry import get_family
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.redact import MASK, Redactor, Rules, is_masked
 from agent.record.replay import replay
 from agent.safety.policy import Policy
+from foundation.errors import UsageError
 
 PASSWORD = "Tr0ub4dor&3"
 

@@ -7,12 +7,12 @@ import pytest
 from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
-from agent.errors import UsageError
 from agent.families.registry import get_family
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay
 from agent.safety.policy import Policy
+from foundation.errors import UsageError
 
 SCRIPT = [
     act("click", coordinate=[0, 0]),

@@ -16,7 +16,6 @@ from PIL import Image
 from record.bundles import CLICK, a_bundle, a_step, noise, plain
 
 from agent.actions import Click, Drag, Finish, Scroll, TypeText, describe, to_json
-from agent.errors import EnvironmentLacksError, UsageError
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
@@ -24,6 +23,7 @@ from agent.record.report import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
 from agent.record.saved import read_action
+from foundation.errors import EnvironmentLacksError, UsageError
 
 
 def page_of(bundle: Bundle, **options: Any) -> str:

@@ -8,12 +8,12 @@ import pytest
 from stubs.desk import HURRIED
 from stubs.endpoint import DONE, MODEL, Checks, FakeEndpoint, act, pictures, refuse, say, texts
 
-from agent.client import ChatClient
-from agent.endpoint import Endpoint, Limits, normalize_url
 from agent.families.base import Decision
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
-from agent.refusals import ModelError
+from agent.model.client import ChatClient
+from agent.model.endpoint import Endpoint, Limits, normalize_url
+from agent.model.refusals import ModelError
 from agent.run.events import Warned
 from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, Past
 from agent.run.observe import Observation

@@ -8,7 +8,6 @@ from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
 
 from agent.actions import Click, TypeText
 from agent.desktop.hand import ActionFailedError, RecordingHand
-from agent.errors import EnvironmentLacksError, ExitStatus
 from agent.geometry import DesktopPoint
 from agent.run.events import (
     Acted,
@@ -24,6 +23,7 @@ from agent.run.events import (
 )
 from agent.run.loop import DRY_RUN, NOBODY, NOTHING_CHANGED, REPEATED
 from agent.safety.policy import Approval
+from foundation.errors import EnvironmentLacksError, ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])
 E = TypeVar("E")

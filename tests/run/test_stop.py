@@ -9,12 +9,12 @@ import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import FakeEndpoint, act, say, silent
 
-from agent.errors import ExitStatus, StoppedError
 from agent.run.events import Acted, Event, ModelDelta, Observed, RunFinished
 from agent.run.race import Race
 from agent.run.worker import Worker
 from agent.safety.policy import Approval
 from agent.safety.stop import StopSwitch
+from foundation.errors import ExitStatus, StoppedError
 
 CLICK = act("click", coordinate=[500, 500])
 #: Far beyond what a stop takes, so that only one that does not work at all runs into it.

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.errors import UsageError
 from agent.safety.hotkey import DEFAULT_CHORD, StopKey, parse_chord
 from agent.safety.stop import StopSwitch
+from foundation.errors import UsageError
 
 
 def test_chords_are_modifiers_and_one_key() -> None:

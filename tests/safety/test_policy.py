@@ -20,9 +20,9 @@ from agent.actions import (
     TypeText,
     Wait,
 )
-from agent.errors import UsageError
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
+from foundation.errors import UsageError
 
 POINT = DesktopPoint(5, 5)
 TOUCHING: list[Action[DesktopPoint]] = [

@@ -14,10 +14,10 @@ from agent.desktop.apps.launcher import Launcher
 from agent.desktop.clipboard import PressPaste, TextEntry
 from agent.desktop.pyautogui_hand import PyAutoGuiHand
 from agent.desktop.x11 import open_display
-from agent.errors import StoppedError
 from agent.geometry import DesktopPoint
 from agent.safety.release import Guard
 from agent.safety.stop import StopSwitch
+from foundation.errors import StoppedError
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,8 @@ from types import FrameType
 
 import pytest
 
-from agent.errors import StoppedError
 from agent.safety.stop import StopSwitch
+from foundation.errors import StoppedError
 
 
 def test_the_first_reason_is_kept() -> None:

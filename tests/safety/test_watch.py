@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from stubs.display import wait_until
 
-from agent.errors import EnvironmentLacksError, StoppedError
 from agent.safety import watch
 from agent.safety.stop import StopSwitch
 from agent.safety.watch import DisplayWatch
+from foundation.errors import EnvironmentLacksError, StoppedError
 
 
 class FakeDisplay:

@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.errors import EnvironmentLacksError
 from agent.geometry import Size
 from agent.sandbox import desktop
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.processes import marked
+from foundation.errors import EnvironmentLacksError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

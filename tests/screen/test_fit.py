@@ -5,9 +5,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from agent.errors import UsageError
 from agent.geometry import Size
 from agent.screen.fit import MAX_ASPECT_RATIO, ImageRule, resize
+from foundation.errors import UsageError
 
 Q3 = ImageRule(32, 65_536, 16_777_216)
 Q25 = ImageRule(28, 3_136, 12_845_056)

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from PIL import Image
 from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, Traits, images, texts
 
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from serverctl.batch import ask, prepare, progress
 from serverctl.batch.answers import Answer, AnswersFile
 from serverctl.batch.lines import LineError, index_requests, parse_request
 from serverctl.commands import batch as command
 from serverctl.commands.batch import main
-from serverctl.errors import EnvironmentLacksError, ExitStatus, ServerError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB_VLLM = ROOT / "tests" / "stubs" / "offline_vllm"
@@ -173,7 +173,7 @@ def test_keep_going_records_broken_lines_and_answers_the_others(tmp_path: Path, 
     ]
     path = write(tmp_path / "requests.jsonl", *lines)
     with TokenServer() as server:
-        assert run(server, path, "--keep-going") == ExitStatus.FAILED
+        assert run(server, path, "--keep-going") == ExitStatus.NOT_DONE
         assert ok_ids(out) == ["a", "b"]
         failed = {line["id"]: line["error"] for line in answers(out) if not line["ok"]}
         assert set(failed) == {"line 2", "line 3"}
@@ -288,7 +288,7 @@ def test_an_image_that_is_none_fails_its_own_request_only(tmp_path: Path, out: P
     (tmp_path / "bad.png").write_text("no image")
     path = write(tmp_path / "requests.jsonl", *ask_for(2), {"id": "bad", "instruction": "x", "image": "bad.png"})
     with TokenServer() as server:
-        assert run(server, path) == ExitStatus.FAILED
+        assert run(server, path) == ExitStatus.NOT_DONE
     (bad,) = [line for line in answers(out) if not line["ok"]]
     assert bad["id"] == "bad"
     assert bad["error"]["kind"] == "image"
@@ -349,10 +349,10 @@ def test_failures_are_tried_again_and_leave_one_line_for_each_request(requests: 
 
     broken = True
     with TokenServer(behave) as server:
-        assert run(server, requests) == ExitStatus.FAILED
+        assert run(server, requests) == ExitStatus.NOT_DONE
         (failed,) = [line for line in answers(out) if not line["ok"]]
         assert (failed["id"], failed["error"]["kind"]) == ("r3", "context_too_long")
-        assert run(server, requests) == ExitStatus.FAILED
+        assert run(server, requests) == ExitStatus.NOT_DONE
         assert Counter(line["id"] for line in answers(out)) == Counter(f"r{number}" for number in range(5))
         broken = False
         assert run(server, requests) == ExitStatus.DONE
@@ -410,7 +410,7 @@ def test_two_batches_never_write_to_the_same_file(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_ends_the_batch_with_one_sentence(requests: Path) -> None:
-    with TokenServer() as server, pytest.raises((ServerError, UsageError)) as raised:
+    with TokenServer() as server, pytest.raises((MaiError, UsageError)) as raised:
         run(server, requests, "--out", "/dev/full")
     assert "/dev/full" in str(raised.value)
 
@@ -433,7 +433,7 @@ def test_what_does_not_pass_is_tried_so_often_and_then_a_failure(requests: Path,
         return Refuse(500, "oops") if "request 2" in texts(body)[0] else None
 
     with TokenServer(behave) as server:
-        assert run(server, requests, "--retries", "2") == ExitStatus.FAILED
+        assert run(server, requests, "--retries", "2") == ExitStatus.NOT_DONE
     assert sum("request 2" in texts(chat)[0] for chat in server.chats) == 3
     (failed,) = [line for line in answers(out) if not line["ok"]]
     assert failed["error"]["kind"] == "server_error"
@@ -441,7 +441,7 @@ def test_what_does_not_pass_is_tried_so_often_and_then_a_failure(requests: Path,
 
 def test_a_request_that_cannot_be_right_is_asked_once(requests: Path) -> None:
     with TokenServer(lambda _n, _b: Refuse(400, "no")) as server:
-        assert run(server, requests) == ExitStatus.FAILED
+        assert run(server, requests) == ExitStatus.NOT_DONE
     assert len(server.chats) == 5
 
 
@@ -520,7 +520,7 @@ def test_the_summary_is_json_and_the_key_is_nowhere(
 ) -> None:
     monkeypatch.delenv("MAI_AGENT_API_KEY")
     with TokenServer(lambda number, _b: Refuse(400, "no") if number == 1 else None) as server:
-        assert run(server, requests, "--json", "--api-key", KEY) == ExitStatus.FAILED
+        assert run(server, requests, "--json", "--api-key", KEY) == ExitStatus.NOT_DONE
     printed = capsys.readouterr()
     summary = json.loads(printed.out)
     assert (summary["requests"], summary["answered"], summary["failed"], summary["errors"]) == (5, 4, 1, {"refused": 1})
@@ -699,7 +699,7 @@ def test_the_engine_answers_in_chunks_without_a_server(tmp_path: Path, out: Path
 
 def test_what_the_engine_refuses_fails_alone(tmp_path: Path, out: Path, stub_vllm: Path) -> None:
     path = write(tmp_path / "requests.jsonl", *ask_for(7), {"id": "long", "instruction": "refuse me"})
-    assert main(offline(path)) == ExitStatus.FAILED
+    assert main(offline(path)) == ExitStatus.NOT_DONE
     (failed,) = [line for line in answers(out) if not line["ok"]]
     assert failed["id"] == "long"
     assert failed["error"]["kind"] == "context_too_long"
@@ -766,7 +766,7 @@ def test_the_real_engine_answers_a_batch(
     }  # fmt: skip
     arguments = ["--python", str(vllm_python), "--model", str(tiny_model), "--engine", json.dumps(engine)]
     status = main([str(path), "--offline", "--max-pixels", "131072", "--family", "qwen3-vl", *arguments])
-    assert status == ExitStatus.FAILED, (tmp_path / "requests.engine.log").read_text()
+    assert status == ExitStatus.NOT_DONE, (tmp_path / "requests.engine.log").read_text()
     by_id = {line["id"]: line for line in answers(out)}
     assert by_id["long"]["error"]["kind"] == "context_too_long"
     assert by_id["exact"]["text"].isdigit()

@@ -23,6 +23,7 @@ from PIL import Image
 from rich.console import Console
 from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, Traits, images, texts
 
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from serverctl.bench.compare import Comparison
 from serverctl.bench.counters import ServerSide, metrics_of, parse_counters, server_side
 from serverctl.bench.render import print_comparison, print_report
@@ -34,7 +35,6 @@ from serverctl.bench.stats import compare, percentile, summarize
 from serverctl.bench.workload import Setting, Workload
 from serverctl.chat import Failure, Target
 from serverctl.commands import bench as command
-from serverctl.errors import EnvironmentLacksError, ExitStatus, ServerError, UsageError
 from serverctl.images import png
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -366,7 +366,7 @@ async def test_a_cold_setting_that_was_answered_from_the_cache_is_called_so() ->
 
 async def test_a_workload_that_the_server_refuses_is_an_error_with_its_reason() -> None:
     refusal = Refuse(400, "At most 1 image(s) may be provided in one prompt.")
-    with TokenServer(lambda _n, _b: refusal) as server, pytest.raises(ServerError, match="at most 1 images") as raised:
+    with TokenServer(lambda _n, _b: refusal) as server, pytest.raises(MaiError, match="at most 1 images") as raised:
         await bench(server, images=2)
     assert raised.value.remedy
 
@@ -549,7 +549,7 @@ def test_the_command_takes_the_key_from_the_environment(
 
 def test_failed_requests_are_an_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
     with TokenServer(lambda number, _b: Refuse(500, "oops") if number == 2 else None) as server:
-        assert command.main([*QUICK, "--endpoint", server.url, "--api-key", KEY]) == ExitStatus.FAILED
+        assert command.main([*QUICK, "--endpoint", server.url, "--api-key", KEY]) == ExitStatus.NOT_DONE
     assert "1 server_error. The server failed (500): oops." in capsys.readouterr().out
 
 

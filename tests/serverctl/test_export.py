@@ -17,10 +17,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.capabilities import snapshot
 from serverctl.cli import main as cli
 from serverctl.commands import export as command
-from serverctl.errors import EnvironmentLacksError, UsageError
 from serverctl.export import compose, kubernetes, prometheus, systemd
 from serverctl.export.common import PINS, Source
 from serverctl.hardware.catalogue import imagine
@@ -389,6 +389,8 @@ def test_each_replica_has_its_own_unit_port_key_and_card() -> None:
 def test_systemd_itself_finds_nothing_wrong_with_the_unit(tmp_path: Path, user: bool) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
+        if os.environ.get("CI"):
+            pytest.fail("systemd is not installed")
         pytest.skip("systemd is not installed; the strict reader above judges the units")
     folder = tmp_path / "vLLM's own"
     folder.mkdir()

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from serverctl.errors import UsageError
+from foundation.errors import UsageError
 from serverctl.images import (
     MAX_ASPECT_RATIO,
     ImageRule,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from stubs.wheels import vllm_wheel
 
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.environment import MARK, find_environment, read_mark
-from serverctl.errors import EnvironmentLacksError, ServerError, UsageError
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
 from serverctl.install import PipProgress, check_space, choose_python, install, remove, with_version
 from serverctl.plan.gate import Build, CannotPlanError, build_for, builds
@@ -181,7 +181,7 @@ def test_two_installations_of_one_environment_do_not_run_at_once(shelf: Path) ->
     folder.parent.mkdir(parents=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ServerError, match="Another"):
+        with pytest.raises(MaiError, match="Another"):
             install(SMALL)
 
 

@@ -9,10 +9,10 @@ from PIL import Image, ImageDraw
 from stubs.endpoint import FakeEndpoint
 
 from agent.actions import Action
-from agent.client import ChatClient, Patience
-from agent.endpoint import Endpoint, Limits, ServerKind, normalize_url
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
+from agent.model.client import ChatClient, Patience
+from agent.model.endpoint import Endpoint, Limits, ServerKind, normalize_url
 from agent.run.consent import Consent
 from agent.run.events import Event
 from agent.run.history import History

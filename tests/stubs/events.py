@@ -5,13 +5,13 @@ from typing import Any
 from stubs.endpoint import act
 
 from agent.actions import Click, Finish
-from agent.client import Usage
-from agent.errors import ExitStatus
 from agent.families.base import Decision
 from agent.families.registry import get_family
 from agent.geometry import Region, Size, Viewport
+from agent.model.client import Usage
 from agent.run.events import Acted, Decided, Event, ModelDelta, Observed, RunFinished, RunStarted, StepFinished, Warned
 from agent.screen.encode import EncodedImage
+from foundation.errors import ExitStatus
 
 VIEW = Viewport(Region(100, 50, 800, 600), Size(1600, 1200))
 PICTURE = EncodedImage(b"\x89PNG" + bytes(3000), "png", Size(800, 608))

@@ -9,10 +9,9 @@ from PIL import Image
 from textual.pilot import Pilot
 
 from agent.actions import Action, Click
-from agent.client import Usage
-from agent.errors import ExitStatus
 from agent.families.base import Call
 from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
+from agent.model.client import Usage
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -30,6 +29,7 @@ from agent.tui.app import MaiApp
 from agent.tui.conduct import ApprovalWanted, Began, Heard, Report, Run
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
+from foundation.errors import ExitStatus
 
 SNAPSHOTS = Path(__file__).parents[1] / "tui" / "snapshots"
 VIEWPORT = Viewport(Region(0, 0, 960, 540), Size(960, 540))

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from agent.actions import PressKeys
-from agent.client import Usage
-from agent.errors import EnvironmentLacksError, ExitStatus
+from agent.model.client import Usage
 from agent.run.events import Event, RunFinished, Warned
 from agent.safety.policy import Approval, Question
 from agent.tui.conduct import (
@@ -25,6 +24,7 @@ from agent.tui.conduct import (
     Rested,
     Said,
 )
+from foundation.errors import EnvironmentLacksError, ExitStatus
 
 KEYS = PressKeys(("ctrl", "w"))
 

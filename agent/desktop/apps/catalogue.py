@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agent.configs import load_config
+from foundation.configs import load_config
 
 
 @dataclass(frozen=True, slots=True)

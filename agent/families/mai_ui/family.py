@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.configs import load_config
 from agent.families.base import (
     Decision,
     FamilyFacts,
@@ -19,6 +18,7 @@ from agent.families.mai_ui.prompt import grounding_messages, navigation_messages
 from agent.geometry import Grid, Size
 from agent.screen.encode import EncodedImage
 from agent.screen.fit import ImageRule
+from foundation.configs import load_config
 
 NAME = "mai-ui"
 

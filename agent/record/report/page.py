@@ -15,11 +15,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from agent.errors import EnvironmentLacksError
 from agent.record.read import Bundle, read_bundle
 from agent.record.redact import Redactor
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import screenshot, view_run, view_step
+from foundation.errors import EnvironmentLacksError
 
 #: The report's name in a bundle.
 FILE_NAME = "report.html"

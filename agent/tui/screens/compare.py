@@ -59,13 +59,13 @@ class CompareScreen(Screen[None]):
 
     @work(thread=True)
     def _read(self) -> None:
-        from agent.errors import AgentError
         from agent.record.read import read_bundle
+        from foundation.errors import MaiError
 
         for side, path in self._paths.items():
             try:
                 view = view_of(read_bundle(path))
-            except AgentError as error:
+            except MaiError as error:
                 view = RunView(instruction=path.name, state="ended", stage=str(error), status=1)
             self.app.call_from_thread(self._show, side, view)
 

@@ -46,12 +46,12 @@ class RecordedScreen(StepsScreen):
 
     @work(thread=True)
     def _read(self) -> None:
-        from agent.errors import AgentError
         from agent.record.read import read_bundle
+        from foundation.errors import MaiError
 
         try:
             view = view_of(read_bundle(self._path))
-        except AgentError as error:
+        except MaiError as error:
             view = RunView(instruction=self._path.name, state="ended", stage=str(error), status=1)
         self.app.call_from_thread(self._show, view)
 

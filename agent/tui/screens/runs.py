@@ -161,17 +161,17 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, exclusive=True)
     def _replay(self, path: Path) -> None:
-        from agent.errors import AgentError
         from agent.families.registry import DEFAULT_FAMILY, get_family
         from agent.record.read import read_bundle
         from agent.record.replay import replay
         from agent.safety.policy import Policy
+        from foundation.errors import MaiError
 
         try:
             bundle = read_bundle(path)
             family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
             steps = list(replay(bundle, family, Policy.load(str(bundle.meta.get("approve") or "risky"))))
-        except AgentError as error:
+        except MaiError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
         other = [step.step for step in steps if not step.same]
@@ -190,14 +190,14 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, exclusive=True)
     def _open_report(self, path: Path) -> None:
-        from agent.errors import AgentError
         from agent.record.report import write_report
+        from foundation.errors import MaiError
 
         report = path / "report.html"
         try:
             if not report.is_file():
                 report = write_report(path).path
-        except (AgentError, OSError) as error:
+        except (MaiError, OSError) as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
         graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import look
 
-from serverctl.errors import ServerError, UsageError
+from foundation.errors import MaiError, UsageError
 from serverctl.hardware.catalogue import card_names, imagine, limits_for
 from serverctl.hardware.facts import GIB, Gpu
 
@@ -89,7 +89,7 @@ def test_no_card_can_be_named_too(name: str) -> None:
 def test_any_name_gives_a_machine_or_a_refusal_for_a_person(name: str) -> None:
     try:
         found = imagine(name)
-    except ServerError as refusal:
+    except MaiError as refusal:
         assert refusal.remedy
     else:
         assert found.imagined

@@ -10,7 +10,7 @@ from huggingface_hub import errors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverctl.errors import EnvironmentLacksError, ServerError, UsageError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, known_models
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -321,7 +321,7 @@ class TestTheHub:
     @pytest.mark.parametrize(
         ("error", "kind", "said"),
         [
-            (errors.GatedRepoError, ServerError, "accept its terms"),
+            (errors.GatedRepoError, MaiError, "accept its terms"),
             (errors.RepositoryNotFoundError, UsageError, "There is no model"),
             (errors.HFValidationError, UsageError, "There is no model"),
             (errors.LocalEntryNotFoundError, EnvironmentLacksError, "cannot be reached"),
@@ -332,7 +332,7 @@ class TestTheHub:
         ],
     )
     def test_what_it_refuses_is_said_in_a_sentence_with_a_way_out(
-        self, answers: dict[str, Any], error: type[Exception], kind: type[ServerError], said: str
+        self, answers: dict[str, Any], error: type[Exception], kind: type[MaiError], said: str
     ) -> None:
         answers["*"] = hub_error(error)
         with pytest.raises(kind, match=said) as refusal:
@@ -363,7 +363,7 @@ class TestTheHub:
 def test_any_name_gives_a_model_or_a_refusal_for_a_person(name: str) -> None:
     try:
         model = find_model(name, allow_network=False)
-    except ServerError as refusal:
+    except MaiError as refusal:
         assert refusal.what
         assert refusal.remedy
     else:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverctl.errors import ServerError, UsageError
+from foundation.errors import MaiError, UsageError
 from serverctl.models.find import find_model, known_models
 from serverctl.models.model import Model, Precision
 from serverctl.models.shape import Shape, read_shape
@@ -268,7 +268,7 @@ def test_any_value_anywhere_gives_a_size_or_a_refusal_for_a_person(place: tuple[
     (document[place[0]] if place[0] else document)[place[1]] = value
     try:
         shape = read_shape(document, "config.json")
-    except ServerError as refusal:
+    except MaiError as refusal:
         assert "config.json" in refusal.what
     else:
         assert shape.parameters > 0

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planning import CPU, NEW, OLD, command, flags, plan
 
+from foundation.errors import MaiError, UsageError
 from serverctl.capabilities import snapshot
-from serverctl.errors import ServerError, UsageError
 from serverctl.plan.extra import absorbed, check_extra
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
@@ -177,7 +177,7 @@ class TestSettings:
             assert goal.extra == tuple(words)
         try:
             check_extra(goal.extra, snapshot(NEW))
-        except ServerError as found:
+        except MaiError as found:
             assert found.remedy
 
 

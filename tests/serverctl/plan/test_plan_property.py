@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from planning import GIB, NEW, OLD, PRESETS, card, command
 
+from foundation.errors import MaiError
 from serverctl.capabilities import snapshot
-from serverctl.errors import ServerError
 from serverctl.hardware.facts import Cpu, Gpu, Hardware
 from serverctl.models.find import find_model, known_models
 from serverctl.plan.compose import LEAST_TEXT_TOKENS
@@ -129,7 +129,7 @@ def test_a_plan_fits_together_or_is_refused_in_words(
     goal = Goal(model, preset, overrides, extra, screen)
     try:
         plan = make_plan(hardware, goal, vllm, find=MODELS.__getitem__)
-    except ServerError as refusal:
+    except MaiError as refusal:
         assert refusal.what.endswith(".")
         assert len(refusal.what) < 600
         return
@@ -158,7 +158,7 @@ def test_a_card_with_more_memory_is_never_planned_with_worse_weights(
     for size in (gib * less, gib):
         try:
             plans.append(make_plan(Hardware((card(size),)), Goal(model, preset), NEW, find=MODELS.__getitem__))
-        except ServerError:
+        except MaiError:
             plans.append(None)
     small, large = plans
     assume(small is not None)
@@ -173,7 +173,7 @@ def test_the_same_question_has_the_same_answer(hardware: Hardware, preset: str) 
     def answer() -> object:
         try:
             made = make_plan(hardware, Goal(None, preset), NEW, find=MODELS.__getitem__)
-        except ServerError as refusal:
+        except MaiError as refusal:
             return str(refusal)
         return replace(made), command(made).argv()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from planning import MODELS, NEW, PRESETS, command, plan
 
-from serverctl.errors import ServerError
+from foundation.errors import MaiError
 from serverctl.hardware.catalogue import card_names
 from serverctl.models.find import known_models
 
@@ -27,7 +27,7 @@ def command_lines() -> dict[str, list[str]]:
             for model, preset in wishes:
                 try:
                     made = plan(f"{name}*{count}", model, preset)
-                except ServerError:
+                except MaiError:
                     continue
                 words = command(made, NEW).argv()
                 found.setdefault(json.dumps(words), words)

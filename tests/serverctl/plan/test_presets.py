@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from planning import GIB, MODELS, PRESETS, TABLE_CARDS, card, env, flags, machine, plan
 
-from serverctl.configs import load_config
-from serverctl.errors import ServerError, UsageError
+from foundation.configs import load_config
+from foundation.errors import MaiError, UsageError
 from serverctl.plan.presets import load_preset, preset_names
 
 
@@ -42,7 +42,7 @@ def test_a_presets_own_values_are_in_the_plan_and_are_automatic(preset: str) -> 
 def test_every_preset_gives_a_plan_or_a_refusal_on_every_card(preset: str, name: str, model: str) -> None:
     try:
         made = plan(name, model, preset)
-    except ServerError as refusal:
+    except MaiError as refusal:
         assert refusal.remedy
         assert (name, model) != ("h100", "MAI-UI-8B")
         return
@@ -176,7 +176,7 @@ def test_models_known_to_think_have_their_parser_in_any_preset(model: str, parse
 
 def test_reasoning_that_has_no_room_is_refused_unless_the_person_fixes_the_context() -> None:
     small = machine(card(10.0, sm=86))
-    with pytest.raises(ServerError):
+    with pytest.raises(MaiError):
         plan(small, "Qwen3-VL-4B-Thinking", "reasoning")
     made = plan(small, "Qwen3-VL-2B-Thinking", "reasoning", overrides={"max_model_len": 12_288})
     assert made.context == 12_288
@@ -241,7 +241,7 @@ def test_a_repaired_context_is_believed_as_vllm_itself_named_it() -> None:
     small = machine(card(14.0, sm=89))
     longest = plan(small, "MAI-UI-8B", overrides={"max_model_len": 6144, "images": 1}).budget.longest_context
     wish = longest + 2048
-    with pytest.raises(ServerError):
+    with pytest.raises(MaiError):
         plan(small, "MAI-UI-8B", overrides={"max_model_len": wish})
     assert plan(small, "MAI-UI-8B", adjustments={"max_model_len": wish}).context == wish
 

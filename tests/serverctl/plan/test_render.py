@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from planning import CPU, MODELS, NEW, OLD, PRESETS, TABLE_CARDS, command, env, flags, plan
 
+from foundation.errors import MaiError
 from serverctl.capabilities import snapshot
-from serverctl.errors import ServerError
 from serverctl.hardware.catalogue import imagine
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
@@ -38,7 +38,7 @@ def all_plans() -> list[tuple[str, str, str]]:
 def test_no_plan_holds_a_flag_that_is_unsafe_gone_or_unknown(name: str, model: str, preset: str) -> None:
     try:
         made = plan(name, model, preset)
-    except ServerError:
+    except MaiError:
         return
     for vllm in (NEW, OLD, CPU):
         known = snapshot(vllm)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planning import GIB, MODELS, NEW, TABLE_CARDS, card, command, machine, plan
 from rich.console import Console
 
-from serverctl.errors import ServerError
+from foundation.errors import MaiError
 from serverctl.hardware.catalogue import imagine
 from serverctl.plan.memory import Budget
 from serverctl.plan.show import bar, limits_json, parts, print_plan, shell_line, to_json
@@ -21,7 +21,7 @@ from serverctl.plan.show import bar, limits_json, parts, print_plan, shell_line,
 def test_a_plan_is_json_that_says_everything(name: str, model: str) -> None:
     try:
         made = plan(name, model)
-    except ServerError:
+    except MaiError:
         return
     document = json.loads(json.dumps(to_json(made, command(made), imagine(name), NEW, "snapshot")))
     assert document["model"] == model

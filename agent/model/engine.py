@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from agent.endpoint import Endpoint, normalize_url
-from agent.errors import UsageError
-from agent.serving import Ask, CheckStop, ServerCondition, Tell
+from agent.model.endpoint import Endpoint, normalize_url
+from agent.model.serving import Ask, CheckStop, ServerCondition, Tell
+from foundation.errors import UsageError
 
 EngineName: TypeAlias = Literal["auto", "vllm", "literal", "endpoint"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
@@ -78,7 +78,7 @@ def choose_engine(
         return Engine("endpoint", Endpoint(normalize_url(url), wish.api_key, wish.model), lambda: None)
     if name == "literal":
         return _literal("")
-    from agent import serving
+    from agent.model import serving
 
     if name == "auto" and not serving.is_running(None) and (reason := serving.why_no_server()):
         return _literal(f"{reason} {_WHY_LITERAL}")

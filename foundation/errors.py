@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """Exit statuses of `mai-agent`; scripts depend on them."""
+    """Exit statuses of both commands; scripts depend on them."""
 
     DONE = 0
     NOT_DONE = 1
@@ -16,7 +16,7 @@ class ExitStatus(IntEnum):
     STOPPED = 130
 
 
-class AgentError(Exception):
+class MaiError(Exception):
     """Something a person must be told, in two sentences.
 
     Args:
@@ -35,19 +35,19 @@ class AgentError(Exception):
         return f"{self.what} {self.remedy}".strip()
 
 
-class UsageError(AgentError):
+class UsageError(MaiError):
     """The command line or an input file is not what the command takes."""
 
     exit_status = ExitStatus.USAGE
 
 
-class EnvironmentLacksError(AgentError):
-    """The machine lacks something: a display, a server, a program, a permission, disk space."""
+class EnvironmentLacksError(MaiError):
+    """The machine lacks something: a display, a GPU, a server, a program, a permission, disk space."""
 
     exit_status = ExitStatus.ENVIRONMENT
 
 
-class StoppedError(AgentError):
-    """The person stopped the run."""
+class StoppedError(MaiError):
+    """The person stopped the run or command."""
 
     exit_status = ExitStatus.STOPPED

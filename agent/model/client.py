@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent.endpoint import Endpoint, ServerKind
-from agent.errors import UsageError
 from agent.families.base import Message, Sampling, to_openai
-from agent.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
+from agent.model.endpoint import Endpoint, ServerKind
+from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
+from agent.model.serving import ServerCondition
 from agent.screen.encode import EncodedImage
-from agent.serving import ServerCondition
+from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -5,7 +5,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from agent.errors import UsageError
+from foundation.errors import UsageError
 
 ServerKind: TypeAlias = Literal["vllm", "literal", "other"]
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection
 from typing import Any, Literal, TypeAlias
 
-from agent.endpoint import Endpoint
-from agent.errors import AgentError, ExitStatus
+from agent.model.endpoint import Endpoint
+from foundation.errors import ExitStatus, MaiError
 
 ErrorKind: TypeAlias = Literal[
     "unreachable", "overloaded", "broken", "silent", "bad_key", "unknown_model", "too_many_images",
@@ -33,7 +33,7 @@ _OPTIONAL_PARTS = (
 )
 
 
-class ModelError(AgentError):
+class ModelError(MaiError):
     """The model could not be asked; `kind` for programs, two sentences for the person.
 
     Args:

@@ -1,6 +1,6 @@
 """The agent's side of the local server: the only module that imports `serverctl`.
 
-It asks for one thing, an endpoint that is ready with its limits, and turns the controller's errors into ours.
+It asks for one thing: an endpoint that is ready, with its limits.
 """
 
 import sys
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent.endpoint import Endpoint, Limits
-from agent.errors import AgentError, EnvironmentLacksError, ExitStatus, UsageError
+from agent.model.endpoint import Endpoint, Limits
+from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 
 if TYPE_CHECKING:
     from serverctl.endpoint import ReadyServer
@@ -64,15 +64,16 @@ def local_server(
         ask: puts a yes-or-no question to the person (may something be installed?); None where nobody can be asked.
 
     Raises:
-        AgentError: it could not be started; with the controller's own words.
+        MaiError: it could not be started; with the controller's own words.
     """
     from serverctl.endpoint import ready_server, server_load, server_now
-    from serverctl.errors import ServerError
 
     try:
         server = ready_server(model, preset, None, tell, check_stop, ask)
-    except ServerError as error:
-        raise _ours(error) from error
+    except (UsageError, StoppedError):
+        raise
+    except MaiError as error:  # whatever kept it from starting: for a run, it is a server that is lacking
+        raise EnvironmentLacksError(error.what, error.remedy) from error
 
     def condition() -> ServerCondition:
         now = server_now(server.name)
@@ -85,13 +86,6 @@ def local_server(
 def _endpoint(server: "ReadyServer") -> Endpoint:
     limits = Limits(images=server.images, context=server.context, max_pixels=server.max_pixels)
     return Endpoint(server.base_url, server.api_key, server.model, "vllm", limits)
-
-
-def _ours(error: Exception) -> AgentError:
-    """The controller's error as one of ours; exit statuses mean the same in both."""
-    what, remedy = getattr(error, "what", str(error)), getattr(error, "remedy", "")
-    status = int(getattr(error, "exit_status", ExitStatus.ENVIRONMENT))
-    return UsageError(what, remedy) if status == ExitStatus.USAGE else EnvironmentLacksError(what, remedy)
 
 
 def terminal_ask() -> Ask | None:

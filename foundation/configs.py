@@ -1,4 +1,4 @@
-"""Finds and reads the TOML files of `configs/`: data apart from code, shipped inside the wheel."""
+"""Finds and reads the data files of `configs/`: data apart from code, shipped inside the wheel."""
 
 import json
 import tomllib
@@ -6,17 +6,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_PACKAGE = Path(__file__).resolve().parent
+_ROOT = Path(__file__).resolve().parent
 
 
 @cache
 def configs_dir() -> Path:
-    """The folder of the shipped configuration: in an installation the agent's copy, in a checkout the root's.
+    """The folder of the shipped configuration: inside the installed package, or beside it in a checkout.
 
     Raises:
         FileNotFoundError: the installation is incomplete.
     """
-    for candidate in (_PACKAGE.parent / "agent" / "configs", _PACKAGE.parent / "configs"):
+    for candidate in (_ROOT / "configs", _ROOT.parent / "configs"):
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError("the configs folder is missing: this installation of mai-agent is incomplete")
