@@ -36,6 +36,7 @@ from agent.run.events import (
     to_json,
 )
 from foundation.errors import EnvironmentLacksError
+from foundation.files import write_atomically
 from foundation.paths import state_folder
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
@@ -215,12 +216,11 @@ class Recorder:
         """Mask what was found to be a secret only after lines with it were written; what cannot be is left."""
         if self._known_first is None or self._redactor.found == self._known_first:
             return
-        path, draft = self.path / "steps.jsonl", self.path / ".steps.jsonl"
+        path = self.path / "steps.jsonl"
         with suppress(OSError):
             lines = path.read_text(encoding="utf-8").split("\n")
             kept = b"".join(_line(self._redactor.data(json.loads(line))) for line in lines if line)
-            _write_file(draft, kept)
-            draft.replace(path)
+            write_atomically(path, kept)
             os.close(self._steps_file)
             self._steps_file = _open(path, os.O_APPEND)
 

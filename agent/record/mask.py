@@ -1,14 +1,13 @@
 """Masks texts in a run on disk: what a person names, and what the rules find in a run that was killed."""
 
 import json
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
 from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import write_atomically
 
 _FILES = ("run.json", "steps.jsonl")
 
@@ -46,15 +45,7 @@ def _rewrite(path: Path, redactor: Redactor) -> int:
     changed = sum(one != other for one, other in zip(pieces, masked, strict=True))
     if not changed:
         return 0
-    draft = path.with_name(f".{path.name}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write("\n".join(masked))
-        draft.replace(path)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+    write_atomically(path, "\n".join(masked))
     return changed
 
 

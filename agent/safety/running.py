@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from foundation.files import write_atomically
 from foundation.paths import state_folder
 
 
@@ -52,16 +53,10 @@ class Registered:
             "run": run, "instruction": instruction, "started": datetime.now().astimezone().isoformat("T", "seconds"),
             "pid": os.getpid(), "born": _born(os.getpid()), "host": platform.node(),
         }  # fmt: skip
-        temporary = file.with_suffix(f".{os.getpid()}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump(entry, out)
-            temporary.replace(file)  # whoever looks sees a whole entry or none
+            write_atomically(file, json.dumps(entry))  # whoever looks sees a whole entry or none
         except (OSError, UnicodeEncodeError) as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
             self.remark = f"`mai-agent stop` will not find this run: {file.parent} cannot be written ({error})."
             return
         self._file = file

@@ -1,11 +1,11 @@
 """What the application remembers between sittings: its look, and the instructions that were given."""
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from foundation.files import write_atomically
 from foundation.paths import state_folder
 
 #: Instructions kept; older ones are forgotten.
@@ -59,7 +59,4 @@ class Memory:
     def _write(self, name: str, text: str) -> None:
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            part = self._folder / f".{name}.{os.getpid()}"
-            part.touch(mode=0o600)
-            part.write_text(text, encoding="utf-8")
-            part.replace(self._folder / name)
+            write_atomically(self._folder / name, text)

@@ -1,12 +1,12 @@
 """What real starts took on this machine: replaces the planner's seeds, by vLLM version, card, model and settings."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from foundation.files import write_atomically
 from serverctl.models.model import Model, Precision
 from serverctl.paths import calibration_file
 from serverctl.plan.memory import Measured
@@ -48,9 +48,7 @@ def remember(vllm: str, card: str, model: Model, precision: Precision, settings:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
-        part.replace(path)
+        write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
     except OSError:
         return
 

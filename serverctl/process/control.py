@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError
+from foundation.files import write_atomically
 from serverctl.process.identity import end_left_behind, is_alive, read_identity, wait_gone
-from serverctl.process.state import LIVE, Folder, State, current_state, server_names, write_private
+from serverctl.process.state import LIVE, Folder, State, current_state, server_names
 
 if TYPE_CHECKING:
     from serverctl.process.request import ServerRequest
@@ -63,7 +64,7 @@ def launch(name: str, request: "ServerRequest") -> bool:
         ending = folder.owner()  # it has said how it went, and is about to go
         if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
             return False
-        write_private(folder.request_file, request.to_json())
+        write_atomically(folder.request_file, request.to_json())
         _clean_up(folder)
         with folder.supervisor_log.open("ab") as log:
             process = subprocess.Popen(

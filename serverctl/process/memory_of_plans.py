@@ -4,11 +4,11 @@ The next start of the same model on the same cards begins there.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, get_args
 
 from foundation.errors import MaiError, UsageError
+from foundation.files import write_atomically
 from serverctl.diagnose.stages import StartReport
 from serverctl.models.model import Precision
 from serverctl.paths import good_plans_file
@@ -69,9 +69,7 @@ def remember(first_plan: Plan, goal: Goal, vllm: str) -> None:
     path = good_plans_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
-        part.replace(path)
+        write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
     except OSError:
         return  # it is learned again the next time
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
 
 from foundation.errors import UsageError
+from foundation.files import write_atomically
 from serverctl.paths import server_folder, state_root
 from serverctl.process.identity import Identity, identity_of, is_alive, read_identity
 
@@ -209,7 +210,7 @@ class Folder:
 
     def write(self, state: State) -> None:
         """Replaces the state at once: a reader sees the old one or the new one."""
-        write_private(self.state_file, json.dumps(asdict(state)))
+        write_atomically(self.state_file, json.dumps(asdict(state)))
 
     def key(self) -> str:
         """The key of the API; "" where there is none."""
@@ -221,7 +222,7 @@ class Folder:
     def new_key(self) -> str:
         """Makes a key for a new server."""
         key = secrets.token_urlsafe(24)
-        write_private(self.key_file, key)
+        write_atomically(self.key_file, key)
         return key
 
 
@@ -311,20 +312,6 @@ def current_state(folder: Folder) -> State:
             "evidence": "",
         }
     return state
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replaces a file at once, readable by its owner only."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
 
 
 def file_stamp(path: Path) -> tuple[int, int] | None:

@@ -10,11 +10,12 @@ import traceback
 from collections.abc import Callable
 
 from foundation.errors import ExitStatus, MaiError
+from foundation.files import write_atomically
 from serverctl.process.control import ALREADY_RUNNING
 from serverctl.process.identity import identity_of
 from serverctl.process.owner import Owner
 from serverctl.process.request import ServerRequest, read_request
-from serverctl.process.state import Folder, State, write_private
+from serverctl.process.state import Folder, State
 
 
 def main(arguments: list[str]) -> int:
@@ -39,7 +40,7 @@ def supervise(folder: Folder, request: ServerRequest | None = None, echo: Callab
                     return ALREADY_RUNNING
                 stack.enter_context(lock)
                 if request is not None:
-                    write_private(folder.request_file, request.to_json())
+                    write_atomically(folder.request_file, request.to_json())
                 owner = Owner(folder, request or read_request(folder.request_file), echo)
             _raise_file_limit()
             return asyncio.run(_run(owner, in_foreground=request is not None))

@@ -8,8 +8,6 @@ import base64
 import hashlib
 import html
 import json
-import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -20,6 +18,7 @@ from agent.record.redact import Redactor
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import screenshot, view_run, view_step
 from foundation.errors import EnvironmentLacksError
+from foundation.files import write_atomically
 
 #: The report's name in a bundle.
 FILE_NAME = "report.html"
@@ -113,15 +112,9 @@ def _data(value: Any) -> str:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Write the file whole or not at all, for its owner only, as the bundle is. Raises EnvironmentLacksError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        draft.replace(path)
+        write_atomically(path, data)
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise EnvironmentLacksError(
             f"This cannot be written to {path} ({error.strerror or error}).",
             "Free some space there, or name another file with --output.",

@@ -1,0 +1,33 @@
+"""Files that are replaced whole: a reader sees the old one or the new one, never half of either."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
+    """Replace a file, or leave it as it was.
+
+    The draft lies beside it under a hidden name that ends with our process's number; one that a killed writer of that
+    number left is written over.
+
+    Args:
+        path: the file; its folder exists.
+        data: its new content; text is written as UTF-8.
+        mode: permissions of the new file, less the process's mask.
+
+    Raises:
+        OSError: it cannot be written; nothing is left behind.
+        UnicodeEncodeError: text that UTF-8 cannot hold (lone surrogates).
+    """
+    content = data.encode("utf-8") if isinstance(data, str) else data
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        with os.fdopen(os.open(draft, flags, mode), "wb") as file:
+            file.write(content)
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise

@@ -1,0 +1,45 @@
+"""Files that are replaced whole."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from foundation.files import write_atomically
+
+
+def test_a_file_is_replaced_whole_and_is_its_owners_only(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text("old")
+    path.chmod(0o644)
+    write_atomically(path, "new: ü")
+    assert path.read_text(encoding="utf-8") == "new: ü"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.mkdir()
+    with pytest.raises(OSError):
+        write_atomically(path, b"new")
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError):
+        write_atomically(tmp_path / "missing" / "state.json", b"new")
+
+
+def test_a_draft_that_a_killed_writer_left_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / f".state.json.{os.getpid()}").write_text("half of something longer than the new one")
+    write_atomically(tmp_path / "state.json", "new")
+    assert (tmp_path / "state.json").read_text() == "new"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_in_the_drafts_place_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("somebody's")
+    (tmp_path / f".state.json.{os.getpid()}").symlink_to(other)
+    with pytest.raises(OSError):
+        write_atomically(tmp_path / "state.json", "new")
+    assert other.read_text() == "somebody's"
