@@ -5,12 +5,11 @@ retried, and how often, is decided by those; nothing here asks twice.
 """
 
 import asyncio
-import ipaddress
 import re
-import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from foundation.addresses import is_loopback
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
 if TYPE_CHECKING:
@@ -50,11 +49,7 @@ class Target:
     @property
     def is_local(self) -> bool:
         """Whether what is sent stays on this machine."""
-        host = urllib.parse.urlsplit(self.base_url).hostname or ""
-        try:
-            return host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:  # a name, also one that only looks like an address: 127.0.0.1.example.org
-            return False
+        return is_loopback(self.base_url)
 
     @property
     def root_url(self) -> str:
@@ -79,26 +74,6 @@ class Failure:
 
 class ServerGoneError(EnvironmentLacksError):
     """A server that was there no longer answers."""
-
-
-def normalize_url(text: str) -> str:
-    """The base URL of an endpoint as a person may write it: a host with a port, a URL with or without /v1.
-
-    Raises:
-        UsageError: it is no address.
-    """
-    address = text.strip()
-    if "://" not in address:
-        address = f"http://{address}"
-    try:
-        parts = urllib.parse.urlsplit(address)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        valid = False
-    if not valid or " " in address:
-        raise UsageError(f"{text!r} is not the address of an endpoint.", "It looks like http://127.0.0.1:8000/v1.")
-    path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
-    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
 def connect(target: Target, timeout_s: float) -> "AsyncOpenAI":

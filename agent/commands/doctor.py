@@ -117,7 +117,8 @@ def _reading() -> str:
 
 def _endpoint(url: str, settings: Settings) -> str:
     from agent.model.client import ChatClient
-    from agent.model.endpoint import Endpoint, normalize_url
+    from agent.model.endpoint import Endpoint
+    from foundation.addresses import normalize_url
 
     async def ask() -> Endpoint:
         client = ChatClient(Endpoint(normalize_url(url), settings.api_key, settings.get("model")))

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from agent.model.endpoint import Endpoint, normalize_url
+from agent.model.endpoint import Endpoint
 from agent.model.serving import Ask, CheckStop, ServerCondition, Tell
+from foundation.addresses import normalize_url
 from foundation.errors import UsageError
 
 EngineName: TypeAlias = Literal["auto", "vllm", "literal", "endpoint"]

@@ -4,8 +4,9 @@ import argparse
 import asyncio
 import os
 
+from foundation.addresses import normalize_url
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.chat import Target, find_target, normalize_url
+from serverctl.chat import Target, find_target
 
 #: The key of a named endpoint, as for the agent: on a command line everybody on the machine could read it.
 KEY_VARIABLE = "MAI_AGENT_API_KEY"

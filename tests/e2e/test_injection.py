@@ -133,13 +133,14 @@ def run_with_a_person(lair, endpoint, *, allowed):
     """A run in this process, with a person who answers everything the same; the questions and the outcome."""
     import asyncio
 
-    from agent.model.endpoint import Endpoint, normalize_url
+    from agent.model.endpoint import Endpoint
     from agent.model.engine import Engine
     from agent.run.events import RunFinished
     from agent.run.session import Request, run
     from agent.run.settings import RunSettings
     from agent.safety.policy import Approval, Policy
     from agent.safety.stop import StopSwitch
+    from foundation.addresses import normalize_url
 
     questions = []
 

@@ -12,7 +12,7 @@ from agent.families.base import Decision
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
-from agent.model.endpoint import Endpoint, Limits, normalize_url
+from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
 from agent.run.events import Warned
 from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, Past
@@ -21,6 +21,7 @@ from agent.run.settings import RunSettings
 from agent.run.think import Mind, Thought, answer_tokens
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fingerprint import Fingerprint
+from foundation.addresses import normalize_url
 
 NONE = Limits()
 SIDE = 512

@@ -12,7 +12,7 @@ from agent.actions import Action
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.client import ChatClient, Patience
-from agent.model.endpoint import Endpoint, Limits, ServerKind, normalize_url
+from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.run.consent import Consent
 from agent.run.events import Event
 from agent.run.history import History
@@ -26,6 +26,7 @@ from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.fit import ImageRule
 from agent.screen.settle import SettleRule
+from foundation.addresses import normalize_url
 
 SIZE = Size(256, 256)
 #: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.

@@ -24,10 +24,11 @@ from agent.families.base import Message, Sampling
 from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.model.client import ChatClient, Completion, Delta, Patience, Retrying, Silence, StreamItem
-from agent.model.endpoint import Endpoint, ServerKind, normalize_url
+from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.refusals import ModelError
 from agent.model.serving import ServerCondition
 from agent.screen.encode import EncodedImage
+from foundation.addresses import normalize_url
 from foundation.errors import ExitStatus
 
 HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=2, backoff=0.01)

@@ -1,0 +1,191 @@
+"""Reads the chat completions of OpenAI-compatible servers, streamed or whole, in all their dialects.
+
+A thinking model's reasoning comes under several names (vLLM and DeepSeek: `reasoning_content`, newer vLLM and
+OpenRouter: `reasoning`, others `thinking`), as text, as an object or as a list of parts; some servers send the same
+text under two names at once. Tool calls come in deltas that belong together by index, or whole; some servers give every
+call the index 0, some none. What is none of this is passed over: no chunk raises.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
+
+#: No answer is longer that is of any use: 2,048 tokens are about 8,000 characters, long reasoning ten times that.
+MAX_CHARS = 1_000_000
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+
+
+class AnswerTooLongError(Exception):
+    """The server sends more than an answer can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text as it streams in; of a tool call, its name and arguments."""
+
+    kind: PieceKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool; the arguments are JSON as the model wrote it, so they may be broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request; None where the server does not say."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that a model said.
+
+    Args:
+        content: the text.
+        reasoning: what it thought before, where the server keeps that apart.
+        tool_calls: in the order in which they began.
+        finish_reason: "length" when the token limit cut the answer off; None when the server never said that it ended.
+        usage: tokens.
+    """
+
+    content: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class AnswerReader:
+    """Puts one answer together. Give it every chunk of a stream, or the one whole completion.
+
+    Args:
+        max_chars: text, reasoning and tool calls together may be so many characters.
+    """
+
+    def __init__(self, max_chars: int = MAX_CHARS) -> None:
+        self._room = max_chars
+        self._texts: dict[PieceKind, list[str]] = {"content": [], "reasoning": []}
+        self._calls: list[_OpenCall] = []
+        self._finish_reason: str | None = None
+        self._usage = Usage()
+
+    def take(self, chunk: Any) -> list[Piece]:
+        """What a chunk adds, in order. Chunks are dicts or objects of the openai library.
+
+        Raises:
+            AnswerTooLongError: the answer has become longer than it may be.
+        """
+        self._usage = _usage(_get(chunk, "usage")) or self._usage
+        pieces: list[Piece] = []
+        for choice in _list(_get(chunk, "choices")):
+            if _get(choice, "index") not in (0, None):
+                continue  # one answer was asked for
+            said = _get(choice, "delta") or _get(choice, "message")
+            pieces += [*_texts(said), *self._take_calls(said)]
+            self._finish_reason = _text(_get(choice, "finish_reason")) or self._finish_reason
+        for piece in pieces:
+            self._room -= len(piece.text) or 1
+            if piece.kind != "call":
+                self._texts[piece.kind].append(piece.text)
+        if self._room < 0:
+            raise AnswerTooLongError("the answer does not end")
+        return pieces
+
+    def answer(self) -> Answer:
+        """What was said so far."""
+        return Answer(
+            content="".join(self._texts["content"]),
+            reasoning="".join(self._texts["reasoning"]),
+            tool_calls=tuple(ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls),
+            finish_reason=self._finish_reason,
+            usage=self._usage,
+        )
+
+    def _take_calls(self, said: Any) -> Iterator[Piece]:
+        for delta in _list(_get(said, "tool_calls")):
+            function = _get(delta, "function")
+            name, arguments = _text(_get(function, "name")), _get(function, "arguments")
+            if isinstance(arguments, dict):  # whole, and already read
+                arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+            call = self._call(_get(delta, "index"), _text(_get(delta, "id")), name)
+            begins = not call.name
+            call.name = call.name or name
+            call.arguments.append(_text(arguments))
+            yield Piece("call", (name if begins else "") + _text(arguments))
+
+    def _call(self, index: Any, identifier: str, name: str) -> _OpenCall:
+        """The call that a delta goes on with, or a new one."""
+        position = index if isinstance(index, int) else None
+        for call in reversed(self._calls):
+            if identifier and identifier != call.id:
+                continue
+            if position == call.index and (position is not None or identifier or not name):
+                return call
+        self._calls.append(_OpenCall(position, identifier))
+        return self._calls[-1]
+
+
+def _texts(said: Any) -> Iterator[Piece]:
+    """Reasoning and text of a delta or message; the reasoning under the first of its names that holds some."""
+    content = _get(said, "content")
+    parts = _list(content)
+    thinking = [part for part in parts if _get(part, "type") in ("thinking", "reasoning")]
+    reasoning = next((text for name in _REASONING_FIELDS if (text := _flat(_get(said, name)))), "")
+    if reasoning := reasoning or _flat(thinking):
+        yield Piece("reasoning", reasoning)
+    if text := _text(content) or _flat([part for part in parts if part not in thinking]):
+        yield Piece("content", text)
+
+
+def _flat(value: Any, depth: int = 4) -> str:
+    """The text in a string, in an object that holds it under a usual name, or in a list of such."""
+    if isinstance(value, str) or depth == 0:
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return "".join(_flat(item, depth - 1) for item in value)
+    names = ("text", "content", "thinking", "reasoning", "summary")
+    return next((text for name in names if (text := _flat(_get(value, name), depth - 1))), "")
+
+
+def _usage(value: Any) -> Usage | None:
+    if value is None:
+        return None
+    cached = _get(_get(value, "prompt_tokens_details"), "cached_tokens")
+    return Usage(_count(_get(value, "prompt_tokens")), _count(_get(value, "completion_tokens")), _count(cached))
+
+
+def _get(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
