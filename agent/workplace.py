@@ -75,10 +75,10 @@ class Workplace:
         Raises:
             MaiError: something that it needs is not there.
         """
+        from agent.desktop.x11.stop_key import DEFAULT_CHORD
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor
         from agent.run.session import Request
-        from agent.safety.hotkey import DEFAULT_CHORD
         from agent.safety.running import Registered
 
         options, settings = self._options, self._settings
@@ -183,7 +183,7 @@ class _Desk:
     def check(self) -> None:
         """Say at once when there is no display and no sandbox is wanted."""
         if not self._options.sandbox:
-            from agent.screen.capture import lacks_display
+            from agent.desktop.mss_screen import lacks_display
 
             lacks_display(os.environ)
 

@@ -111,7 +111,7 @@ def _open(path: Path) -> "Image":
 
 
 def _capture(monitor: int | None) -> "Image":
-    from agent.screen.capture import MssScreen
+    from agent.desktop.mss_screen import MssScreen
 
     screen = MssScreen(monitor)
     try:

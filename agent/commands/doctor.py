@@ -79,7 +79,7 @@ def _try(name: str, look: Callable[[], str]) -> Finding:
 
 
 def _capture() -> str:
-    from agent.screen.capture import MssScreen
+    from agent.desktop.mss_screen import MssScreen
 
     screen = MssScreen()
     try:

@@ -64,9 +64,9 @@ def _allowed(step: ReplayedStep, executed: bool, console: Console) -> bool:
 
 def _live_hand(stop: StopSwitch) -> Hand:
     from agent.desktop.apps.launcher import Launcher
-    from agent.desktop.clipboard import text_entry
+    from agent.desktop.mss_screen import MssScreen
     from agent.desktop.pyautogui_hand import PyAutoGuiHand
-    from agent.screen.capture import MssScreen
+    from agent.desktop.text_entry import text_entry
 
     screen = MssScreen()
     region = screen.region

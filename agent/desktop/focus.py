@@ -7,7 +7,7 @@ It also raises the terminal, which then covers what was approved to be clicked: 
 import asyncio
 
 from agent.actions import Action
-from agent.desktop.x11 import WindowList, window_list
+from agent.desktop.x11.windows import WindowList, window_list
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Approval, Approver, Question
 

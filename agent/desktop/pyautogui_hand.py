@@ -25,13 +25,13 @@ from agent.actions import (
     describe,
 )
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.clipboard import TextEntry
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import display_lost, no_display, open_display, prepare_xlib
+from agent.desktop.takeover import Rest
+from agent.desktop.text_entry import TextEntry
+from agent.desktop.x11.connection import display_lost, no_display, open_display, prepare_xlib
+from agent.desktop.x11.releaser import Releaser
 from agent.geometry import DesktopPoint
-from agent.safety.release import Guard
 from agent.safety.stop import StopSwitch
-from agent.safety.takeover import Rest
 from foundation.errors import EnvironmentLacksError, StoppedError
 
 # Canonical key names (agent.keys) that pyautogui calls otherwise.
@@ -84,9 +84,9 @@ class PyAutoGuiHand:
         self._gui = import_pyautogui()
         self._keys_down: list[str] = []
         self._buttons_down: list[Button] = []
-        self._guard = Guard(stop)
+        self._releaser = Releaser(stop)
         if sys.platform.startswith("linux"):
-            self._guard.serve(_connected(self._gui.platformModule))
+            self._releaser.serve(_connected(self._gui.platformModule))
         #: Whether it is at work, for those who watch what the person does meanwhile.
         self.rest = Rest()
 
@@ -94,7 +94,7 @@ class PyAutoGuiHand:
         """Carry the action out; see `Hand.perform`."""
         self._stop.check()
         self.rest.busy = True
-        self._guard.busy(True)
+        self._releaser.busy(True)
         try:
             return self._perform(action) or describe(action)
         except self._gui.FailSafeException as error:
@@ -103,12 +103,12 @@ class PyAutoGuiHand:
         except (ActionFailedError, StoppedError, EnvironmentLacksError):
             raise
         except Exception as error:  # Xlib surfaces a lost display as any of a dozen exceptions
-            # The guardian cuts off a hand that a stop did not reach, because all of us hung: it arrives about now.
+            # The releaser cuts off a hand that a stop did not reach, because all of us hung: it arrives about now.
             self._stop.sleep(_STOP_ARRIVES)
             raise display_lost(error) from error
         finally:
             self.release_all()
-            self._guard.busy(False)
+            self._releaser.busy(False)
             self.rest.since, self.rest.busy = time.monotonic(), False
 
     def _perform(self, action: Action[DesktopPoint]) -> str | None:
@@ -189,7 +189,7 @@ class PyAutoGuiHand:
     @contextmanager
     def _button_held(self, button: Button) -> Iterator[None]:
         self._stop.check()
-        self._guard.down("button", _BUTTON_NUMBERS[button])
+        self._releaser.down("button", _BUTTON_NUMBERS[button])
         self._buttons_down.append(button)
         self._gui.mouseDown(button=button)
         try:
@@ -203,7 +203,7 @@ class PyAutoGuiHand:
         try:
             for name in names:
                 self._stop.check()
-                self._guard.down("key", self._key_code(name))
+                self._releaser.down("key", self._key_code(name))
                 self._keys_down.append(name)
                 self._gui.keyDown(name)
             yield
@@ -229,10 +229,10 @@ class PyAutoGuiHand:
                 platform._mouseUp(*self._gui.position(), button)
         for name in keys:
             self._keys_down.remove(name)
-            self._guard.up("key", self._key_code(name))
+            self._releaser.up("key", self._key_code(name))
         for button in buttons:
             self._buttons_down.remove(button)
-            self._guard.up("button", _BUTTON_NUMBERS[button])
+            self._releaser.up("button", _BUTTON_NUMBERS[button])
 
     def _key_code(self, name: str) -> int:
         """The number of a key; elsewhere than on X11 only to tell it from others."""
@@ -255,7 +255,7 @@ class PyAutoGuiHand:
     def close(self) -> None:
         """Release everything."""
         self.release_all()
-        self._guard.close()
+        self._releaser.close()
         self._launcher.close()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from agent.actions import Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, TypeText, points_of
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.x11 import Window, WindowList, window_list
+from agent.desktop.x11.windows import Window, WindowList, window_list
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Place, Situation
 from agent.safety.text import spelled

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.guard import GuardedHand, receiver
+from agent.desktop.checked_hand import CheckedHand, receiver
 from agent.desktop.hand import Hand, RecordingHand
-from agent.desktop.own_window import MaskedScreen, Own, find_own
+from agent.desktop.mss_screen import MssScreen
+from agent.desktop.own_windows import MaskedScreen, Own, find_own
 from agent.desktop.surroundings import DesktopSurroundings
+from agent.desktop.takeover import OurWindows, Rest, Takeover
+from agent.desktop.x11.display_watch import DisplayWatch
+from agent.desktop.x11.stop_key import DEFAULT_CHORD, StopKey
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import DesktopPoint, Viewport
@@ -29,13 +33,10 @@ from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.steering import Steering
 from agent.run.think import Mind, answer_tokens
-from agent.safety.hotkey import DEFAULT_CHORD, StopKey
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
-from agent.safety.takeover import OurWindows, Rest, Takeover
-from agent.safety.watch import DisplayWatch
-from agent.screen.capture import MssScreen, Screen
+from agent.screen.capture import Screen
 from foundation.errors import UsageError
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
@@ -116,7 +117,7 @@ async def run(
             approver = FocusKeeper(approver)
         around = DesktopSurroundings(screen, launcher, home, lambda windows: receiver(windows, own.windows))
         if hand.touches:
-            hand = GuardedHand(hand, own.windows, home, lambda: around.judged)
+            hand = CheckedHand(hand, own.windows, home, lambda: around.judged)
         consent = Consent(request.policy, approver, steering or Steering(), around, request.grants)
         parts = Parts(eye, hand, mind, history, consent, person, stop)
         yield _started(request, settings, endpoint, family, viewport)
@@ -218,8 +219,8 @@ def _images(settings: RunSettings, family: Family) -> int | None:
 def _hand(request: Request, stop: StopSwitch, home: DesktopPoint, launcher: Launcher) -> Hand:
     if request.settings.dry_run:
         return RecordingHand()
-    from agent.desktop.clipboard import text_entry
     from agent.desktop.pyautogui_hand import PyAutoGuiHand
+    from agent.desktop.text_entry import text_entry
 
     return PyAutoGuiHand(stop, text_entry(), launcher, home)
 

@@ -2,8 +2,8 @@
 
 Python runs signal handlers between two bytecodes of the main thread: not while that sits in a long call into C, or in
 a read that never returns. But the number of every signal is written to the wake-up descriptor at the moment it arrives,
-so a thread that reads it can set the stop switch; and so can the guardian process (agent.safety.guardian), even while
-that call holds the interpreter's lock and no thread of ours runs at all.
+so a thread that reads it can set the stop switch; and so can another process that looks at the same descriptor, even
+while that call holds the interpreter's lock and no thread of ours runs at all.
 
 Ordinary handlers must still be installed (agent.console.StopSignals): without one, a signal has its default effect.
 """
@@ -27,7 +27,7 @@ if sys.platform != "win32":
 #: Seconds that a stopped run may need to let go of keys and buttons; a signal after that ends the program at once.
 _LET_GO = 2.0
 
-#: The reading end of the watch that is under way, for the guardian.
+#: The reading end of the watch that is under way, for other processes.
 _current: socket.socket | None = None
 
 
@@ -81,7 +81,7 @@ class SignalWatch:
                     first = now
                 elif now - first > _LET_GO:
                     os._exit(ExitStatus.STOPPED)
-                time.sleep(0.02)  # the guardian looks at the same bytes
+                time.sleep(0.02)  # another process may look at the same bytes
             self._reading.recv(len(numbers))
 
 

@@ -271,7 +271,7 @@ def _wait_until_ready(sandbox: Sandbox, check: Callable[[], None]) -> None:
     before = {name: os.environ.get(name) for name in ("DISPLAY", "XAUTHORITY")}
     sandbox.applied()
     try:
-        from agent.desktop.x11 import WindowList
+        from agent.desktop.x11.windows import WindowList
 
         deadline = time.monotonic() + _START_TIMEOUT
         windows = WindowList()

@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent.actions import Click, OpenApp, PressKeys, TypeText
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.own_window import MaskedScreen
+from agent.desktop.mss_screen import MssScreen
+from agent.desktop.own_windows import MaskedScreen
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.x11 import WindowList
+from agent.desktop.x11.windows import WindowList
 from agent.geometry import DesktopPoint, Size
 from agent.safety.policy import Policy
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
-from agent.screen.capture import MssScreen
 from agent.screen.ocr import Ocr
 
 

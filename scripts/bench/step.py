@@ -20,11 +20,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent.actions import map_points
+from agent.desktop.mss_screen import MssScreen
 from agent.families.base import Call, Decision, PastStep, PromptRequest, to_openai
 from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.run.observe import Eye
-from agent.screen.capture import MssScreen
 
 ANSWER = (
     "<thinking>\nThe settings window is open; the next step is to click Appearance.\n</thinking>\n<tool_call>\n"

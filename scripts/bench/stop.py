@@ -34,7 +34,7 @@ HUNG = ("sleep", "spin", "gil")
 SITUATIONS = ("thinking", "typing", "pasting", "drag", "hold", "scroll", "literal", *HUNG)
 #: Seconds from the first event to the signal, where they matter: text is typed once nothing took what was pasted.
 WHEN = {"typing": (1.7, 3.7), "drag": (0.0, 0.45), "scroll": (0.0, 1.0)} | dict.fromkeys(HUNG, (0.3, 1.0))
-#: With the interpreter's lock held only the guardian can act, and it hears signals only.
+#: With the interpreter's lock held only the releasing process can act, and it hears signals only.
 HUNG_WAYS = {"gil": ("SIGINT", "SIGTERM", "command")}
 
 
@@ -127,7 +127,7 @@ class Tape:
         from Xlib.ext import record
         from Xlib.protocol import rq
 
-        from agent.desktop.x11 import open_display
+        from agent.desktop.x11.connection import open_display
 
         self.events: list[tuple[int, int, int, int, int]] = []  # time, type, detail, x, y
         self.control, data = open_display(), open_display()

@@ -5,7 +5,7 @@ import pytest
 
 from agent.actions import PressKeys
 from agent.desktop.focus import FocusKeeper
-from agent.desktop.x11 import WindowList
+from agent.desktop.x11.windows import WindowList
 from agent.safety.policy import Approval, Question
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]

@@ -8,9 +8,10 @@ import pytest
 
 from agent.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.clipboard import X11TextEntry, pieces
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import WindowList, open_display
+from agent.desktop.x11.clipboard import X11TextEntry, pieces
+from agent.desktop.x11.connection import open_display
+from agent.desktop.x11.windows import WindowList
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError

@@ -9,11 +9,11 @@ import pytest
 
 from agent.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.mss_screen import MssScreen
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.x11 import WindowList
+from agent.desktop.x11.windows import WindowList
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
-from agent.screen.capture import MssScreen
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 

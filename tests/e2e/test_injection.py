@@ -12,7 +12,7 @@ import psutil
 import pytest
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
-from agent.desktop.x11 import WindowList
+from agent.desktop.x11.windows import WindowList
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.sandbox.processes import MARK
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11 import WindowList, window_list
+from agent.desktop.x11.windows import WindowList, window_list
 from agent.safety.stop import StopSwitch
 
 #: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from agent.desktop.x11 import open_display
+from agent.desktop.x11.connection import open_display
 from foundation.errors import EnvironmentLacksError
 
 

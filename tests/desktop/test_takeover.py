@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
+from agent.desktop.takeover import Judge, Look, Rest, Takeover
 from agent.run.steering import Steering
-from agent.safety.takeover import Judge, Look, Rest, Takeover
 
 HERE, THERE = (100, 100), (300, 200)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.safety.hotkey import DEFAULT_CHORD, StopKey, parse_chord
+from agent.desktop.x11.stop_key import DEFAULT_CHORD, StopKey, parse_chord
 from agent.safety.stop import StopSwitch
 from foundation.errors import UsageError
 

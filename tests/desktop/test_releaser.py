@@ -1,4 +1,4 @@
-"""The guardian lets go of what a hand that hangs, or is gone, still holds."""
+"""The releaser lets go of what a hand that hangs, or is gone, still holds."""
 
 import os
 import threading
@@ -11,11 +11,11 @@ from Xlib.ext import xtest
 
 from agent.actions import Move, TypeText
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.clipboard import PressPaste, TextEntry
 from agent.desktop.pyautogui_hand import PyAutoGuiHand
-from agent.desktop.x11 import open_display
+from agent.desktop.text_entry import PressPaste, TextEntry
+from agent.desktop.x11.connection import open_display
+from agent.desktop.x11.releaser import Releaser
 from agent.geometry import DesktopPoint
-from agent.safety.release import Guard
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 
@@ -32,10 +32,10 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
         yield found
 
 
-def press(guard: Guard) -> None:
+def press(releaser: Releaser) -> None:
     connection = open_display()
-    guard.down("key", KEY)
-    guard.down("button", 1)
+    releaser.down("key", KEY)
+    releaser.down("button", 1)
     xtest.fake_input(connection, X.KeyPress, KEY)
     xtest.fake_input(connection, X.ButtonPress, 1)
     connection.sync()
@@ -44,43 +44,43 @@ def press(guard: Guard) -> None:
 
 def test_what_a_hand_that_hangs_holds_is_let_go_after_a_stop(display: PlainDisplay) -> None:
     stop = StopSwitch()
-    guard = Guard(stop)
-    press(guard)
+    releaser = Releaser(stop)
+    press(releaser)
     assert display.pressed() == [f"key {KEY}", "button 1"]
     stop.stop("now")
     wait_until(lambda: display.pressed() == [], "all is let go")
-    guard.close()
+    releaser.close()
 
 
 def test_what_a_hand_that_is_gone_held_is_let_go(display: PlainDisplay) -> None:
-    guard = Guard(StopSwitch())
-    press(guard)
-    guard.close()
+    releaser = Releaser(StopSwitch())
+    press(releaser)
+    releaser.close()
     assert display.pressed() == []
 
 
 def test_while_nothing_is_stopped_it_lets_nothing_go(display: PlainDisplay) -> None:
-    guard = Guard(StopSwitch())
-    press(guard)
+    releaser = Releaser(StopSwitch())
+    press(releaser)
     with pytest.raises(AssertionError, match="never"):
         wait_until(lambda: display.pressed() == [], "all is let go", 0.5)
-    guard.close()
+    releaser.close()
 
 
 def test_what_the_hand_let_go_itself_is_none_of_its_business(display: PlainDisplay) -> None:
-    guard = Guard(StopSwitch())
-    press(guard)
-    guard.up("key", KEY)  # now it is the person who holds it
-    guard.close()
+    releaser = Releaser(StopSwitch())
+    press(releaser)
+    releaser.up("key", KEY)  # now it is the person who holds it
+    releaser.close()
     assert display.pressed() == [f"key {KEY}"]
 
 
 def test_a_display_that_is_gone_holds_nobody_up(display: PlainDisplay) -> None:
-    guard = Guard(StopSwitch())
-    press(guard)
+    releaser = Releaser(StopSwitch())
+    press(releaser)
     display.kill()
-    guard.down("key", KEY)
-    guard.close()
+    releaser.down("key", KEY)
+    releaser.close()
 
 
 def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(display: PlainDisplay) -> None:

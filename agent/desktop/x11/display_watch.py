@@ -57,14 +57,14 @@ class DisplayWatch:
         self._armed = self._armed or not cornered
 
     def _tell_lost(self, problem: BaseException) -> None:
-        from agent.desktop.x11 import display_lost
+        from agent.desktop.x11.connection import display_lost
 
         if not self._closed.is_set():
             self._stop.fail(display_lost(problem))
 
 
 def _connect() -> Any:
-    from agent.desktop.x11 import open_display
+    from agent.desktop.x11.connection import open_display
 
     try:
         return open_display()

@@ -6,9 +6,9 @@ its own connection, is told what goes down and up, and lets go when a stop is no
 is left to tell it anything. The hand's own connection is then closed by force: a hand that wakes up seconds later would
 go on in the middle of what it did.
 
-Started by agent.safety.release; imports nothing of ours, to be up in a few milliseconds.
+Started by `releaser.py`; imports nothing of ours, to be up in a few milliseconds.
 
-    python guardian.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
+    python releaser.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
 
 Standard input says "client 1234" (a resource of the hand's connection), "busy", "idle", "+ key 38", "- button 1",
 "stop", or ends.
@@ -28,7 +28,7 @@ _AFTERCARE = 0.5
 _TICK = 0.02
 
 
-class Guardian:
+class Releaser:
     """Told what is down, in lines; lets go of it when it must."""
 
     def __init__(self, display: Any) -> None:
@@ -125,28 +125,28 @@ def main() -> None:
     display = Display()
     xtest.grab_control(display, True)  # served even while another client has the whole server to itself
     display.sync()
-    guardian, told = Guardian(display), sys.stdin.fileno()
+    releaser, told = Releaser(display), sys.stdin.fileno()
     signals = socket.socket(fileno=shared) if shared >= 0 else None
     while True:
         watched = [told] if signals is None else [told, signals.fileno()]
-        ready, _, _ = select.select(watched, [], [], guardian.timeout())
+        ready, _, _ = select.select(watched, [], [], releaser.timeout())
         if told in ready:
             data = os.read(told, 4096)
-            guardian.take(data)
+            releaser.take(data)
             if not data:
-                guardian.care(_AFTERCARE)
+                releaser.care(_AFTERCARE)
                 return
         if signals is not None and signals.fileno() in ready:
             waiting = signals.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT) if _readable(signals) else b""
             if any(number in numbers for number in waiting):
-                guardian.stop()
+                releaser.stop()
                 signals = None  # what matters was seen; its owner takes it out
             else:
                 time.sleep(0.005)
-        if guardian.due():
-            guardian.cut_off()
-            guardian.care(_AFTERCARE)
-            guardian.forget()
+        if releaser.due():
+            releaser.cut_off()
+            releaser.care(_AFTERCARE)
+            releaser.forget()
 
 
 def _readable(signals: socket.socket) -> bool:

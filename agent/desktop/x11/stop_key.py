@@ -50,7 +50,7 @@ class StopKey:
         modifiers, key = parse_chord(chord)
         if not key or not sys.platform.startswith("linux"):
             return
-        from agent.desktop.x11 import open_display
+        from agent.desktop.x11.connection import open_display
 
         try:
             display = open_display()

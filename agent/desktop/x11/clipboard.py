@@ -6,15 +6,14 @@ clipboard: Shift+Insert on X11, which terminals and toolkits alike understand, C
 
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11_text import Keyboard, SelectionOwner
+from agent.desktop.text_entry import PressPaste
+from agent.desktop.x11.text import Keyboard, SelectionOwner
 from foundation.errors import EnvironmentLacksError
 
 #: Pasted at once; longer text goes in pieces. X servers refuse properties above 256 KiB without special requests.
@@ -24,16 +23,6 @@ _FETCH_TIMEOUT = 1.5
 #: Text that is not taken when pasted is typed key by key, if it is at most this long.
 _MOST_KEYS = 200
 _PROGRAM_TIMEOUT = 2.0
-
-PressPaste = Callable[[], None]
-
-
-class TextEntry(Protocol):
-    """Enters text where the keyboard focus is."""
-
-    def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
-        """Enter the text; raises ActionFailedError when nothing takes it, and whatever `check_stop` raises."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +117,3 @@ def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes 
         )  # fmt: skip
         return done.stdout if done.returncode == 0 else None
     return None
-
-
-class PyperclipTextEntry:
-    """Text through the clipboard of Windows or macOS, with pyperclip."""
-
-    def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
-        """Paste the text; the old text of the clipboard is put back."""
-        import pyperclip
-
-        check_stop()
-        before = pyperclip.paste()
-        try:
-            pyperclip.copy(text)
-            press_paste()
-            time.sleep(0.3)  # these systems do not tell when the text was fetched
-        finally:
-            pyperclip.copy(before)
-
-
-def text_entry() -> TextEntry:
-    """The way text is entered on this system."""
-    return X11TextEntry() if sys.platform.startswith("linux") else PyperclipTextEntry()

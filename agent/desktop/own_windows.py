@@ -16,7 +16,8 @@ from typing import Any
 
 import psutil
 
-from agent.desktop.x11 import Window, WindowList, display_lost, open_display, window_list
+from agent.desktop.x11.connection import display_lost, open_display
+from agent.desktop.x11.windows import Window, WindowList, window_list
 from agent.geometry import Region
 from agent.screen.capture import Frame, Screen
 from foundation.errors import EnvironmentLacksError

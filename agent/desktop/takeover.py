@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.desktop.x11 import WindowList, open_display, window_list
+from agent.desktop.x11.connection import open_display
+from agent.desktop.x11.windows import WindowList, window_list
 from foundation.errors import EnvironmentLacksError
 
 #: Between two looks, in seconds: a key that is typed is down for 50 ms and more.

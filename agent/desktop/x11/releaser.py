@@ -1,4 +1,4 @@
-"""Our end of the guardian (agent.safety.guardian): tells it what the hand presses, before it is pressed."""
+"""Our end of the process in `releaser_process.py`: tells it what the hand presses, before it is pressed."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ from agent.safety.stop import StopSwitch
 
 Kind: TypeAlias = Literal["key", "button"]
 
-_PROGRAM = Path(__file__).with_name("guardian.py")
+_PROGRAM = Path(__file__).with_name("releaser_process.py")
 #: All that it needs: no key and no mark of a sandbox may end up in a process that outlives us.
 _ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SYSTEMROOT")
 _END_TIMEOUT = 1.0
 
 
-class Guard:
-    """The guardian of one hand; without X11 there is none, and nothing happens."""
+class Releaser:
+    """Releases what one hand left pressed; without X11 there is none, and nothing happens."""
 
     def __init__(self, stop: StopSwitch) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -29,14 +29,14 @@ class Guard:
         numbers = ",".join(str(int(number)) for number in signals.REASONS)
         with suppress(OSError):  # the hand still lets go by itself
             self._process = subprocess.Popen(
-                # -P: the program's own folder is not searched for modules, it has a signals.py
+                # -P: the program's own folder is not searched for modules, whatever they may be called
                 [sys.executable, "-P", str(_PROGRAM), str(-1 if shared is None else shared), numbers],
                 env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                 pass_fds=() if shared is None else (shared,), start_new_session=True,
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, bufsize=0,
             )  # fmt: skip
             assert self._process.stdin is not None
-            os.set_blocking(self._process.stdin.fileno(), False)  # a guardian that hangs must not hang the hand
+            os.set_blocking(self._process.stdin.fileno(), False)  # a releaser that hangs must not hang the hand
             stop.on_stop(lambda: self._tell("stop"))
 
     def serve(self, client: int) -> None:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
-from agent.desktop.guard import GuardedHand, receiver
+from agent.desktop.checked_hand import CheckedHand, receiver
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.own_window import MaskedScreen, Own, find_own, without
+from agent.desktop.mss_screen import MssScreen
+from agent.desktop.own_windows import MaskedScreen, Own, find_own, without
 from agent.desktop.surroundings import Judged
-from agent.desktop.x11 import WindowList
+from agent.desktop.x11.windows import WindowList
 from agent.geometry import DesktopPoint, Region
-from agent.screen.capture import MssScreen
 
 ROOT = Path(__file__).resolve().parents[2]
 GREY = (128, 128, 128)
@@ -25,7 +25,7 @@ GREY = (128, 128, 128)
 #: What mai-agent does when it starts, told to the test.
 LOOK = """
 import json, sys, time
-from agent.desktop.own_window import find_own
+from agent.desktop.own_windows import find_own
 own = find_own()
 with open(sys.argv[1] + ".part", "w") as out:
     json.dump([sorted(own.windows), own.remark], out)
@@ -216,7 +216,7 @@ class Hand:
 
 @pytest.fixture
 def guarded(terminal):
-    hand = GuardedHand(Hand(), frozenset({terminal.id}), DesktopPoint(1700, 900))
+    hand = CheckedHand(Hand(), frozenset({terminal.id}), DesktopPoint(1700, 900))
     yield hand
     hand.close()
 
@@ -258,7 +258,7 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
     judged = [Judged(text, (editor.id,))]
-    hand = GuardedHand(Hand(), frozenset(), DesktopPoint(1, 1), lambda: judged[0])
+    hand = CheckedHand(Hand(), frozenset(), DesktopPoint(1, 1), lambda: judged[0])
     assert hand.perform(text) == "done"
     desk.front(terminal)
     with pytest.raises(ActionFailedError, match="look again"):

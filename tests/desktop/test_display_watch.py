@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from stubs.display import wait_until
 
-from agent.safety import watch
+from agent.desktop.x11 import display_watch as watch
+from agent.desktop.x11.display_watch import DisplayWatch
 from agent.safety.stop import StopSwitch
-from agent.safety.watch import DisplayWatch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
 

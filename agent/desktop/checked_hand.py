@@ -10,7 +10,7 @@ from collections.abc import Callable
 from agent.actions import Action, HoldKeys, OpenApp, PressKeys, TypeText
 from agent.desktop.hand import ActionFailedError, Hand
 from agent.desktop.surroundings import Judged, aims
-from agent.desktop.x11 import Window, WindowList, window_list
+from agent.desktop.x11.windows import Window, WindowList, window_list
 from agent.geometry import DesktopPoint
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"
@@ -32,7 +32,7 @@ def receiver(windows: WindowList, own: frozenset[int]) -> Window | None:
     return active if other is None else windows.window(other)
 
 
-class GuardedHand:
+class CheckedHand:
     """A `Hand` around the real one, on X11. Used from the hand's thread, where it opens a connection of its own.
 
     Args:

@@ -1,0 +1,121 @@
+"""Monitors and captures, through mss.
+
+One capture object stays open for a whole run (opening it for every grab costs five times the grab itself), and it is
+used from one thread only. Geometry is read in one function, because mss 11 changes its shape.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent.geometry import Region, Size, Viewport
+from agent.screen.capture import Frame
+from agent.screen.memory import keep_freed_memory
+from foundation.errors import EnvironmentLacksError, UsageError
+
+if TYPE_CHECKING:
+    from mss import MSS
+
+
+class MssScreen:
+    """One monitor of this machine's desktop.
+
+    Args:
+        monitor: 1 is the first monitor, 2 the second; None is the primary one.
+
+    Raises:
+        EnvironmentLacksError: there is no display, or it may not be read.
+        UsageError: there is no such monitor.
+    """
+
+    def __init__(self, monitor: int | None = None) -> None:
+        keep_freed_memory()
+        self._mss = _open_mss()
+        regions = self.monitors()
+        if monitor is None:
+            self._region = regions[_primary_index(self._mss.monitors)]
+        elif 1 <= monitor <= len(regions):
+            self._region = regions[monitor - 1]
+        else:
+            self._mss.close()
+            have = "only monitor 1" if len(regions) == 1 else f"monitors 1 to {len(regions)}"
+            raise UsageError(f"There is no monitor {monitor}: this desktop has {have}.", "Choose one of these.")
+
+    def monitors(self) -> list[Region]:
+        """All monitors in desktop units, in the system's order; offsets may be negative."""
+        return [
+            Region(int(entry["left"]), int(entry["top"]), int(entry["width"]), int(entry["height"]))
+            for entry in self._mss.monitors[1:]
+        ]
+
+    @property
+    def region(self) -> Region:
+        """The watched monitor in desktop units."""
+        return self._region
+
+    def grab(self) -> Frame:
+        """Capture the monitor (2 ms at 1080p, and 2 ms to an RGB image)."""
+        from mss.exception import ScreenShotError
+        from PIL import Image
+
+        region = self._region
+        area = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
+        try:
+            shot = self._mss.grab(area)
+        except (ScreenShotError, OSError) as error:
+            raise EnvironmentLacksError(
+                f"The screen can no longer be captured ({error}).", "Is the display still there, and unlocked?"
+            ) from error
+        # The scale is what was captured over what was asked for: never assumed.
+        captured = Size(shot.width, shot.height)
+        image = Image.frombytes("RGB", (captured.width, captured.height), shot.bgra, "raw", "BGRX")
+        return Frame(image, Viewport(region, captured), time.monotonic())
+
+    def close(self) -> None:
+        """Close the capture; safe to call twice."""
+        self._mss.close()
+
+
+def _open_mss() -> "MSS":
+    lacks_display(os.environ)
+    from mss import MSS
+    from mss.exception import ScreenShotError
+
+    try:
+        capture = MSS()
+        if len(capture.monitors) < 2:
+            raise ScreenShotError("no monitor is connected")
+    except (ScreenShotError, OSError) as error:
+        display = os.environ.get("DISPLAY", "")
+        raise EnvironmentLacksError(
+            f"The display {display!r} cannot be opened ({error}).",
+            "Either DISPLAY names no running X server, or this user may not connect to it (a missing X cookie: see "
+            "XAUTHORITY). Or run with --sandbox to use a throw-away desktop.",
+        ) from error
+    return capture
+
+
+def lacks_display(environ: Mapping[str, str]) -> None:
+    """Raise EnvironmentLacksError where the environment alone shows that no screen can be used."""
+    if not sys.platform.startswith("linux") or environ.get("DISPLAY"):
+        return
+    if environ.get("WAYLAND_DISPLAY"):
+        raise EnvironmentLacksError(
+            "This is a Wayland session without XWayland, where programs may neither capture the screen nor send input.",
+            "Log in to an X11 session, start XWayland, or run with --sandbox to use a throw-away desktop.",
+        )
+    raise EnvironmentLacksError(
+        "There is no display: DISPLAY is not set.", "Run with --sandbox to use a throw-away desktop, or set DISPLAY."
+    )
+
+
+def _primary_index(monitors: list[Any]) -> int:
+    for index, entry in enumerate(monitors[1:]):
+        if entry.get("is_primary"):
+            return index
+    for index, entry in enumerate(monitors[1:]):
+        if entry["left"] == 0 and entry["top"] == 0:
+            return index
+    return 0

@@ -1,0 +1,80 @@
+"""Connections to an X server, with python3-xlib, which pyautogui brings along.
+
+Every user opens a connection of its own, because Xlib connections must not be shared between threads.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from foundation.errors import EnvironmentLacksError
+
+
+def open_display() -> Any:
+    """A connection to the X server of DISPLAY.
+
+    Raises:
+        EnvironmentLacksError: there is none, or it refuses this user.
+    """
+    prepare_xlib()
+    try:
+        from Xlib.display import Display
+
+        return Display()
+    except Exception as error:  # python3-xlib raises its own, OSError, AttributeError or struct.error here
+        raise no_display(error) from error
+
+
+def no_display(error: BaseException) -> EnvironmentLacksError:
+    """The sentence for a display that cannot be opened."""
+    return EnvironmentLacksError(
+        f"The display {os.environ.get('DISPLAY', '')!r} takes no input ({' '.join(str(error).split()) or error!r}).",
+        "Is the X server there, and may this user connect to it (XAUTHORITY)? --sandbox brings a display of its own.",
+    )
+
+
+def display_lost(error: BaseException) -> EnvironmentLacksError:
+    """The sentence for a display that was there and is not any more; Xlib tells it by any of a dozen exceptions."""
+    name = os.environ.get("DISPLAY", "")
+    lost = EnvironmentLacksError(f"The display {name!r} went away.", "Is the X server still running?")
+    lost.__cause__ = error
+    return lost
+
+
+def prepare_xlib() -> None:
+    """Make python3-xlib usable where there is no X cookie, as with a plain Xvfb.
+
+    It fails on a missing ~/.Xauthority even where the server asks for no cookie, and prints a warning on standard
+    output, which belongs to our own output, when it finds none.
+    """
+    path = os.environ.get("XAUTHORITY") or str(Path.home() / ".Xauthority")
+    if not Path(path).exists():
+        os.environ["XAUTHORITY"] = os.devnull
+    from Xlib import xauth
+
+    xauth.print = lambda *_: None
+    _mend_lost_connections()
+
+
+@cache
+def _mend_lost_connections() -> None:
+    """Make python3-xlib 0.15 say that a connection is lost, instead of waiting on it for good.
+
+    Its handler of a failed send indexes the exception, which Python 3 does not allow; that leaves the connection marked
+    as being sent on, and every later call waits for that send to end.
+    """
+    from Xlib import error
+    from Xlib.protocol.display import Display
+
+    original = Display.send_and_recv
+
+    def send_and_recv(self: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return original(self, *arguments, **options)
+        except (TypeError, OSError) as problem:
+            if self.socket_error is None:
+                self.socket_error = error.ConnectionClosedError("server: the connection was lost")
+            raise self.socket_error from problem
+
+    Display.send_and_recv = send_and_recv
