@@ -9,20 +9,19 @@ import binascii
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from agent.families.base import Decision
 from agent.families.mai_ui.family import MaiUi
 from agent.geometry import Size
+from agent.notes import Note, NoteKind, read_notes, without_notes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Intent: TypeAlias = Literal["act", "late", "place", "scroll", "clear", "prepare", "back", "focus", "keys"]
-#: What the run tells the model of a person's words (agent/run/loop.py).
-_SAID = re.compile(r"The person says: “([^”]*)”\.?")
 _MARK = re.compile(r"\[part (\d+) of \d+, (\w+)\]\s*$")
 
 
@@ -39,39 +38,28 @@ class Move:
         intent: what it was meant to do.
         call: its arguments ("action", "coordinate", ...).
         before: the screenshot it was decided on, where the request still holds it.
-        notes: what came back.
+        notes: what the program said of it.
     """
 
     part: int
     intent: Intent
     call: Mapping[str, Any]
     before: "Shot | None" = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
-    @property
-    def failed(self) -> bool:
-        """Whether it could not be carried out."""
-        return any("could not be done" in note for note in self.notes)
+    def has(self, kind: NoteKind) -> bool:
+        """Whether the program noted this of it."""
+        return any(note.kind == kind for note in self.notes)
 
     @property
     def denied(self) -> bool:
         """Whether the person did not allow it, and said nothing more."""
-        return any("did not allow" in note for note in self.notes) and not self.skipped
+        return self.has("refused") and not self.has("said")
 
     @property
     def skipped(self) -> bool:
         """Whether the person wants something else, or nothing, instead of it."""
-        return any("did not allow" in note and _SAID.search(note) for note in self.notes)
-
-    @property
-    def no_effect(self) -> bool:
-        """Whether nothing changed on the screen."""
-        return any("changed nothing" in note for note in self.notes)
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether it was only recorded."""
-        return any("Dry run" in note for note in self.notes)
+        return self.has("refused") and self.has("said")
 
 
 @dataclass(slots=True)
@@ -121,12 +109,13 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
 
 
 def _take_text(conversation: Conversation, text: str) -> None:
-    conversation.told += _SAID.findall(text)
+    notes = read_notes(text)
+    conversation.told += [note.detail for note in notes if note.kind == "said"]
     if not conversation.instruction:
-        conversation.instruction = _SAID.sub("", text).strip()
+        conversation.instruction = without_notes(text)
     elif conversation.moves:
         last = conversation.moves[-1]
-        conversation.moves[-1] = Move(last.part, last.intent, last.call, last.before, (*last.notes, text))
+        conversation.moves[-1] = replace(last, notes=(*last.notes, *notes))
 
 
 def _parts(content: Any) -> list[tuple[str | None, "Shot | None"]]:

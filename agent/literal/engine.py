@@ -52,20 +52,21 @@ class Engine:
         moves = conversation.moves
         told, unclear = _read_told(conversation.told)
         goals += told
-        if moves and moves[-1].dry_run:
+        if moves and moves[-1].has("dry_run"):
             return Reply(
                 "This is a dry run: the screen does not show what my action would have changed.",
                 {"action": "answer", "text": "Dry run: this is the first step; the next depend on what it changes."},
             )
         part = moves[-1].part if moves else 0
         said: list[str] = []
-        if moves and any(text in note for text in unclear for note in moves[-1].notes):
+        if moves and _says_one_of(unclear, moves[-1]):
             said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
         while part < len(goals):
             if any(move.denied for move in moves if move.part == part):
                 return _end(" ".join([*said, f"You did not allow this: {describe_goal(goals[part])}."]), success=False)
-            if any(move.skipped for move in moves if move.part == part):
-                if _unclear_instead(moves, part, unclear):  # it must not go on as if nothing had been said
+            if skipped := [move for move in moves if move.part == part and move.skipped]:
+                # It must not go on as if nothing had been said.
+                if any(_says_one_of(unclear, move) for move in skipped):
                     return _end(" ".join([*said, "So I stop, as you did not allow what I would do."]), success=False)
                 said.append(f"You did not want this: {describe_goal(goals[part])}.")
                 part += 1
@@ -90,15 +91,14 @@ class Engine:
                 case Step(words, intent, arguments):
                     thought = " ".join([*said, words, mark(part, len(goals), intent)])
                     return Reply(thought, arguments)
-        skipped = {move.part for move in moves if move.skipped}
-        done = "; ".join(describe_goal(goal) for at, goal in enumerate(goals) if at not in skipped)
-        parts = "All other parts" if skipped else "All parts"
+        left_out = {move.part for move in moves if move.skipped}
+        done = "; ".join(describe_goal(goal) for at, goal in enumerate(goals) if at not in left_out)
+        parts = "All other parts" if left_out else "All parts"
         return _end(f"{' '.join(said)} {parts} are done: {done or 'none'}.", success=True)
 
 
-def _unclear_instead(moves: list[Move], part: int, unclear: list[str]) -> bool:
-    notes = [note for move in moves if move.part == part and move.skipped for note in move.notes]
-    return any(text in note for text in unclear for note in notes)
+def _says_one_of(texts: list[str], move: Move) -> bool:
+    return any(note.kind == "said" and note.detail in texts for note in move.notes)
 
 
 def _read_told(texts: list[str]) -> tuple[list[Goal], list[str]]:

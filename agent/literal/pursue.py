@@ -59,9 +59,9 @@ def _open(now: Situation, name: str) -> Verdict:
     if latest.intent == "act":
         if now.had_effect:
             return Done(f"{name} is open.")
-        if not latest.failed and now.page.find(name, least=0.9):
+        if not latest.has("failed") and now.page.find(name, least=0.9):
             return Done(f"{name} was open already.")
-        if not latest.failed and not any(move.intent == "focus" for move in now.moves):
+        if not latest.has("failed") and not any(move.intent == "focus" for move in now.moves):
             return Step(f"“{name}” may need longer: wait.", "focus", {"action": "wait", "seconds": 2})
     elif latest.intent == "focus":
         if now.had_effect or now.page.find(name, least=0.9):
@@ -109,7 +109,7 @@ def _point(now: Situation, goal: Point) -> Verdict:
         return Done(f"I clicked “{goal.target}”, and the screen changed.")
     if attempt is not None and attempt is latest:
         return _wait_for_it(goal.target)
-    was_opened = latest is not None and not latest.failed and latest.call.get("text") == goal.target
+    was_opened = latest is not None and not latest.has("failed") and latest.call.get("text") == goal.target
     if was_opened and (now.had_effect or now.page.find(goal.target, least=0.9)):
         return Done(f"{goal.target} is open.")
     seeker = _seeker(now, goal)
@@ -193,7 +193,7 @@ def _enter(now: Situation, goal: Enter) -> Verdict:
     if len(pressed) < len(goal.text):
         key = {"\n": "enter", "\t": "tab", " ": "space"}.get(goal.text[len(pressed)], goal.text[len(pressed)])
         return Step(f"Pasted text had no effect: press the key {key}.", "keys", {"action": "key", "keys": key})
-    if any(not move.no_effect and not move.failed for move in pressed):
+    if any(not move.has("no_effect") and not move.has("failed") for move in pressed):
         return Done("I pressed the keys of the text one by one, and the screen changed.")
     return Stuck("I typed the text and pressed its keys, but nothing on the screen took it.")
 

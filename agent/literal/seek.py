@@ -176,7 +176,7 @@ class Seeker:
                 tries = [move for move in visits if same_spot(move, self.grid(match.box))]
                 if not tries:
                     return match, "click"
-                if len(tries) == 1 and tries[0] is self._moves[-1] and tries[0].no_effect:
+                if len(tries) == 1 and tries[0] is self._moves[-1] and tries[0].has("no_effect"):
                     return match, "double_click"
         return None
 

@@ -80,7 +80,7 @@ class Situation:
     def had_effect(self) -> bool:
         """Whether the last move changed the screen."""
         latest = self.latest
-        if latest is None or latest.no_effect or latest.failed:
+        if latest is None or latest.has("no_effect") or latest.has("failed"):
             return False
         return latest.before is None or sight.changed(latest.before.image, self.image)
 
@@ -92,10 +92,10 @@ class Situation:
 
     def took_effect(self, move: Move) -> bool:
         """Whether a click changed the screen: near its point, or much of it."""
-        if move.failed:
+        if move.has("failed"):
             return False
         if move.before is None:
-            return not move.no_effect
+            return not move.has("no_effect")
         point = move.call.get("coordinate")
         if not isinstance(point, list) or len(point) != 2:
             return sight.changed(move.before.image, self.image)

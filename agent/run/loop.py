@@ -29,6 +29,7 @@ from agent.desktop.hand import ActionFailedError, Hand
 from agent.families.base import Call, Decision, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint
 from agent.model.client import Usage
+from agent.notes import Note
 from agent.run.consent import Consent
 from agent.run.events import (
     Acted,
@@ -55,12 +56,7 @@ from agent.safety.stop import StopSwitch
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
-NOTHING_CHANGED = "Your last action changed nothing on the screen."
-REPEATED = "You have done this several times on the same screen without effect. Try something different."
-TAKEN_OVER = "This was not carried out, because the person used the computer meanwhile."
-DRY_RUN = "(Dry run: this was not carried out, so the screen does not show it.)"
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
-NOBODY = "Nobody can answer now. Go on with your best judgement, or terminate with fail."
 #: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
 _LET_GO_TIMEOUT = 3.0
 
@@ -205,10 +201,10 @@ class Loop:
             yield Resumed(step)
         for what in steering.take_acts():
             yield UserActed(step, what)
-            mind.tell(f"The person used the computer meanwhile ({what}): look again.")
+            mind.tell(str(Note("acted", what)))
         for text in steering.take_told():
             yield Told(step, text)
-            mind.tell(_said(text))
+            mind.tell(str(Note("said", text)))
 
     async def _see(self, settled: Settled | None) -> Observation:
         eye = self._parts.eye
@@ -255,7 +251,7 @@ class Loop:
         verdict = self._guard.observe(describe(action), seen.fingerprint, waiting=isinstance(action, Wait))
         if verdict == "stop":
             raise _looping(action, self._settings.dry_run)
-        notes = [REPEATED] if verdict == "nudge" else []
+        notes = [Note("repeated")] if verdict == "nudge" else []
         reply: str | None = None
         tool_result: str | None = None
         changed: bool | None = None
@@ -266,12 +262,12 @@ class Loop:
                 raise _ending(action)
             case AskUser(question):
                 async with self._off_the_clock():
-                    reply = await self._race(self._parts.person.ask(question)) or NOBODY
+                    reply = await self._race(self._parts.person.ask(question)) or str(Note("nobody"))
             case CallTool(name):
                 tool_result = f"There is no tool named {name}."
             case _:
                 target = map_points(action, seen.viewport.to_desktop)
-                refusal: str | None = None
+                refusal: list[Note] = []
                 if isinstance(action, TOUCHING):
                     asked = self._parts.consent.ask(
                         step, target, self._settings.dry_run, self._race, self._eye_worker, self._off_the_clock
@@ -281,14 +277,13 @@ class Loop:
                         if not isinstance(event, ApprovalGiven):
                             continue
                         if not event.allowed:
-                            said = _said(event.note) if event.note else ""
-                            refusal = f"The person did not allow this. {said}".rstrip()
+                            refusal = [Note("refused"), *([Note("said", event.note)] if event.note else [])]
                         elif event.instead is not None:
                             target = event.instead
-                            notes.append(f"The person changed your action: {describe(target)}.")
-                    if refusal is None and self._parts.consent.steering.acted:
-                        refusal = TAKEN_OVER
-                if refusal is None:
+                            notes.append(Note("changed", describe(target)))
+                    if not refusal and self._parts.consent.steering.acted:
+                        refusal = [Note("taken_over")]
+                if not refusal:
                     try:
                         acted = await self._act(step, target)
                     except StoppedError:
@@ -299,9 +294,8 @@ class Loop:
                     milliseconds = {"act": acted.milliseconds, "settle": settled.seconds * 1000}
                     yield settled
                     notes.extend(self._notes(action, acted, changed))
-                else:
-                    notes.append(refusal)
-        note = " ".join(notes) or None
+                notes.extend(refusal)
+        note = " ".join(map(str, notes)) or None
         self._remember(seen, decision, reply, tool_result, note)
         yield StepFinished(step, changed, note, reply or tool_result, milliseconds)
 
@@ -341,12 +335,12 @@ class Loop:
         return settled, not unchanged(seen.fingerprint, settled)
 
     @staticmethod
-    def _notes(action: Action[GridPoint], acted: Acted, changed: bool) -> list[str]:
+    def _notes(action: Action[GridPoint], acted: Acted, changed: bool) -> list[Note]:
         if acted.error is not None:
-            return [f"That could not be done: {acted.error}."]
+            return [Note("failed", acted.error)]
         if acted.dry_run:
-            return [DRY_RUN]
-        return [] if changed or isinstance(action, Wait) else [NOTHING_CHANGED]
+            return [Note("dry_run")]
+        return [] if changed or isinstance(action, Wait) else [Note("no_effect")]
 
     def _remember(
         self, seen: Observation, decision: Decision, reply: str | None, tool_result: str | None, note: str | None
@@ -380,11 +374,6 @@ class Loop:
             call.cancel()
         for worker, _ in closings:
             worker.end()
-
-
-def _said(text: str) -> str:
-    """A person's words as the model gets them; one pair of quotes around them, whatever they hold."""
-    return f"The person says: “{text.replace('“', '‘').replace('”', '’')}”."
 
 
 def _looping(action: Action[GridPoint], dry_run: bool) -> _End:

@@ -7,6 +7,7 @@ from agent.literal.conversation import Conversation, Move, read_conversation
 from agent.literal.engine import Engine
 from agent.literal.ocr import Box, Word
 from agent.literal.reader import Page
+from agent.notes import Note
 
 
 class FakeShot:
@@ -79,7 +80,7 @@ def test_it_never_clicks_something_else(engine):
         actions.append(reply.arguments["action"])
         if reply.arguments["action"] == "terminate":
             break
-        moves.append(move(0, reply.thought.rsplit(", ", 1)[1].rstrip("]"), reply.arguments, page, "changed nothing"))
+        moves.append(move(0, reply.thought.rsplit(", ", 1)[1].rstrip("]"), reply.arguments, page, Note("no_effect")))
     assert reply.arguments["status"] == "fail"
     assert "could not find “Appearance”" in reply.arguments["text"]
     assert not {"click", "double_click", "right_click"} & set(actions)
@@ -87,8 +88,8 @@ def test_it_never_clicks_something_else(engine):
 
 def test_it_says_done_only_when_the_screen_changed(engine):
     page = screen(("Apply", 440, 266))
-    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, "Your last action changed nothing")
-    waited = move(0, "late", {"action": "wait"}, page, "changed nothing")
+    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, Note("no_effect"))
+    waited = move(0, "late", {"action": "wait"}, page, Note("no_effect"))
     assert engine.reply(conversation("click Apply", page, clicked, waited)).arguments["status"] == "fail"
     applied = screen(("Applied", 300, 100))
     assert engine.reply(conversation("click Apply", applied, clicked)).arguments["status"] == "success"
@@ -111,26 +112,26 @@ def test_dark_mode_counts_only_when_the_screen_became_darker(engine):
 
 
 def test_text_that_nothing_took_is_pressed_key_by_key(engine):
-    typed = move(0, "act", {"action": "type", "text": "1+2"}, EMPTY, "Your last action changed nothing")
+    typed = move(0, "act", {"action": "type", "text": "1+2"}, EMPTY, Note("no_effect"))
     reply = engine.reply(conversation("type 1+2", EMPTY, typed))
     assert reply.arguments == {"action": "key", "keys": "1"}
 
 
 def test_an_unknown_application_is_looked_for_on_the_screen(engine):
     page = screen(("Home", 464, 266))
-    failed = move(0, "act", {"action": "open", "text": "Home"}, page, "That could not be done: no application")
+    failed = move(0, "act", {"action": "open", "text": "Home"}, page, Note("failed", "no application"))
     reply = engine.reply(conversation("open Home", page, failed))
     assert reply.arguments["action"] == "click"
 
 
 def test_a_bare_desktop_is_not_scrolled(engine):
-    moves = [move(0, "clear", {"action": "move", "coordinate": [996, 499]}, EMPTY, "changed nothing")]
+    moves = [move(0, "clear", {"action": "move", "coordinate": [996, 499]}, EMPTY, Note("no_effect"))]
     reply = engine.reply(conversation("click Nothing", EMPTY, *moves))
     assert reply.arguments["action"] == "terminate"
 
 
 def test_a_dry_run_ends_after_the_first_step(engine):
-    done = move(0, "act", {"action": "open", "text": "settings"}, EMPTY, "(Dry run: this was not carried out)")
+    done = move(0, "act", {"action": "open", "text": "settings"}, EMPTY, Note("dry_run"))
     assert engine.reply(conversation("open settings and click x", EMPTY, done)).arguments["action"] == "answer"
 
 
@@ -193,12 +194,13 @@ def test_on_a_bare_desktop_nothing_is_closed(engine):
     assert engine.reply(conversation("close the window", EMPTY)).arguments["status"] == "fail"
 
 
-DENIED = "The person did not allow this. The person says: “{}”."
+def denied_with(said):
+    return (Note("refused"), Note("said", said))
 
 
 def test_what_the_person_adds_comes_after_the_rest(engine):
     page, after = screen(("Apply", 440, 266)), screen(("Close", 440, 266))
-    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, "The person says: “open mousepad”.")
+    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, Note("said", "open mousepad"))
     waited = move(0, "late", {"action": "wait"}, after)
     talk = conversation("click Apply", after, clicked, waited)
     talk.told = ["open mousepad"]
@@ -209,7 +211,7 @@ def test_what_the_person_adds_comes_after_the_rest(engine):
 
 def test_what_it_cannot_follow_it_says_and_goes_on(engine):
     page = screen(("Apply", 440, 266))
-    waited = move(0, "late", {"action": "wait"}, EMPTY, "The person says: “hurry up a bit”.")
+    waited = move(0, "late", {"action": "wait"}, EMPTY, Note("said", "hurry up a bit"))
     talk = conversation("click Apply", page, waited)
     talk.told = ["hurry up a bit"]
     reply = engine.reply(talk)
@@ -226,7 +228,7 @@ def test_what_it_cannot_follow_it_says_and_goes_on(engine):
 )
 def test_a_part_that_the_person_does_not_want_is_left_out(engine, said, expected):
     page = screen(("Appearance", 440, 266))
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, page, DENIED.format(said))
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, page, *denied_with(said))
     talk = conversation("open terminal and click Appearance", page, denied)
     talk.told = [said]
     reply = engine.reply(talk)
@@ -235,14 +237,14 @@ def test_a_part_that_the_person_does_not_want_is_left_out(engine, said, expected
 
 
 def test_what_is_done_instead_is_done_at_the_end(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("open mousepad"))
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("open mousepad"))
     talk = conversation("open terminal", EMPTY, denied)
     talk.told = ["open mousepad"]
     assert engine.reply(talk).arguments == {"action": "open", "text": "mousepad"}
 
 
 def test_a_part_that_was_skipped_is_not_called_done(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("Skip it."))
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("Skip it."))
     talk = conversation("open terminal", EMPTY, denied)
     talk.told = ["Skip it."]
     reply = engine.reply(talk)
@@ -258,21 +260,21 @@ def test_a_persons_words_are_read_from_the_chat():
 
 
 def test_a_plain_no_ends_the_run_and_says_so(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, "The person did not allow this.")
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, Note("refused"))
     reply = engine.reply(conversation("open terminal and type 'ls'", EMPTY, denied))
     assert reply.arguments["status"] == "fail"
     assert "You did not allow this: open “terminal”." in reply.arguments["text"]
 
 
 def test_instead_may_be_said(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("open settings instead"))
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("open settings instead"))
     talk = conversation("open terminal", EMPTY, denied)
     talk.told = ["open settings instead"]
     assert engine.reply(talk).arguments == {"action": "open", "text": "settings"}
 
 
 def test_what_it_cannot_do_instead_ends_the_run(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, DENIED.format("something nicer"))
+    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("something nicer"))
     talk = conversation("open terminal and type 'ls'", EMPTY, denied)
     talk.told = ["something nicer"]
     reply = engine.reply(talk)

@@ -102,7 +102,7 @@ def test_past_answers_are_its_memory():
     said = {"role": "assistant", "content": [{"type": "text", "text": answer}]}
     conversation = read_conversation(chat("open settings", image, said, note))
     [move] = conversation.moves
-    assert (move.part, move.intent, move.no_effect) == (0, "act", True)
+    assert (move.part, move.intent, move.has("no_effect")) == (0, "act", True)
 
 
 def test_text_on_the_screen_cannot_close_the_thought():

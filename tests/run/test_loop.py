@@ -9,6 +9,7 @@ from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
 from agent.actions import Click, TypeText
 from agent.desktop.hand import ActionFailedError, RecordingHand
 from agent.geometry import DesktopPoint
+from agent.notes import Note
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -21,7 +22,6 @@ from agent.run.events import (
     StepFinished,
     Warned,
 )
-from agent.run.loop import DRY_RUN, NOBODY, NOTHING_CHANGED, REPEATED
 from agent.safety.policy import Approval
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
@@ -136,9 +136,9 @@ async def test_an_answer_cut_by_the_token_limit_is_named_so() -> None:
 async def test_an_action_without_effect_is_told_to_the_model() -> None:
     screen = FakeScreen()
     events, desk = await run([CLICK, DONE], screen=screen, hand=FakeHand(screen, changes=False))
-    assert notes(events)[0] == NOTHING_CHANGED
+    assert notes(events)[0] == str(Note("no_effect"))
     assert every(events, StepFinished)[0].changed is False
-    assert NOTHING_CHANGED in texts(desk.endpoint.requests[1], "user")
+    assert str(Note("no_effect")) in texts(desk.endpoint.requests[1], "user")
 
 
 async def test_an_action_with_effect_needs_no_note() -> None:
@@ -188,7 +188,7 @@ async def test_the_persons_reply_goes_back_to_the_model() -> None:
 
 async def test_where_nobody_answers_the_model_is_told_so() -> None:
     _, desk = await run([act("ask_user", text="Which one?"), DONE], person=FakePerson([None]))
-    assert texts(desk.endpoint.requests[1], "user")[-1] == NOBODY
+    assert texts(desk.endpoint.requests[1], "user")[-1] == str(Note("nobody"))
 
 
 async def test_after_the_person_answered_the_screen_is_looked_at_anew() -> None:
@@ -237,7 +237,7 @@ async def test_the_screen_is_looked_at_anew_after_a_refusal() -> None:
 async def test_a_model_that_repeats_itself_is_told_at_three_and_stopped_at_five() -> None:
     screen = FakeScreen()
     events, desk = await run([CLICK] * 9, screen=screen, hand=FakeHand(screen, changes=False))
-    assert [REPEATED in (note or "") for note in notes(events)] == [False, False, True, True]
+    assert [str(Note("repeated")) in (note or "") for note in notes(events)] == [False, False, True, True]
     assert (finish(events).outcome, finish(events).status) == ("looping", ExitStatus.NOT_DONE)
     assert len(desk.hand.done) == 4
 
@@ -284,7 +284,7 @@ async def test_a_dry_run_goes_the_whole_way_and_touches_nothing() -> None:
     assert all(event.detail.startswith("would ") for event in acted)
     assert desk.person.asked == []
     assert desk.screen.marks == 0
-    assert notes(events)[0] == DRY_RUN
+    assert notes(events)[0] == str(Note("dry_run"))
     assert finish(events).outcome == "done"
 
 

@@ -1,0 +1,66 @@
+"""The notes that the program adds to a model's conversation: what became of its actions, and what the person said.
+
+The loop writes them and any model reads them as English; the built-in engine reads them back into the same values.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+NoteKind: TypeAlias = Literal[
+    "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "changed", "said", "acted"
+]
+#: What each kind says; "{}" stands for the note's detail.
+_TEXTS: dict[NoteKind, str] = {
+    "no_effect": "Your last action changed nothing on the screen.",
+    "repeated": "You have done this several times on the same screen without effect. Try something different.",
+    "taken_over": "This was not carried out, because the person used the computer meanwhile.",
+    "dry_run": "(Dry run: this was not carried out, so the screen does not show it.)",
+    "nobody": "Nobody can answer now. Go on with your best judgement, or terminate with fail.",
+    "failed": "That could not be done: {}.",
+    "refused": "The person did not allow this.",
+    "changed": "The person changed your action: {}.",
+    "said": "The person says: “{}”.",
+    "acted": "The person used the computer meanwhile ({}): look again.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One note; `str()` gives what the model reads.
+
+    Args:
+        kind: what it is about.
+        detail: an error, an action in words, what the person said or did; "" for the kinds that have none.
+    """
+
+    kind: NoteKind
+    detail: str = ""
+
+    def __str__(self) -> str:
+        # One pair of quotes around a person's words, whatever they hold, or their end could not be told.
+        detail = self.detail.replace("“", "‘").replace("”", "’") if self.kind == "said" else self.detail
+        return _TEXTS[self.kind].replace("{}", detail)
+
+
+def _pattern() -> re.Pattern[str]:
+    kinds = (f"(?P<{kind}>{re.escape(text)})" for kind, text in _TEXTS.items())
+    return re.compile("|".join(kinds).replace(r"\{\}", "(?:.*?)"), re.DOTALL)
+
+
+_PATTERN = _pattern()
+
+
+def read_notes(text: str) -> list[Note]:
+    """The notes in a text, in order. A detail ends where its note may end for the first time."""
+    found: list[Note] = []
+    for match in _PATTERN.finditer(text):
+        kind: NoteKind = match.lastgroup  # type: ignore[assignment]  # the groups are named by the kinds
+        before, _, after = _TEXTS[kind].partition("{}")
+        found.append(Note(kind, match[0][len(before) : len(match[0]) - len(after)] if "{}" in _TEXTS[kind] else ""))
+    return found
+
+
+def without_notes(text: str) -> str:
+    """A text without the notes in it."""
+    return _PATTERN.sub("", text).strip()
