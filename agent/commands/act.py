@@ -19,7 +19,7 @@ from agent.model.serving import terminal_ask
 from agent.run.session import DEFAULT_MAX_PIXELS
 from agent.run.think import answer_tokens
 from agent.screen.encode import EncodedImage, encode
-from agent.screen.fit import resize
+from agent.screen.fit import fit, resize
 from agent.settings import Settings, load_settings, read_text
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
@@ -82,7 +82,7 @@ async def _act(options: Any, settings: Settings, engine: Engine, image: "Image")
 
 def encode_for(family: Family, image: "Image", max_pixels: int) -> EncodedImage:
     """The image fitted and encoded as the family's model gets it."""
-    size = family.facts.image.capped(max_pixels).fit(Size(*image.size))
+    size = fit(family.facts.image.capped(max_pixels), Size(*image.size))
     return encode(resize(image, size), family.facts.image_format, family.facts.quality)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from agent.commands.arguments import Parser, positive, size
-from agent.families.registry import get_image_rule
+from foundation.families import image_rule
 
 
 def main(argv: Sequence[str]) -> int:
@@ -14,7 +14,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("size", metavar="WIDTHxHEIGHT", type=size)
     parser.add_argument("--max-pixels", metavar="N", type=positive, help="a lower budget than the family's own")
     options = parser.parse_args(argv)
-    rule = get_image_rule(options.family).capped(options.max_pixels)
-    sent = rule.fit(options.size)
-    print(json.dumps({"width": sent.width, "height": sent.height, "tokens": rule.tokens(sent)}))
+    rule = image_rule(options.family).capped(options.max_pixels)
+    width, height = rule.fit(options.size.width, options.size.height)
+    print(json.dumps({"width": width, "height": height, "tokens": rule.tokens(width, height)}))
     return 0

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from agent.actions import Action
 from agent.geometry import GridPoint, Size
 from agent.screen.encode import EncodedImage, ImageFormat
-from agent.screen.fit import ImageRule
+from foundation.images import ImageRule
 
 Style: TypeAlias = Literal["reference", "desktop"]
 Role: TypeAlias = Literal["system", "user", "assistant"]

@@ -8,8 +8,9 @@ from agent.geometry import Size, Viewport
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import EncodedImage, ImageFormat, encode
 from agent.screen.fingerprint import Fingerprint
-from agent.screen.fit import ImageRule, resize
+from agent.screen.fit import fit, resize
 from agent.screen.settle import Settled, SettleRule, settle
+from foundation.images import ImageRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,12 @@ class Eye:
 
     def _observe(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         began = time.perf_counter()
-        sent = self._rule.fit(Size(*frame.image.size))
+        sent = fit(self._rule, Size(*frame.image.size))
         fitted = resize(frame.image, sent)
         resized = time.perf_counter()
         image = encode(fitted, self._format, self._quality)
         milliseconds |= {"fit": (resized - began) * 1000, "encode": (time.perf_counter() - resized) * 1000}
-        return Observation(image, self._rule.tokens(sent), frame.viewport, fingerprint, milliseconds)
+        return Observation(image, self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds)
 
     def close(self) -> None:
         """Close the screen."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import ExitStatus, MaiError, UsageError
+from foundation.families import detect_family, family_names, image_rule
 from serverctl.batch.answers import AnswersFile
 from serverctl.batch.ask import Asker, HttpAsker
 from serverctl.batch.lines import Index, index_requests
@@ -24,7 +25,6 @@ from serverctl.batch.run import Batch, Outcome, Stop
 from serverctl.chat import MOST_CONNECTIONS, Target, connect
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.target import add_target, chosen_target
-from serverctl.images import family_names, family_of, family_rule
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
@@ -223,10 +223,10 @@ def _fit(options: argparse.Namespace, model: str) -> Fit | None:
     """The size at which images are sent. Raises UsageError where the model's grid is not known."""
     if options.max_pixels is None:
         return None
-    family = options.family or family_of(model)
+    family = options.family or detect_family(model)
     if family is None:
         raise UsageError(f"The name {model!r} does not say whose pixel grid it has.", "Name it with --family.")
-    return family_rule(family, options.max_pixels).fit
+    return image_rule(family).capped(options.max_pixels).fit
 
 
 def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from serverctl.images import smart_resize
+from foundation.images import smart_resize
 from serverctl.models.shape import Shape
 
 #: How weights are held: 16 bits, 8 bits (fp8, vision tower and embeddings left in 16), 4 bits (AWQ or GPTQ, likewise).

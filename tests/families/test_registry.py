@@ -3,15 +3,16 @@
 import pytest
 
 from agent.families.base import Sampling
-from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family, get_image_rule
+from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family
 from foundation.errors import UsageError
+from foundation.families import image_rule
 
 
 @pytest.mark.parametrize("name", family_names())
 def test_every_named_family_can_be_had_and_knows_its_name(name: str) -> None:
     assert get_family(name).facts.name == name
     assert get_family(name) is get_family(name)
-    assert get_family(name).facts.image == get_image_rule(name)
+    assert get_family(name).facts.image == image_rule(name)
 
 
 def test_the_default_is_one_of_them() -> None:
@@ -39,10 +40,10 @@ def test_an_unknown_family_is_a_usage_error_that_names_the_known_ones(name: str)
     with pytest.raises(UsageError, match="mai-ui"):
         get_family(name)
     with pytest.raises(UsageError, match="qwen3-vl"):
-        get_image_rule(name)
+        image_rule(name)
 
 
 def test_a_family_of_which_only_the_image_rule_is_known_says_so() -> None:
-    assert get_image_rule("qwen3-vl").factor == 32
+    assert image_rule("qwen3-vl").factor == 32
     with pytest.raises(UsageError, match="only the image rule"):
         get_family("qwen3-vl")

@@ -246,7 +246,7 @@ def test_images_are_made_to_fit_the_familys_grid(tmp_path: Path) -> None:
 
 
 def test_a_grid_that_nobody_knows_must_be_named(requests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "family_of", lambda _model: None)
+    monkeypatch.setattr(command, "detect_family", lambda _model: None)
     with TokenServer() as server, pytest.raises(UsageError, match="grid") as raised:
         run(server, requests, "--max-pixels", "200000")
     assert "--family" in raised.value.remedy

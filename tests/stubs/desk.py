@@ -24,9 +24,9 @@ from agent.run.think import Mind, answer_tokens
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question, Surroundings
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
-from agent.screen.fit import ImageRule
 from agent.screen.settle import SettleRule
 from foundation.addresses import normalize_url
+from foundation.images import ImageRule
 
 SIZE = Size(256, 256)
 #: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.

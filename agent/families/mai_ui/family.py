@@ -1,7 +1,6 @@
 """MAI-UI as a `Family`: its data from `configs/families/mai-ui.toml`, its prompt and its parser together."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent.families.base import (
     Decision,
@@ -17,21 +16,16 @@ from agent.families.mai_ui.parser import parse_grounding, parse_navigation
 from agent.families.mai_ui.prompt import grounding_messages, navigation_messages
 from agent.geometry import Grid, Size
 from agent.screen.encode import EncodedImage
-from agent.screen.fit import ImageRule
-from foundation.configs import load_config
+from foundation.families import family_data, image_rule
 
 NAME = "mai-ui"
 
 
-def _load() -> dict[str, Any]:
-    return load_config(f"families/{NAME}.toml")
-
-
 def _facts() -> FamilyFacts:
-    data = _load()
+    data = family_data(NAME)
     return FamilyFacts(
         name=NAME,
-        image=ImageRule.from_config(NAME),
+        image=image_rule(NAME),
         image_format=data["image"]["format"],
         quality=data["image"]["quality"],
         sampling=Sampling(**data["sampling"]),
@@ -41,7 +35,7 @@ def _facts() -> FamilyFacts:
 
 
 def _vocabulary() -> Vocabulary:
-    data = _load()
+    data = family_data(NAME)
     return Vocabulary(
         grid=Grid.relative(data["grid"]["navigation"]),
         swipe_notches=data["swipe"]["notches"],
@@ -56,7 +50,7 @@ class MaiUi:
 
     facts: FamilyFacts = field(default_factory=_facts)
     vocabulary: Vocabulary = field(default_factory=_vocabulary)
-    grounding_grid: Grid = field(default_factory=lambda: Grid.relative(_load()["grid"]["grounding"]))
+    grounding_grid: Grid = field(default_factory=lambda: Grid.relative(family_data(NAME)["grid"]["grounding"]))
 
     def messages(self, request: PromptRequest) -> list[Message]:
         """The chat messages of a navigation request."""

@@ -1,0 +1,85 @@
+"""The size at which a vision model keeps an image, and what that costs in tokens, known before the request.
+
+Servers resize every image to a multiple of their patch grid. Who resizes to exactly that size first knows the tokens,
+sends no pixel that is thrown away, and holds the image that absolute-pixel answers refer to.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from foundation.errors import UsageError
+
+#: The processor refuses images that are more than this many times longer than wide.
+MAX_ASPECT_RATIO = 200
+
+
+def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
+    """The size to which a Qwen-VL processor resizes an image: both sides whole multiples of `factor`.
+
+    `smart_resize` of transformers (`models/qwen2_vl/image_processing_qwen2_vl.py`, Apache-2.0), shared by Qwen2-VL,
+    Qwen2.5-VL and Qwen3-VL. Halves round to the even neighbour, as Python's `round` does. A strip so long that its
+    short side cannot shrink below one step may stay above `max_pixels`, as in the original.
+
+    Args:
+        width: of the image, in pixels.
+        height: of the image, in pixels.
+        factor: pixels on a side of one image token: 32 for Qwen3-VL (patch 16 x merge 2), 28 for Qwen2/2.5-VL.
+        min_pixels: smaller images are enlarged to at least this area.
+        max_pixels: larger images are reduced to at most this area.
+
+    Returns:
+        Width and height in pixels; their product over the factor squared is the number of image tokens.
+
+    Raises:
+        UsageError: the image has no area, or is more than 200 times longer than wide, which the processors refuse.
+    """
+    if min(width, height) < 1:
+        raise UsageError(f"An image of {width}x{height} has no area.", "Give both sides in pixels, 1 or more.")
+    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
+        raise UsageError(
+            f"An image of {width}x{height} is more than {MAX_ASPECT_RATIO} times longer than wide.",
+            "No supported model takes such an image: cut it into pieces.",
+        )
+    area = width * height
+    fitted_width, fitted_height = (round(side / factor) * factor for side in (width, height))
+    if fitted_width * fitted_height > max_pixels:
+        shrink = math.sqrt(area / max_pixels)
+        fitted_width, fitted_height = (
+            max(factor, math.floor(side / shrink / factor) * factor) for side in (width, height)
+        )
+    elif fitted_width * fitted_height < min_pixels:
+        grow = math.sqrt(min_pixels / area)
+        fitted_width, fitted_height = (math.ceil(side * grow / factor) * factor for side in (width, height))
+    return fitted_width, fitted_height
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRule:
+    """A model family's resize rule: the numbers that `smart_resize` takes."""
+
+    factor: int
+    min_pixels: int
+    max_pixels: int
+
+    def fit(self, width: int, height: int) -> tuple[int, int]:
+        """The size in pixels at which an image is sent. Raises UsageError as `smart_resize` does."""
+        return smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
+
+    def tokens(self, width: int, height: int) -> int:
+        """Vision tokens of an image of a fitted size: one for each square of `factor` pixels."""
+        return width * height // self.factor**2
+
+    def capped(self, max_pixels: int | None) -> "ImageRule":
+        """The rule with a lower pixel budget; None leaves it as it is.
+
+        Raises:
+            UsageError: the budget is below the family's minimum.
+        """
+        if max_pixels is None:
+            return self
+        if max_pixels < self.min_pixels:
+            raise UsageError(
+                f"A budget of {max_pixels} pixels is below this family's minimum of {self.min_pixels}.",
+                f"Use --max-pixels {self.min_pixels} or more.",
+            )
+        return replace(self, max_pixels=min(self.max_pixels, max_pixels))
