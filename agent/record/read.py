@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import UsageError
-
-#: Seconds by which the kernel's idea of a process's start may lie after the clock's.
-_CLOCK_SLACK = 2.0
+from foundation.processes import has_run_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +91,7 @@ def _alive(pid: Any, started: str) -> bool:
     """Whether the process that wrote a bundle is still there, and not another one that got its number later."""
     if not isinstance(pid, int) or pid <= 0:
         return False
-    import psutil
-
     try:
-        return psutil.Process(pid).create_time() <= datetime.fromisoformat(started).timestamp() + _CLOCK_SLACK
-    except psutil.NoSuchProcess:
-        return False
-    except (psutil.Error, ValueError):
+        return has_run_since(pid, datetime.fromisoformat(started).timestamp())
+    except ValueError:
         return True

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import psutil
-
 from foundation.files import write_atomically
 from foundation.paths import state_folder
+from foundation.processes import ProcessIdentity, identity_of, is_alive, send_signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,14 @@ class Running:
     file: Path
 
     @property
+    def process(self) -> ProcessIdentity:
+        """The process it goes on in."""
+        return ProcessIdentity(self.pid, self.born)
+
+    @property
     def alive(self) -> bool:
         """Whether its process is there."""
-        return _born(self.pid) == self.born
+        return is_alive(self.process)
 
 
 class Registered:
@@ -49,9 +53,10 @@ class Registered:
         if not run:
             return
         file = _folder() / f"{run}.json"
+        me = identity_of(os.getpid())
         entry = {
             "run": run, "instruction": instruction, "started": datetime.now().astimezone().isoformat("T", "seconds"),
-            "pid": os.getpid(), "born": _born(os.getpid()), "host": platform.node(),
+            "pid": os.getpid(), "born": me.born if me else "", "host": platform.node(),
         }  # fmt: skip
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,23 +91,7 @@ def find_running() -> list[Running]:
 
 def send_stop(entry: Running, *, hard: bool = False) -> bool:
     """Signal the run's process, and no other; False when it is not there any more."""
-    number = signal.SIGKILL if hard and sys.platform != "win32" else signal.SIGTERM
-    try:
-        if not hasattr(os, "pidfd_open"):
-            if not entry.alive:
-                return False
-            os.kill(entry.pid, number)
-            return True
-        process = os.pidfd_open(entry.pid)  # holds on to the process: the number cannot be given away meanwhile
-        try:
-            if not entry.alive:
-                return False
-            signal.pidfd_send_signal(process, number)
-        finally:
-            os.close(process)
-    except ProcessLookupError:
-        return False
-    return True
+    return send_signal(entry.process, signal.SIGKILL if hard and sys.platform != "win32" else signal.SIGTERM)
 
 
 def wait_ended(entries: Iterable[Running], seconds: float) -> list[Running]:
@@ -135,17 +124,3 @@ def _read(file: Path) -> Running | None:
         return Running(texts[0], texts[1], texts[2], int(told["pid"]), str(told["born"]), file)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _born(pid: int) -> str:
-    """What tells a process from all others that had or will have its number; "" when there is none."""
-    if not sys.platform.startswith("linux"):
-        with suppress(psutil.Error):
-            return f"{psutil.Process(pid).create_time():.2f}"
-        return ""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else f"{boot}/{fields[19]}"

@@ -8,23 +8,15 @@ from collections.abc import Iterable
 
 import psutil
 
+from foundation.processes import marked_processes
+
 #: The environment variable that names the sandbox a process belongs to.
 MARK = "MAI_AGENT_SANDBOX"
 
 
 def marked(name: str) -> list[psutil.Process]:
     """The running processes of a sandbox, except this one."""
-    found: list[psutil.Process] = []
-    own = psutil.Process().pid
-    for process in psutil.process_iter():
-        if process.pid == own:
-            continue
-        try:
-            if process.environ().get(MARK) == name:
-                found.append(process)
-        except (psutil.Error, OSError):  # ended meanwhile, or another user's
-            continue
-    return found
+    return marked_processes(MARK, name)
 
 
 def end_marked(name: str, grace: float = 0.5) -> int:

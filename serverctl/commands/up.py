@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
+from foundation.processes import wait_gone
 from serverctl.commands.options import Request, add_goal, resolve, split_flags
 from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.progress import Progress
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
-from serverctl.process.identity import wait_gone
 from serverctl.process.request import ServerRequest, read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
 

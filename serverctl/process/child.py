@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import Failure, classify
 from serverctl.diagnose.lines import LogLine, parse_line
 from serverctl.diagnose.stages import Stage, StartReport, advance
-from serverctl.process.identity import MARK, Identity, identity_of, kill_marked
+from serverctl.process.leftovers import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter, Tail
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
@@ -48,7 +49,7 @@ class Child:
         self.server_pid: int | None = None
         self.exit_status: int | None = None
         self.exited = asyncio.Event()
-        self.guardian: Identity | None = None
+        self.guardian: ProcessIdentity | None = None
 
     async def start(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
         """Starts the guardian and, through it, the server. Raises OSError where a process cannot be started."""

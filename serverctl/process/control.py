@@ -1,7 +1,6 @@
 """What everybody but the supervisor does with servers: start one, wait for it, find it, stop it."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
-from serverctl.process.identity import end_left_behind, is_alive, read_identity, wait_gone
+from foundation.processes import is_alive, read_identity, send_signal, wait_gone
+from serverctl.process.leftovers import end_left_behind
 from serverctl.process.state import LIVE, Folder, State, current_state, server_names
 
 if TYPE_CHECKING:
@@ -153,16 +153,13 @@ def stop(name: str, progress: Progress | None = None) -> bool:
     folder = Folder(name)
     owner = folder.owner()
     if owner is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(owner.pid, signal.SIGTERM)
+        send_signal(owner, signal.SIGTERM)
         end = time.monotonic() + _DOWN_SECONDS
         while is_alive(owner) and time.monotonic() < end:
             if progress is not None:
                 progress(current_state(folder))
             time.sleep(_POLL)
-        if is_alive(owner):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(owner.pid, signal.SIGKILL)
+        if send_signal(owner, signal.SIGKILL):
             wait_gone(owner, 5)
     left = clean_up(folder)
     return owner is not None or left > 0

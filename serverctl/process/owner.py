@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from foundation.errors import ExitStatus, MaiError
+from foundation.processes import ProcessIdentity, identity_of, read_identity
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
@@ -21,7 +22,7 @@ from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json
 from serverctl.process import memory_of_plans, probe
 from serverctl.process.child import Child, server_env
-from serverctl.process.identity import Identity, end_left_behind, identity_of, read_identity
+from serverctl.process.leftovers import end_left_behind
 from serverctl.process.logs import LogWriter
 from serverctl.process.patience import patience
 from serverctl.process.recovery import back_off, memory_wanted, wait_for_memory
@@ -69,7 +70,7 @@ class Owner:
         self._next_look = 0.0
         self._trouble = ""
         self._key = ""
-        me = identity_of(os.getpid()) or Identity(os.getpid(), time.time())
+        me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
         self.state = State(
             phase="planning", name=folder.name, supervisor=me.to_json(), started=time.time(), log=str(folder.log_file)
         )

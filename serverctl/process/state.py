@@ -13,8 +13,8 @@ from typing import IO, Any, Literal, TypeAlias, get_args
 
 from foundation.errors import UsageError
 from foundation.files import write_atomically
+from foundation.processes import ProcessIdentity, identity_of, is_alive, read_identity
 from serverctl.paths import server_folder, state_root
-from serverctl.process.identity import Identity, identity_of, is_alive, read_identity
 
 Phase: TypeAlias = Literal[
     "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "stopping", "failed"
@@ -91,7 +91,7 @@ class State:
         return None if self.port is None else f"http://127.0.0.1:{self.port}/v1"
 
     @property
-    def owner(self) -> Identity | None:
+    def owner(self) -> ProcessIdentity | None:
         """The supervisor's identity."""
         return read_identity(self.supervisor)
 
@@ -165,7 +165,7 @@ class Folder:
             state.name = self.name
         return state
 
-    def owner(self) -> Identity | None:
+    def owner(self) -> ProcessIdentity | None:
         """The supervisor that lives, by its own word in the lock's file or in the state; None where none does.
 
         A state that cannot be read must not hide the one who is there.

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from foundation.errors import ExitStatus, MaiError
 from foundation.files import write_atomically
+from foundation.processes import identity_of
 from serverctl.process.control import ALREADY_RUNNING
-from serverctl.process.identity import identity_of
 from serverctl.process.owner import Owner
 from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder, State

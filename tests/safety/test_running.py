@@ -56,14 +56,6 @@ def test_an_entry_whose_number_another_process_has_now_is_removed_and_never_sign
     registered.close()
 
 
-def test_a_process_that_ended_is_recognised_before_anybody_has_waited_for_it(other: "subprocess.Popen[bytes]") -> None:
-    born = running._born(other.pid)
-    assert born
-    os.kill(other.pid, 9)
-    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
-    assert running._born(other.pid) == ""
-
-
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"host": 1}', "\xff"])
 def test_what_is_no_entry_is_left_alone(folder: Path, text: str) -> None:
     folder.mkdir()

@@ -11,8 +11,9 @@ import psutil
 import pytest
 from stubs.controlled import Machine, gone
 
+from foundation.processes import identity_of
 from serverctl.process import control
-from serverctl.process.identity import MARK, identity_of
+from serverctl.process.leftovers import MARK
 from serverctl.process.state import PHASES, Folder, State
 
 

@@ -1,0 +1,139 @@
+"""Who a process is: its number is given away again, so it goes with what tells its bearers apart."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psutil
+
+#: Start times in seconds are rounded to clock ticks, and the boot time they are added to may be adjusted.
+_CLOCK_SLACK = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process by its number and its birth.
+
+    Args:
+        pid: the number.
+        born: on Linux "BOOT/TICKS", the kernel's id of this boot and the start in clock ticks since then; elsewhere,
+            and where an earlier version wrote it down, seconds since the epoch.
+    """
+
+    pid: int
+    born: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"pid": self.pid, "born": self.born}
+
+
+def identity_of(pid: int) -> ProcessIdentity | None:
+    """A living process's identity; None where it is gone or a zombie."""
+    if not sys.platform.startswith("linux"):
+        started = _start_seconds(pid)
+        return None if started is None else ProcessIdentity(pid, f"{started:.2f}")
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else ProcessIdentity(pid, f"{boot}/{fields[19]}")
+
+
+def read_identity(document: Any) -> ProcessIdentity | None:
+    """An identity from its JSON, also in the form {"pid": N, "started": SECONDS}; None where it is none."""
+    try:
+        pid = int(document["pid"])
+        born = str(document["born"]) if "born" in document else f"{float(document['started']):.2f}"
+    except (TypeError, KeyError, ValueError, OverflowError):
+        return None
+    return ProcessIdentity(pid, born) if 0 < pid < 2**31 else None
+
+
+def is_alive(identity: ProcessIdentity | None) -> bool:
+    """Whether exactly this process still runs."""
+    if identity is None:
+        return False
+    if "/" in identity.born:
+        return identity_of(identity.pid) == identity
+    try:
+        born = float(identity.born)
+    except ValueError:
+        return False
+    started = _start_seconds(identity.pid)
+    return started is not None and abs(started - born) < _CLOCK_SLACK
+
+
+def has_run_since(pid: int, seconds: float) -> bool:
+    """Whether the process that has a number now had begun by a time (since the epoch); True where nobody may know."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).create_time() <= seconds + _CLOCK_SLACK
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
+
+
+def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
+    """Waits until a process has ended; False where it has not within that time."""
+    end = time.monotonic() + seconds
+    while is_alive(identity):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def send_signal(identity: ProcessIdentity, number: int) -> bool:
+    """Signals exactly this process; False when it is not there any more. Raises PermissionError for another user's."""
+    held: int | None = None
+    try:
+        # Holding on to the process keeps its number from being given away meanwhile; some sandboxes do not allow that.
+        with suppress(OSError, AttributeError):
+            held = os.pidfd_open(identity.pid)
+        if not is_alive(identity):
+            return False
+        if held is None:
+            os.kill(identity.pid, number)
+        else:
+            signal.pidfd_send_signal(held, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        if held is not None:
+            os.close(held)
+    return True
+
+
+def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
+    """Living processes with a value in a variable of their environment, except this one."""
+    import psutil
+
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        # It ended meanwhile, or is another user's.
+        with suppress(psutil.Error, OSError):
+            if process.pid == os.getpid() or process.environ().get(variable) != value:
+                continue
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def _start_seconds(pid: int) -> float | None:
+    """When a living process started, in seconds since the epoch."""
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    return None
