@@ -5,31 +5,37 @@ retried, and how often, is decided by those; nothing here asks twice.
 """
 
 import asyncio
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from foundation.addresses import is_loopback
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from foundation.refusals import RefusalKind, refusal_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-FailureKind: TypeAlias = Literal[
-    "unreachable", "silent", "overloaded", "server_error", "broken", "bad_key", "unknown_model", "too_many_images",
-    "context_too_long", "refused",
-]  # fmt: skip
 
 #: Requests under way at once; each has a connection, and an open file.
 MOST_CONNECTIONS = 900
 
 #: Failures that may be over in a moment. A request that ran out of time is none: it would run out of time again.
-TRANSIENT: frozenset[FailureKind] = frozenset({"unreachable", "overloaded", "server_error", "broken"})
+TRANSIENT: frozenset[RefusalKind] = frozenset({"unreachable", "overloaded", "server_error", "broken"})
 
-_IMAGES_LIMIT = re.compile(r"At most (\d+) image", re.IGNORECASE)
-_CONTEXT_WORDS = re.compile(
-    r"context length|context window|max(?:imum)? model len|max_model_len|prompt is too long", re.IGNORECASE
-)
+#: What the person is told of each kind.
+_SENTENCES: dict[RefusalKind, str] = {
+    "silent": "The server did not answer in time.",
+    "unreachable": "There is no connection to the server ({reason}).",
+    "bad_key": "The server refuses the key: {reason}.",
+    "overloaded": "The server has no room ({status}): {reason}.",
+    "server_error": "The server failed ({status}): {reason}.",
+    "broken": "The server sent something that is no answer ({reason}).",
+    "too_many_images": (
+        "The server takes at most {limit} images in a request: start it with a higher --limit-mm-per-prompt."
+    ),
+    "context_too_long": "The request is longer than the model's context: {reason}.",
+    "unknown_model": "The server does not know what was asked for: {reason}.",
+    "refused": "The server refuses the request ({status}): {reason}.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class Failure:
         status: the HTTP status of a refusal.
     """
 
-    kind: FailureKind
+    kind: RefusalKind
     message: str
     status: int | None = None
 
@@ -161,51 +167,12 @@ async def is_alive(client: "AsyncOpenAI", target: Target) -> bool:
 
 def explain(error: BaseException) -> Failure:
     """Any exception of a request as a failure with a kind and a sentence."""
-    import openai
-
-    if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return Failure("silent", "The server did not answer in time.")
-    if isinstance(error, openai.APIConnectionError):
-        return Failure("unreachable", f"There is no connection to the server ({_cause(error)}).")
-    if isinstance(error, openai.APIStatusError):
-        return _explain_status(error)
-    if isinstance(error, openai.APIError) and type(error) is openai.APIError:  # an error event inside a stream
-        return Failure("server_error", f"The server broke off the answer: {_message(error)}.")
-    return Failure("broken", f"The server sent something that is no answer ({_cause(error)}).")
-
-
-def _explain_status(error: Any) -> Failure:
-    message, status = _message(error), int(error.status_code)
-    if status in (401, 403):
-        return Failure("bad_key", f"The server refuses the key: {message}.", status)
-    if status in (429, 503):
-        return Failure("overloaded", f"The server has no room ({status}): {message}.", status)
-    if status >= 500:
-        return Failure("server_error", f"The server failed ({status}): {message}.", status)
-    if match := _IMAGES_LIMIT.search(message):
-        return Failure(
-            "too_many_images",
-            f"The server takes at most {match[1]} images in a request: start it with a higher --limit-mm-per-prompt.",
-            status,
-        )
-    if _CONTEXT_WORDS.search(message):
-        return Failure("context_too_long", f"The request is longer than the model's context: {message}.", status)
-    if status == 404:
-        return Failure("unknown_model", f"The server does not know what was asked for: {message}.", status)
-    return Failure("refused", f"The server refuses the request ({status}): {message}.", status)
-
-
-def _message(error: Any) -> str:
-    body = getattr(error, "body", None)
-    text = body.get("message") if isinstance(body, dict) else None
-    return " ".join(str(text or getattr(error, "message", error)).split())[:400].rstrip(".")
-
-
-def _cause(error: BaseException) -> str:
-    deepest = error
-    while (deeper := deepest.__cause__ or deepest.__context__) is not None:
-        deepest = deeper
-    return " ".join(str(deepest).split())[:200].rstrip(".") or type(deepest).__name__
+    refusal = refusal_of(error)
+    sentence = _SENTENCES[refusal.kind]
+    if refusal.kind == "server_error" and refusal.status is None:
+        sentence = "The server broke off the answer: {reason}."
+    message = sentence.format(reason=refusal.reason, status=refusal.status, limit=refusal.limit)
+    return Failure(refusal.kind, message, refusal.status)
 
 
 def count(holder: Any, name: str) -> int | None:

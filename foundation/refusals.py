@@ -1,0 +1,76 @@
+"""Why a server gave no answer, told apart once for all dialects: what the library or the transport raised, as data.
+
+Each program that asks a server adds its own sentences.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+RefusalKind: TypeAlias = Literal[
+    "unreachable", "silent", "overloaded", "server_error", "broken", "bad_key", "unknown_model", "too_many_images",
+    "context_too_long", "refused",
+]  # fmt: skip
+
+_IMAGES_LIMIT = re.compile(r"At most (\d+) image", re.IGNORECASE)
+_CONTEXT_LIMIT = re.compile(r"(?:context length|model length|max_model_len)[^0-9]{0,40}(\d{3,})", re.IGNORECASE)
+_CONTEXT_WORDS = re.compile(
+    r"context length|context window|max(?:imum)? model len|max_model_len|prompt is too long|n_ctx", re.IGNORECASE
+)
+_KIND_OF_STATUS: dict[int, RefusalKind] = {401: "bad_key", 403: "bad_key", 429: "overloaded", 503: "overloaded"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request without an answer.
+
+    Args:
+        kind: what happened, for programs.
+        reason: what the server or the transport said of it, in one line without a full stop.
+        status: the HTTP status of a refusal; None where there was none, also for an error inside a stream.
+        limit: the number of images or tokens that a refusal named.
+    """
+
+    kind: RefusalKind
+    reason: str
+    status: int | None = None
+    limit: int | None = None
+
+
+def refusal_of(error: BaseException) -> Refusal:
+    """Any exception of a request; one that no library foresaw means that the server's words were no answer."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        return _of_status(_said(error), int(error.status_code))
+    if isinstance(error, openai.APITimeoutError | TimeoutError):
+        return Refusal("silent", _cause(error))
+    if isinstance(error, openai.APIConnectionError):
+        return Refusal("unreachable", _cause(error))
+    if type(error) is openai.APIError:  # an error event inside a stream
+        return Refusal("server_error", _said(error))
+    return Refusal("broken", _cause(error))
+
+
+def _of_status(said: str, status: int) -> Refusal:
+    kind = _KIND_OF_STATUS.get(status, "server_error" if status >= 500 else None)
+    if kind is not None:
+        return Refusal(kind, said, status)
+    if match := _IMAGES_LIMIT.search(said):
+        return Refusal("too_many_images", said, status, int(match[1]))
+    if _CONTEXT_WORDS.search(said):
+        found = _CONTEXT_LIMIT.search(said)
+        return Refusal("context_too_long", said, status, int(found[1]) if found else None)
+    return Refusal("unknown_model" if status == 404 else "refused", said, status)
+
+
+def _said(error: Any) -> str:
+    text = error.body.get("message") if isinstance(error.body, dict) else None
+    return " ".join(str(text or error.message).split())[:400].rstrip(".")
+
+
+def _cause(error: BaseException) -> str:
+    deepest = error
+    while (deeper := deepest.__cause__ or deepest.__context__) is not None:
+        deepest = deeper
+    return " ".join(str(deepest).split())[:200].rstrip(".") or type(deepest).__name__
