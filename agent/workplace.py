@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.commands.arguments import engine_wish, runs_dir
 from agent.model.client import Patience
@@ -17,13 +17,34 @@ from agent.model.engine import Engine, choose_engine
 from agent.model.serving import Ask
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings, read_text
+from foundation.errors import ExitStatus, MaiError, StoppedError
 
 if TYPE_CHECKING:
+    from agent.actions import Action
+    from agent.geometry import DesktopPoint
     from agent.record.bundle import Recorder
+    from agent.run.events import Event, RunFinished
     from agent.run.session import Request
     from agent.run.settings import RunSettings
+    from agent.run.sink import Emit
+    from agent.run.steering import Steering
+    from agent.safety.policy import Approval, Question
 
 Tell = Callable[[str], None]
+#: A report of more steps takes longer than a person waits without a word.
+_MANY_STEPS = 100
+
+
+class AskedPerson(Protocol):
+    """The person at a terminal, who approves actions and answers questions of the model."""
+
+    async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
+        """See `Approver.approve`."""
+        ...
+
+    async def ask(self, question: str) -> str | None:
+        """See `Person.ask`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +53,50 @@ class Job:
 
     request: "Request"
     recorder: "Recorder"
+
+    async def carry_out(
+        self, person: "AskedPerson", stop: StopSwitch, show: "Emit", steering: "Steering | None" = None
+    ) -> "RunFinished":
+        """Do it: every event is recorded, then shown.
+
+        Raises:
+            MaiError: the run could not begin, or could not be recorded; what there is of it is on disk.
+            Exception: what `show` raised.
+        """
+        from agent.run.session import run
+
+        def emit(event: "Event") -> None:
+            self.recorder.handle(event)
+            show(event)
+
+        try:
+            return await run(self.request, person, person, stop, emit, steering)
+        except (MaiError, BrokenPipeError) as error:
+            self.recorder.abandon(_broken_off(error))
+            raise
+
+    def write_report(self, tell: Tell) -> str:
+        """Write the run's report; words for the line that says where the run is, "" where it could not be written."""
+        from agent.record.report import write_report
+
+        bundle = self.recorder.path
+        try:
+            if len(list((bundle / "screens").iterdir())) > _MANY_STEPS:
+                tell("writing the report ...")
+            return f" (report: {write_report(bundle).path.name})"
+        except (MaiError, OSError) as error:
+            tell(f"The report could not be written: {error}")
+            return ""
+
+
+def _broken_off(error: BaseException) -> "RunFinished":
+    """The end of a run that an error ended before the loop could."""
+    from agent.model.client import Usage
+    from agent.run.events import RunFinished
+
+    stopped = isinstance(error, StoppedError)
+    known = error.exit_status if isinstance(error, MaiError) else ExitStatus.NOT_DONE
+    return RunFinished("stopped" if stopped else "failed", known, str(error), 0, 0.0, Usage())
 
 
 class Workplace:

@@ -1,7 +1,7 @@
 """Puts an action to the policy, and to a person where the policy or the person wants that."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -9,9 +9,10 @@ from typing import Protocol, TypeVar
 from agent.actions import Action
 from agent.geometry import DesktopPoint
 from agent.run.events import ApprovalAsked, ApprovalGiven
+from agent.run.sink import Emit
 from agent.run.steering import Steering
 from agent.run.worker import Worker
-from agent.safety.policy import UNKNOWN, Approver, Grants, Policy, Question, Situation, Surroundings
+from agent.safety.policy import UNKNOWN, Approval, Approver, Grants, Policy, Question, Situation, Surroundings
 
 T = TypeVar("T")
 
@@ -47,16 +48,18 @@ class Consent:
         step: int,
         target: Action[DesktopPoint],
         dry_run: bool,
+        emit: Emit,
         race: Waiting,
         worker: Worker,
         off_the_clock: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> AsyncIterator[ApprovalAsked | ApprovalGiven]:
-        """Ask about an action; nothing is yielded when it may simply go ahead.
+    ) -> Approval:
+        """What policy and person say of an action; nothing is emitted when it may simply go ahead.
 
         Args:
             step: its number.
             target: the action.
             dry_run: nothing will be touched, so nobody is asked; what would be asked is still told.
+            emit: is told what is asked and answered.
             race: waits.
             worker: where the surroundings are looked at.
             off_the_clock: entered while a person is waited for.
@@ -66,21 +69,21 @@ class Consent:
         if question is None and held:
             question = Question(held, "", held=True)
         if question is None:
-            return
-        yield ApprovalAsked(step, target, question.reason, question.scope)
-        if not held and self.grants.allow(question):
-            yield ApprovalGiven(step, allowed=True, by=f"always: {question.scope}")
-            return
-        if dry_run and not held:
-            yield ApprovalGiven(step, allowed=True, by="dry run")
-            return
+            return Approval(allowed=True, by="policy")
+        emit(ApprovalAsked(step, target, question.reason, question.scope))
         began = time.perf_counter()
-        async with off_the_clock():
-            given = await race(self.approver.approve(target, question))
-        if given.allowed and given.always:
-            self.grants.add(question)
+        if not held and self.grants.allow(question):
+            given = Approval(allowed=True, by=f"always: {question.scope}")
+        elif dry_run and not held:
+            given = Approval(allowed=True, by="dry run")
+        else:
+            async with off_the_clock():
+                given = await race(self.approver.approve(target, question))
+            if given.allowed and given.always:
+                self.grants.add(question)
         took = (time.perf_counter() - began) * 1000
-        yield ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took)
+        emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took))
+        return given
 
     async def _situation(self, target: Action[DesktopPoint], race: Waiting, worker: Worker) -> Situation:
         if self.surroundings is None or self.policy.mode == "never":

@@ -1,4 +1,4 @@
-"""The loop: see, think, act; an async stream of typed events.
+"""The loop: see, think, act; every event goes to one sink.
 
 The stop switch is raced against every wait, so a stop never has to sit out a model's answer or a settling screen. The
 loop ends in exactly one way: with a `RunFinished`, after everything held down was released.
@@ -8,7 +8,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -33,9 +33,7 @@ from agent.notes import Note
 from agent.run.consent import Consent
 from agent.run.events import (
     Acted,
-    ApprovalGiven,
     Decided,
-    Event,
     Observed,
     Outcome,
     Paused,
@@ -50,6 +48,7 @@ from agent.run.history import History, Past
 from agent.run.observe import Eye, Observation
 from agent.run.race import Race
 from agent.run.settings import RunSettings
+from agent.run.sink import Emit, Sink, SinkFailedError
 from agent.run.think import Mind, Thought
 from agent.run.worker import Worker
 from agent.safety.stop import StopSwitch
@@ -100,6 +99,27 @@ class _Tally:
         return Usage(self.prompt, self.completion, self.cached)
 
 
+@dataclass(slots=True)
+class _Done:
+    """What came of a decision.
+
+    Args:
+        notes: what the model is told about it.
+        reply: of the person.
+        tool_result: of a tool.
+        changed: whether the screen did; None where nothing was done to it.
+        settled: the screen after it.
+        milliseconds: of its stages.
+    """
+
+    notes: list[Note]
+    reply: str | None = None
+    tool_result: str | None = None
+    changed: bool | None = None
+    settled: Settled | None = None
+    milliseconds: dict[str, float] = field(default_factory=dict)
+
+
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
     def __init__(self, outcome: Outcome, status: ExitStatus, message: str) -> None:
         super().__init__(message)
@@ -114,7 +134,7 @@ class _OutOfTimeError(MaiError):
 
 
 class Loop:
-    """One run. Iterate `events()` once."""
+    """One run. Call `run` once."""
 
     def __init__(self, settings: RunSettings, parts: Parts) -> None:
         self._settings = settings
@@ -125,13 +145,19 @@ class Loop:
         self._tally = _Tally()
         self._race = Race(parts.stop)
 
-    async def events(self) -> AsyncIterator[Event]:
-        """The events of the run; the last one is `RunFinished`."""
-        end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
+    async def run(self, emit: Emit) -> RunFinished:
+        """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
+
+        Raises:
+            Exception: what `emit` raised; nothing is held down any more.
+        """
+        self._sink = Sink(emit)
         self._set_alarm(self._settings.max_seconds)
         try:
-            async for event in self._steps():
-                yield event
+            await self._steps()
+            end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
+        except SinkFailedError as failure:
+            raise failure.error from failure
         except _End as reached:
             end = reached
         except _OutOfTimeError:
@@ -149,34 +175,25 @@ class Loop:
             self._alarm.cancel()
             await self._let_go()
         seconds = time.monotonic() - self._tally.began
-        yield RunFinished(end.outcome, end.status, end.message, self._tally.steps, seconds, self._tally.usage)
+        finished = RunFinished(end.outcome, end.status, end.message, self._tally.steps, seconds, self._tally.usage)
+        self._sink.close(finished)
+        return finished
 
-    async def _steps(self) -> AsyncIterator[Event]:
+    async def _steps(self) -> None:
         settled: Settled | None = None
         while True:
             self._check_budgets()
             self._tally.steps += 1
             step = self._tally.steps
-            async for intervention in self._gate(step):
-                yield intervention
+            if await self._gate(step):
                 settled = None  # whatever the person did meanwhile is to be seen
             seen = await self._see(settled)
-            yield Observed(
-                step, seen.image, seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds)
+            self._sink.emit(
+                Observed(step, seen.image, seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds))
             )
-            decision: Decision | None = None
-            async for item in self._think(step, seen):
-                if isinstance(item, Decision):
-                    decision = item
-                else:
-                    yield item
-            assert decision is not None
-            settled = None  # a screen seen before a person or a tool answered is no longer true
-            async for event in self._carry_out(step, seen, decision):
-                if isinstance(event, Settled):
-                    settled = event
-                else:
-                    yield event
+            decision = await self._think(step, seen)
+            # A screen seen before a person or a tool answered is no longer true.
+            settled = await self._carry_out(step, seen, decision)
 
     def _set_alarm(self, seconds: float) -> None:
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._parts.stop.fail, _OutOfTimeError())
@@ -191,20 +208,22 @@ class Loop:
         finally:
             self._set_alarm(max(0.0, left))
 
-    async def _gate(self, step: int) -> AsyncIterator[Event]:
-        """Before a step: wait while paused, and take in what the person said and did."""
+    async def _gate(self, step: int) -> bool:
+        """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
         steering, mind = self._parts.consent.steering, self._parts.mind
-        if steering.paused:
-            yield Paused(step, steering.paused)
+        paused, before = steering.paused, self._sink.count
+        if paused:
+            self._sink.emit(Paused(step, paused))
             async with self._off_the_clock():
                 await self._race(steering.resumed())
-            yield Resumed(step)
+            self._sink.emit(Resumed(step))
         for what in steering.take_acts():
-            yield UserActed(step, what)
+            self._sink.emit(UserActed(step, what))
             mind.tell(str(Note("acted", what)))
         for text in steering.take_told():
-            yield Told(step, text)
+            self._sink.emit(Told(step, text))
             mind.tell(str(Note("said", text)))
+        return self._sink.count > before
 
     async def _see(self, settled: Settled | None) -> Observation:
         eye = self._parts.eye
@@ -212,26 +231,19 @@ class Loop:
             return await self._race(self._eye_worker.call(eye.look))
         return await self._race(self._eye_worker.call(eye.observe, settled))
 
-    async def _think(self, step: int, seen: Observation) -> AsyncIterator[Event | Decision]:
-        items = self._parts.mind.decide(step, seen)
-        try:
-            while (item := await self._race(anext(items, None))) is not None:
-                if not isinstance(item, Thought):
-                    yield item
-                    continue
-                self._tally.add(item.usage)
-                yield self._decided(step, seen, item)
-                if isinstance(item.result, Decision):
-                    yield item.result
-                    return
-                if item.last:
-                    raise _End(
-                        "unparsable",
-                        ExitStatus.NOT_DONE,
-                        f"The model's answers cannot be carried out: {item.result.message}.",
-                    )
-        finally:
-            await _close(items)
+    async def _think(self, step: int, seen: Observation) -> Decision:
+        """Ask until an answer can be read, or the tries are used up."""
+        tried: list[Thought] = []
+        while True:
+            thought = await self._race(self._parts.mind.think(step, seen, tried, self._sink.emit))
+            self._tally.add(thought.usage)
+            self._sink.emit(self._decided(step, seen, thought))
+            if isinstance(thought.result, Decision):
+                return thought.result
+            tried.append(thought)
+            if len(tried) > self._settings.parse_retries:
+                message = f"The model's answers cannot be carried out: {thought.result.message}."
+                raise _End("unparsable", ExitStatus.NOT_DONE, message)
 
     def _decided(self, step: int, seen: Observation, thought: Thought) -> Decided:
         began = time.perf_counter()
@@ -246,58 +258,55 @@ class Loop:
             step, thought.raw, result.thought, result.call, result.action, target, None, thought.usage, milliseconds
         )
 
-    async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> AsyncIterator[Event | Settled]:
+    async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> Settled | None:
+        """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
         action: Action[GridPoint] = decision.action
         verdict = self._guard.observe(describe(action), seen.fingerprint, waiting=isinstance(action, Wait))
         if verdict == "stop":
             raise _looping(action, self._settings.dry_run)
-        notes = [Note("repeated")] if verdict == "nudge" else []
-        reply: str | None = None
-        tool_result: str | None = None
-        changed: bool | None = None
-        milliseconds: dict[str, float] = {}
+        done = _Done([Note("repeated")] if verdict == "nudge" else [])
         match action:
             case Finish() | Answer():
-                yield StepFinished(step, None, None, None, {})
+                self._sink.emit(StepFinished(step, None, None, None, {}))
                 raise _ending(action)
             case AskUser(question):
                 async with self._off_the_clock():
-                    reply = await self._race(self._parts.person.ask(question)) or str(Note("nobody"))
+                    done.reply = await self._race(self._parts.person.ask(question)) or str(Note("nobody"))
             case CallTool(name):
-                tool_result = f"There is no tool named {name}."
+                done.tool_result = f"There is no tool named {name}."
             case _:
-                target = map_points(action, seen.viewport.to_desktop)
-                refusal: list[Note] = []
-                if isinstance(action, TOUCHING):
-                    asked = self._parts.consent.ask(
-                        step, target, self._settings.dry_run, self._race, self._eye_worker, self._off_the_clock
-                    )
-                    async for event in asked:
-                        yield event
-                        if not isinstance(event, ApprovalGiven):
-                            continue
-                        if not event.allowed:
-                            refusal = [Note("refused"), *([Note("said", event.note)] if event.note else [])]
-                        elif event.instead is not None:
-                            target = event.instead
-                            notes.append(Note("changed", describe(target)))
-                    if not refusal and self._parts.consent.steering.acted:
-                        refusal = [Note("taken_over")]
-                if not refusal:
-                    try:
-                        acted = await self._act(step, target)
-                    except StoppedError:
-                        yield self._cut_off(step, target)
-                        raise
-                    yield acted
-                    settled, changed = await self._settle(seen, action, acted)
-                    milliseconds = {"act": acted.milliseconds, "settle": settled.seconds * 1000}
-                    yield settled
-                    notes.extend(self._notes(action, acted, changed))
-                notes.extend(refusal)
-        note = " ".join(map(str, notes)) or None
-        self._remember(seen, decision, reply, tool_result, note)
-        yield StepFinished(step, changed, note, reply or tool_result, milliseconds)
+                await self._touch(step, seen, action, done)
+        note = " ".join(map(str, done.notes)) or None
+        self._remember(seen, decision, done.reply, done.tool_result, note)
+        self._sink.emit(StepFinished(step, done.changed, note, done.reply or done.tool_result, done.milliseconds))
+        return done.settled
+
+    async def _touch(self, step: int, seen: Observation, action: Action[GridPoint], done: "_Done") -> None:
+        """Carry out one action on the desktop, if it may be, and watch what comes of it."""
+        target = map_points(action, seen.viewport.to_desktop)
+        if isinstance(action, TOUCHING):
+            verdict = await self._parts.consent.ask(
+                step, target, self._settings.dry_run, self._sink.emit, self._race, self._eye_worker,
+                self._off_the_clock,
+            )  # fmt: skip
+            if not verdict.allowed:
+                done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
+                return
+            if verdict.instead is not None:
+                target = verdict.instead
+                done.notes.append(Note("changed", describe(target)))
+            if self._parts.consent.steering.acted:
+                done.notes.append(Note("taken_over"))
+                return
+        try:
+            acted = await self._act(step, target)
+        except StoppedError:
+            self._sink.emit(self._cut_off(step, target))
+            raise
+        self._sink.emit(acted)
+        done.settled, done.changed = await self._settle(seen, action, acted)
+        done.milliseconds = {"act": acted.milliseconds, "settle": done.settled.seconds * 1000}
+        done.notes.extend(self._notes(action, acted, done.changed))
 
     async def _act(self, step: int, target: Action[DesktopPoint]) -> Acted:
         began = time.perf_counter()
@@ -390,10 +399,3 @@ def _ending(action: Finish | Answer) -> _End:
             return _End("done", ExitStatus.DONE, message or "The task is done.")
         case Finish(_, message):
             return _End("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")
-
-
-async def _close(items: AsyncIterator[object]) -> None:
-    close = getattr(items, "aclose", None)
-    if close is not None:
-        with suppress(RuntimeError):  # it is still ending, because a stop cancelled it and its server is slow to let go
-            await close()

@@ -1,10 +1,9 @@
 """Puts a run together: screen, engine, family, hand and loop, from what the person asked for; and takes it apart.
 
-This is the one place that knows all the rooms. It yields the same events as the loop, with `RunStarted` first.
+This is the one place that knows all the rooms. Its events are those of the loop, with `RunStarted` first.
 """
 
 import os
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,12 +24,13 @@ from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.engine import Engine
 from agent.run.consent import Consent
-from agent.run.events import Event, RunStarted, Warned
+from agent.run.events import RunFinished, RunStarted, Warned
 from agent.run.history import History
 from agent.run.loop import Loop, Parts, Person
 from agent.run.observe import Eye
 from agent.run.race import Race
 from agent.run.settings import RunSettings
+from agent.run.sink import Emit
 from agent.run.steering import Steering
 from agent.run.think import Mind, answer_tokens
 from agent.safety.policy import Approver, Grants, Policy
@@ -77,12 +77,18 @@ class Request:
 
 
 async def run(
-    request: Request, approver: Approver, person: Person, stop: StopSwitch, steering: Steering | None = None
-) -> AsyncIterator[Event]:
-    """The events of a run, from `RunStarted` to `RunFinished`.
+    request: Request,
+    approver: Approver,
+    person: Person,
+    stop: StopSwitch,
+    emit: Emit,
+    steering: Steering | None = None,
+) -> RunFinished:
+    """Carry out a run; its events go to `emit`, from `RunStarted` to the `RunFinished` that is returned too.
 
     Raises:
         MaiError: the run could not even begin.
+        Exception: what `emit` raised.
     """
     race = Race(stop)
     client = ChatClient(request.engine.endpoint, request.patience, request.engine.condition)
@@ -120,19 +126,14 @@ async def run(
             hand = CheckedHand(hand, own.windows, home, lambda: around.judged)
         consent = Consent(request.policy, approver, steering or Steering(), around, request.grants)
         parts = Parts(eye, hand, mind, history, consent, person, stop)
-        yield _started(request, settings, endpoint, family, viewport)
+        emit(_started(request, settings, endpoint, family, viewport))
         told = _watch(opened, request, stop, steering, rest, own)
+        opened.callback(around.close)
         remarks += [own.remark, *_blind(request), registered.remark, told]
         for remark in (request.engine.remark, *remarks):
             if remark:
-                yield Warned(remark)
-        events = Loop(settings, parts).events()
-        try:
-            async for event in events:
-                yield event
-        finally:
-            around.close()
-            await events.aclose()  # type: ignore[attr-defined]  # an async generator
+                emit(Warned(remark))
+        return await Loop(settings, parts).run(emit)
     finally:
         opened.close()
         await client.aclose()

@@ -5,9 +5,8 @@ smaller; that is no retry, because it is another request.
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from agent.families.base import (
     Decision,
@@ -24,6 +23,7 @@ from agent.run.events import ModelDelta, Warned
 from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
+from agent.run.sink import Emit
 
 #: The least room that an answer needs: a short thought and a call.
 _MIN_ANSWER_TOKENS = 256
@@ -39,11 +39,6 @@ class Thought:
     result: Decision | ParseFailure
     usage: Usage
     milliseconds: dict[str, float]
-    images_sent: int
-    last: bool  # no further try follows
-
-
-ThinkItem: TypeAlias = ModelDelta | Warned | Thought
 
 
 def answer_tokens(family: Family, context: int | None) -> int:
@@ -70,49 +65,51 @@ class Mind:
         if not self._history.annotate(text):
             self._added += f"\n{text}"
 
-    async def decide(self, step: int, seen: Observation) -> AsyncIterator[ThinkItem]:
-        """Ask until an answer can be read or the tries are used up; the last `Thought` has `last` set.
+    async def think(self, step: int, seen: Observation, tried: Sequence[Thought], emit: Emit) -> Thought:
+        """Ask once, and read the answer.
+
+        Args:
+            step: its number.
+            seen: what the model is shown.
+            tried: what came of asking before in this step; each goes back to the model with what was wrong.
+            emit: is told what the model says while it says it.
 
         Raises:
             ModelError: the model cannot be asked.
         """
-        feedback: list[Message] = []
-        for attempt in range(self._settings.parse_retries + 1):
-            final = attempt == self._settings.parse_retries
-            constraint = None
-            if attempt and final:  # the last try: where the server can, it may only answer in the format
-                constraint = self._family.constraint(self._settings.style, self._settings.thinking)
-            prepared = time.perf_counter()
-            completion: Completion | None = None
-            async for item in self._ask(step, seen, feedback, constraint):
-                if isinstance(item, Completion):
-                    completion = item
-                else:
-                    yield item
-            assert completion is not None, "a stream ends with its completion"
-            began = time.perf_counter()
-            result = self._family.parse(completion.text, seen.image.size)
-            parsed = (time.perf_counter() - began) * 1000
-            if isinstance(result, ParseFailure) and completion.finish_reason == "length":
-                result = replace(result, kind="truncated", message=f"{result.message}; the token limit cut it off")
-            last = final or isinstance(result, Decision)
-            milliseconds = {
-                "prompt": (began - prepared) * 1000 - completion.total_ms,
-                "model": completion.total_ms,
-                "parse": parsed,
-            }
-            if completion.ttft_ms is not None:
-                milliseconds["ttft"] = completion.ttft_ms
-            yield Thought(completion.text, result, completion.usage, milliseconds, completion.images_sent, last)
-            if isinstance(result, Decision):
-                return
-            if completion.text.strip():
-                feedback.append(Message.text("assistant", completion.text[-4000:]))
-            feedback.append(Message.text("user", self._family.feedback(result)))
+        constraint = None
+        if tried and len(tried) >= self._settings.parse_retries:
+            # The last try: where the server can, it may only answer in the format.
+            constraint = self._family.constraint(self._settings.style, self._settings.thinking)
+        prepared = time.perf_counter()
+        completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
+        began = time.perf_counter()
+        result = self._family.parse(completion.text, seen.image.size)
+        parsed = (time.perf_counter() - began) * 1000
+        if isinstance(result, ParseFailure) and completion.finish_reason == "length":
+            result = replace(result, kind="truncated", message=f"{result.message}; the token limit cut it off")
+        milliseconds = {
+            "prompt": (began - prepared) * 1000 - completion.total_ms,
+            "model": completion.total_ms,
+            "parse": parsed,
+        }
+        if completion.ttft_ms is not None:
+            milliseconds["ttft"] = completion.ttft_ms
+        return Thought(completion.text, result, completion.usage, milliseconds)
+
+    def _feedback(self, tried: Sequence[Thought]) -> list[Message]:
+        """Unusable answers of this step, each with what was wrong with it."""
+        messages: list[Message] = []
+        for thought in tried:
+            if thought.raw.strip():
+                messages.append(Message.text("assistant", thought.raw[-4000:]))
+            if isinstance(thought.result, ParseFailure):
+                messages.append(Message.text("user", self._family.feedback(thought.result)))
+        return messages
 
     async def _ask(
-        self, step: int, seen: Observation, feedback: list[Message], constraint: str | None
-    ) -> AsyncIterator[ModelDelta | Warned | Completion]:
+        self, step: int, seen: Observation, feedback: list[Message], constraint: str | None, emit: Emit
+    ) -> Completion:
         for _ in range(_MOST_SHRINKS):
             messages = self._messages(seen, feedback)
             most = answer_tokens(self._family, self._history.context)
@@ -120,20 +117,19 @@ class Mind:
                 async for item in self._client.stream(messages, self._family.facts.sampling, most, constraint):
                     match item:
                         case Delta(text):
-                            yield ModelDelta(step, text)
+                            emit(ModelDelta(step, text))
                         case Silence(seconds):
-                            yield Warned(f"The model has been silent for {seconds:.0f} seconds; still waiting.")
+                            emit(Warned(f"The model has been silent for {seconds:.0f} seconds; still waiting."))
                         case Retrying(reason, attempt):
-                            yield ModelDelta(step, "", restart=True)
-                            yield Warned(f"{reason} Trying again ({attempt})." if attempt else reason)
+                            emit(ModelDelta(step, "", restart=True))
+                            emit(Warned(f"{reason} Trying again ({attempt})." if attempt else reason))
                         case Completion():
-                            yield item
-                return
+                            return item
             except ModelError as error:
                 if not self._adapt(error):
                     raise
-                yield ModelDelta(step, "", restart=True)
-                yield Warned(f"{error.what} The request is made smaller.")
+                emit(ModelDelta(step, "", restart=True))
+                emit(Warned(f"{error.what} The request is made smaller."))
         raise ModelError(
             "context_too_long", "The request does not fit the model.", "Lower --max-pixels or --history-images."
         )

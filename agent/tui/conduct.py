@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported by the first run: the application is on the screen
     from agent.geometry import DesktopPoint
     from agent.run.events import Event
     from agent.safety.policy import Approval, Question
-    from agent.workplace import Job, Workplace
+    from agent.workplace import Workplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,38 +212,19 @@ class Conductor:
                 self._workplace.__exit__()
 
     def _conduct(self, workplace: "Workplace", run: Run) -> int:
-        from agent.commands.running import write_report_of
-
         self._post(Began(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
+        person = TerminalPerson(self._post)
         with closing(job.recorder):
             try:
-                status = asyncio.run(self._follow(run, job))
+                finished = asyncio.run(
+                    job.carry_out(person, run.stop, lambda event: self._post(Heard(event)), run.steering)
+                )
             finally:
-                write_report_of(job.recorder.path, lambda text: self._post(Said(text)))
+                job.write_report(lambda text: self._post(Said(text)))
+            self.message = finished.message
             workplace.tell_changes()
-        return status
-
-    async def _follow(self, run: Run, job: "Job") -> int:
-        """Give every event to the recorder, then to the application; the run's exit status."""
-        from agent.commands.running import broken_off
-        from agent.run.events import RunFinished
-        from agent.run.session import run as events_of
-
-        person = TerminalPerson(self._post)
-        status: int = ExitStatus.NOT_DONE
-        events = events_of(job.request, person, person, run.stop, run.steering)
-        try:
-            async for event in events:
-                job.recorder.handle(event)
-                self._post(Heard(event))
-                if isinstance(event, RunFinished):
-                    status, self.message = event.status, event.message
-        except MaiError as error:
-            await events.aclose()  # type: ignore[attr-defined]  # an async generator
-            job.recorder.abandon(broken_off(error))
-            raise
-        return status
+        return finished.status
 
     def _ask(self, question: str) -> bool:
         """Put a yes-or-no question to the person, from the thread."""

@@ -135,7 +135,6 @@ def run_with_a_person(lair, endpoint, *, allowed):
 
     from agent.model.endpoint import Endpoint
     from agent.model.engine import Engine
-    from agent.run.events import RunFinished
     from agent.run.session import Request, run
     from agent.run.settings import RunSettings
     from agent.safety.policy import Approval, Policy
@@ -156,10 +155,7 @@ def run_with_a_person(lair, endpoint, *, allowed):
         someone = Someone()
         engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
         request = Request(RunSettings("find the recipe"), engine, Policy.load("risky"), environ=lair.sandbox.environ)
-        async for event in run(request, someone, someone, StopSwitch()):
-            if isinstance(event, RunFinished):
-                return event.outcome
-        raise AssertionError("it did not end")
+        return (await run(request, someone, someone, StopSwitch(), lambda _: None)).outcome
 
     with endpoint:
         return questions, asyncio.run(follow())

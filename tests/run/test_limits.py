@@ -14,11 +14,11 @@ from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
-from agent.run.events import Warned
+from agent.run.events import Event, Warned
 from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, Past
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
-from agent.run.think import Mind, Thought, answer_tokens
+from agent.run.think import Mind, answer_tokens
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fingerprint import Fingerprint
 from foundation.addresses import normalize_url
@@ -54,16 +54,15 @@ class Long:
         self.mind = Mind(self.client, family, self.history, settings, ())
         self.warnings: list[str] = []
 
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Warned):
+            self.warnings.append(event.message)
+
     async def walk(self, steps: int, note: Callable[[int], str | None] = lambda _: None) -> None:
         try:
             for number, seen in enumerate(looks(steps)):
-                decision = None
-                async for item in self.mind.decide(number + 1, seen):
-                    if isinstance(item, Warned):
-                        self.warnings.append(item.message)
-                    if isinstance(item, Thought) and isinstance(item.result, Decision):
-                        decision = item.result
-                assert decision is not None
+                decision = (await self.mind.think(number + 1, seen, [], self._hear)).result
+                assert isinstance(decision, Decision)
                 self.history.add(Past(decision.thought, decision.call, seen.image, TOKENS, note=note(number)))
         finally:
             await self.client.aclose()

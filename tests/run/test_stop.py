@@ -145,13 +145,16 @@ async def test_a_stop_before_the_first_step_touches_nothing() -> None:
 async def test_a_watcher_that_leaves_in_mid_run_still_has_everything_released() -> None:
     with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
         desk = Desk(endpoint)
-        loop, client = desk.loop()
-        events = loop.events()
-        async for event in events:
+        received: list[Event] = []
+
+        def leave(event: Event) -> None:
+            received.append(event)
             if isinstance(event, Acted):
-                break
-        await events.aclose()  # type: ignore[attr-defined]  # an async generator
-        await client.aclose()
+                raise BrokenPipeError
+
+        with pytest.raises(BrokenPipeError):
+            await desk.run(leave)
+        assert isinstance(received[-1], Acted)  # nothing is told to one who left
     assert desk.hand.closed
     assert desk.screen.closed
 

@@ -143,10 +143,13 @@ class Desk:
         """All events of the run; `watch` sees each as it comes."""
         loop, client = self.loop()
         found: list[Event] = []
+
+        def receive(event: Event) -> None:
+            found.append(event)
+            watch(event)
+
         try:
-            async for event in loop.events():
-                found.append(event)
-                watch(event)
+            await loop.run(receive)
         finally:
             await client.aclose()
         return found

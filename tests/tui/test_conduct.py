@@ -24,6 +24,7 @@ from agent.tui.conduct import (
     Rested,
     Said,
 )
+from agent.workplace import Job
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
 KEYS = PressKeys(("ctrl", "w"))
@@ -68,7 +69,7 @@ class Place:
             raise EnvironmentLacksError("vLLM is not installed.")
         self.tell("getting ready")
         self.recorders.append(Notes())
-        return SimpleNamespace(request=instruction, recorder=self.recorders[-1])
+        return Job(instruction, self.recorders[-1])  # type: ignore[arg-type]
 
     def tell_changes(self) -> None:
         self.tell("something changed")
@@ -77,14 +78,16 @@ class Place:
         self.left = True
 
 
-async def _events(request: Any, approver: Any, person: Any, stop: Any, steering: Any) -> Any:
+async def _run(request: Any, approver: Any, person: Any, stop: Any, emit: Any, steering: Any) -> RunFinished:
     if request == "ask":
         approval = await approver.approve(KEYS, Question("it closes", "pressing ctrl+w"))
-        yield Warned(f"{approval.allowed} by {approval.by}")
-        yield Warned(str(await person.ask("Which?")))
+        emit(Warned(f"{approval.allowed} by {approval.by}"))
+        emit(Warned(str(await person.ask("Which?"))))
     if request == "break":
         raise EnvironmentLacksError("The disk is full.")
-    yield RunFinished("done", ExitStatus.DONE, "ok", 1, 0.1, Usage(1, 1, 0))
+    finished = RunFinished("done", ExitStatus.DONE, "ok", 1, 0.1, Usage(1, 1, 0))
+    emit(finished)
+    return finished
 
 
 class Sitting:
@@ -108,8 +111,8 @@ class Sitting:
 
 @pytest.fixture
 def sitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sitting]:
-    monkeypatch.setattr("agent.run.session.run", _events)
-    monkeypatch.setattr("agent.commands.running.write_report_of", lambda bundle, tell: str(bundle))
+    monkeypatch.setattr("agent.run.session.run", _run)
+    monkeypatch.setattr("agent.workplace.Job.write_report", lambda job, tell: "")
     made = Sitting()
     yield made
     assert made.conductor.close(20)
