@@ -1,7 +1,8 @@
 import pytest
 
 import agent
-from agent.cli import COMMANDS, RESERVED, main
+from agent.cli import main
+from agent.commands import COMMANDS, RESERVED
 from foundation.errors import ExitStatus
 
 

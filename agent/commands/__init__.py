@@ -1,1 +1,20 @@
-"""One module per subcommand of `mai-agent`, each imported only when it is asked for."""
+"""One module a subcommand of `mai-agent`; each has `main(arguments) -> exit status`."""
+
+#: Subcommands, which are modules here, and what they do in a few words.
+COMMANDS = {
+    "run": "do what the instruction says (also without the word run)",
+    "act": "one screenshot, one decision, printed",
+    "stop": "stop the runs that are going on, from another terminal",
+    "runs": "list recorded runs",
+    "show": "show one recorded run",
+    "report": "write one recorded run as an HTML file",
+    "replay": "run the decisions of a recorded run again, without a model",
+    "doctor": "say what this machine has and lacks",
+    "sandbox": "list or stop throw-away desktops that were kept",
+    "parse": "read models' answers (JSON lines in, JSON lines out)",
+    "prompt": "print the chat messages of a request",
+    "fit": "print the size and tokens of an image as a model gets it",
+}
+
+#: Names that scripts may rely on later; until then they must not be taken for an instruction.
+RESERVED = ("eval",)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
-from agent.commands.arguments import Parser, add_engine, engine_wish
+from agent.commands.arguments import add_engine, engine_wish
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import Size, Viewport
@@ -21,6 +21,7 @@ from agent.run.think import answer_tokens
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import fit, resize
 from agent.settings import Settings, load_settings, read_text
+from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
 if TYPE_CHECKING:

@@ -6,15 +6,7 @@ from pathlib import Path
 from agent.geometry import Size
 from agent.model.engine import Wish
 from agent.settings import Settings
-from foundation.errors import UsageError
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are usage errors in our own form."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]  # argparse exits here, we raise
-        """Raise UsageError instead of exiting."""
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+from foundation.arguments import positive, positive_seconds
 
 
 def size(text: str) -> Size:
@@ -23,28 +15,6 @@ def size(text: str) -> Size:
         return Size.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def positive(text: str) -> int:
-    """An argument that is a whole number of at least 1."""
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from error
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value
-
-
-def positive_seconds(text: str) -> float:
-    """An argument that is a number of seconds above 0."""
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!r}") from error
-    if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
-    return value
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.commands.arguments import Parser
 from agent.settings import Settings, config_path, load_settings
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
 
 

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from agent.commands.arguments import Parser, positive, size
+from agent.commands.arguments import size
+from foundation.arguments import Parser, positive
 from foundation.families import image_rule
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from agent.actions import map_points
 from agent.actions import to_json as action_json
-from agent.commands.arguments import Parser
 from agent.families.base import Family, ParseFailure
 from agent.families.jsonish import clean
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
+from foundation.arguments import Parser
 
 
 def main(argv: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
-from agent.commands.arguments import Parser, add_runs, runs_dir
+from agent.commands.arguments import add_runs, runs_dir
 from agent.console import Console, StopSignals
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.families.registry import DEFAULT_FAMILY, get_family
@@ -16,6 +16,7 @@ from agent.record.replay import ReplayedStep, replay
 from agent.safety.policy import Policy, Question
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import agent
-from agent.cli import COMMANDS
-from agent.commands.arguments import Parser, add_engine, add_runs, positive, positive_seconds, size
+from agent.commands import COMMANDS
+from agent.commands.arguments import add_engine, add_runs, size
 from agent.geometry import Size
+from foundation.arguments import Parser, positive, positive_seconds
 
 _EPILOG = """\
 exit status:
@@ -26,13 +27,12 @@ the pointer into a corner of the screen.
 
 
 def _parser() -> Parser:
-    commands = "\n".join(f"  {name:9} {what}" for name, (_, what) in COMMANDS.items())
+    commands = "\n".join(f"  {name:9} {what}" for name, what in COMMANDS.items())
     parser = Parser(
         prog="mai-agent",
         usage="mai-agent [options] INSTRUCTION\n       mai-agent COMMAND --help",
         description=f"Says in one sentence, done with mouse and keyboard.\n\ncommands:\n{commands}",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("instruction", nargs="?", metavar="INSTRUCTION", help="what to do, in a sentence")
     parser.add_argument("--dry-run", action="store_true", help="decide everything, touch nothing")

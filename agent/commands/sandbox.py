@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.commands.arguments import Parser
+from foundation.arguments import Parser
 from foundation.errors import UsageError
 
 

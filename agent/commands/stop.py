@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from agent.commands.arguments import Parser
 from agent.safety.running import Running, find_running, send_stop, wait_ended
+from foundation.arguments import Parser
 from foundation.errors import MaiError, UsageError
 
 #: Seconds for a run to end; it lets go of keys and buttons long before.

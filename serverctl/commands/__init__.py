@@ -1,1 +1,17 @@
 """One module a subcommand of `mai-server`; each has `main(arguments) -> exit status`."""
+
+#: Subcommands, which are modules here, and what they do in a few words.
+COMMANDS = {
+    "plan": "what would be started on this machine (or another), and why",
+    "install": "make an environment with the right vLLM for this machine",
+    "up": "start a server and wait until it answers",
+    "status": "what a server is doing: stage, memory, load, cache hits, latency",
+    "logs": "a server's log",
+    "down": "stop a server and everything it started",
+    "doctor": "say what this machine has and lacks for serving",
+    "diagnose": "explain a vLLM log: what failed, why, what to do",
+    "bench": "measure latency and throughput with screenshots",
+    "tune": "read a server's own numbers and say what to change",
+    "export": "systemd unit, compose file, Kubernetes manifest, script, notebook, Prometheus files",
+    "batch": "many screenshots and instructions from a file, answers into a file",
+}

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from serverctl.batch.answers import AnswersFile
@@ -23,7 +24,6 @@ from serverctl.batch.prepare import Defaults, Fit
 from serverctl.batch.progress import Progress, make_progress
 from serverctl.batch.run import Batch, Outcome, Stop
 from serverctl.chat import MOST_CONNECTIONS, Target, connect
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.target import add_target, chosen_target
 
 #: Seconds that requests under way have after the first Ctrl-C.
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("mai-server batch", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=Formatter)
+    parser = Parser("mai-server batch", description=_DESCRIPTION, epilog=_EXAMPLES)
     defaults = Defaults()
     parser.add_argument("requests", metavar="REQUESTS", type=Path, help="the requests, one JSON object a line")
     parser.add_argument("--out", metavar="FILE", type=Path, help="the answers (default: REQUESTS with .answers.jsonl)")

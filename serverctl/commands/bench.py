@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.bench.workload import Workload
 from serverctl.chat import Target
 from serverctl.commands.options import parse_screen
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.target import add_target, chosen_target
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("mai-server bench", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=Formatter)
+    parser = Parser("mai-server bench", description=_DESCRIPTION, epilog=_EXAMPLES)
     defaults = Workload()
     load = parser.add_argument_group("what is sent")
     load.add_argument(

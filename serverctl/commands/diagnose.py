@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.stages import STAGE_WORDS, Stage
@@ -26,7 +26,6 @@ def main(arguments: list[str]) -> int:
         "class\n\nexamples:\n"
         "  mai-server diagnose                   the last server of mai-server\n  mai-server diagnose vllm.log\n"
         "  some-command 2>&1 | mai-server diagnose -",
-        formatter_class=Formatter,
     )
     parser.add_argument("log", nargs="?", help="a log file; - for standard input; default: the server's own log")
     parser.add_argument(

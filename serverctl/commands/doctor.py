@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.config import load_server_config
 from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
@@ -34,7 +34,6 @@ def main(arguments: list[str]) -> int:
         description="Look at everything that serving a model needs: cards, driver, memory, disk, vLLM, settings, "
         "servers.",
         epilog="exit status: 0 a model can be served here, 3 something is lacking",
-        formatter_class=Formatter,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)

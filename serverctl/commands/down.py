@@ -3,8 +3,8 @@
 import json
 import sys
 
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.process import control
 from serverctl.process.state import Folder, check_name, current_state
 
@@ -15,7 +15,6 @@ def main(arguments: list[str]) -> int:
         "mai-server down",
         description="Stop a server and everything it started. Requests in flight get five seconds.",
         epilog="examples:\n  mai-server down\n  mai-server down --name second\n  mai-server down --all",
-        formatter_class=Formatter,
     )
     parser.add_argument("--name", default=None, help="which one (default: the server named default, and its replicas)")
     parser.add_argument("--all", action="store_true", help="every server")

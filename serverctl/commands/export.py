@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.commands.options import Request, add_goal, add_hardware, resolve, split_flags
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.export.common import Document, Exporter, Source, check_secrets
 
 
@@ -77,7 +77,6 @@ def main(arguments: list[str]) -> int:
         "mai-server export",
         description="The plan as files for other supervisors and other machines. Starts nothing.",
         epilog=_EXAMPLES.format(formats="\n".join(f"  {name:<12}{entry.about}" for name, entry in FORMATS.items())),
-        formatter_class=Formatter,
     )
     parser.add_argument("format", metavar="FORMAT", choices=list(FORMATS), help=", ".join(FORMATS))
     add_hardware(parser)
@@ -86,7 +85,7 @@ def main(arguments: list[str]) -> int:
     group.add_argument(
         "--out", metavar="PATH", help="write to this file, or folder (a/); existing files are kept unless --force"
     )
-    group.add_argument("--port", type=int, metavar="N", help="where the server listens (default 8000)")
+    group.add_argument("--port", type=port_number, metavar="N", help="where the server listens (default 8000)")
     group.add_argument("--name", default="mai-vllm", help="of the unit, service or job (default mai-vllm)")
     group.add_argument("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
     group.add_argument("--user", action="store_true", help="systemd: a unit for your own account's manager")
@@ -115,8 +114,6 @@ def _check(options: argparse.Namespace) -> None:
             f"{options.name!r} is no name for a service.",
             "Use up to 40 small letters, digits and hyphens, a letter first.",
         )
-    if options.port is not None and not 1 <= options.port <= 65_535:
-        raise UsageError(f"{options.port} is no port.", "Use one from 1024 to 65535.")
     if options.user and options.format != "systemd":
         raise UsageError("--user is for the format systemd.", "Leave it out.")
     if (options.nodes is not None) != (options.format == "multi-node"):

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.environment import environment_folder, read_mark
 from serverctl.hardware.detect import detect
 from serverctl.install import Installed, check_space, install, remove, with_version
@@ -30,7 +30,6 @@ def main(arguments: list[str]) -> int:
         "mai-server install",
         description="Make an environment of its own for the vLLM that suits this machine. Nothing else is changed.",
         epilog=_EXAMPLES,
-        formatter_class=Formatter,
     )
     names = [build.name for build in builds()]
     parser.add_argument("--build", choices=names, help=f"one of {', '.join(names)} (default: by the driver)")

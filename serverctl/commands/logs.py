@@ -2,8 +2,8 @@
 
 import sys
 
+from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.process import control
 from serverctl.process.logs import follow, log_files, tail
 from serverctl.process.state import LIVE, Folder, current_state
@@ -15,7 +15,6 @@ def main(arguments: list[str]) -> int:
         "mai-server logs",
         description="A server's output, each line with its time (UTC).",
         epilog="examples:\n  mai-server logs\n  mai-server logs -f\n  mai-server logs -n 1000 | mai-server diagnose -",
-        formatter_class=Formatter,
     )
     parser.add_argument(
         "-n", "--lines", type=int, default=100, metavar="N", help="how many of the last lines (default 100)"

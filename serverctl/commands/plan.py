@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
+from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
 from serverctl.commands.options import add_goal, add_hardware, resolve, settings_listing, split_flags
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
@@ -29,20 +29,17 @@ def main(arguments: list[str]) -> int:
         "mai-server plan",
         description="What would be started, with the reason of every flag, and the memory it takes. Starts nothing.",
         epilog=_EXAMPLES,
-        formatter_class=Formatter,
     )
     add_hardware(parser)
     add_goal(parser)
     parser.add_argument(
         "--kv-gib", type=float, metavar="GIB", help="predict for this much KV cache a card (vLLM's log names it)"
     )
-    parser.add_argument("--port", type=int, default=8000, help="the port to show (default 8000)")
+    parser.add_argument("--port", type=port_number, default=8000, help="the port to show (default 8000)")
     parser.add_argument("--command", action="store_true", help="print only the command line")
     parser.add_argument("--settings", action="store_true", help="list every setting that --set takes")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(own)
-    if not 1 <= options.port <= 65_535:
-        raise UsageError(f"{options.port} is no port.", "A port is a number from 1 to 65535.")
     if options.settings:
         print(settings_listing())
         return ExitStatus.DONE

@@ -4,8 +4,8 @@ import json
 import time
 from typing import Any
 
+from foundation.arguments import Parser
 from foundation.errors import ExitStatus
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.metrics import Latency, ServerMetrics, read_metrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
@@ -19,7 +19,6 @@ def main(arguments: list[str]) -> int:
         epilog="exit status: 0 a server is ready, 1 none is (starting, failed or stopped)\n\n"
         "examples:\n  mai-server status\n"
         "  mai-server status --watch\n  mai-server status --json | python3 -m json.tool",
-        formatter_class=Formatter,
     )
     parser.add_argument("--name", default=None, help="only this server")
     parser.add_argument("--watch", action="store_true", help="show it again every second until Ctrl-C")

@@ -4,8 +4,8 @@ import json
 import sys
 from dataclasses import asdict, replace
 
+from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.progress import Progress
 from serverctl.metrics import read_metrics
 from serverctl.plan.compose import TEXT_TOKENS
@@ -23,7 +23,6 @@ def main(arguments: list[str]) -> int:
         "are never changed.",
         epilog="Let it serve for a while first: advice needs requests to look at.\n\nexamples:\n  mai-server tune\n"
         "  mai-server tune --apply          restart with the changes; back to the old ones if it does not start",
-        formatter_class=Formatter,
     )
     parser.add_argument("--name", default=control.DEFAULT_NAME, help="which server")
     parser.add_argument("--apply", action="store_true", help="make the changes: restarts the server")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
 from foundation.processes import wait_gone
 from serverctl.commands.options import Request, add_goal, resolve, split_flags
-from serverctl.commands.parser import Formatter, Parser
 from serverctl.commands.progress import Progress
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
@@ -38,13 +38,14 @@ def main(arguments: list[str]) -> int:
         "mai-server up",
         description="Start a server and wait until it answers.",
         epilog=_EXAMPLES,
-        formatter_class=Formatter,
     )
     add_goal(parser)
     group = parser.add_argument_group("running")
     group.add_argument("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
     group.add_argument("--cpu", action="store_true", help="serve on the processor (slow)")
-    group.add_argument("--port", type=int, metavar="N", help="where to listen on loopback (default: a free port)")
+    group.add_argument(
+        "--port", type=port_number, metavar="N", help="where to listen on loopback (default: a free port)"
+    )
     group.add_argument(
         "--name", default=control.DEFAULT_NAME, help="the server's name, to run several (default: default)"
     )
@@ -55,8 +56,6 @@ def main(arguments: list[str]) -> int:
     group.add_argument("--json", action="store_true", help="print the server as JSON when it is ready")
     options = parser.parse_args(own)
     check_name(options.name)
-    if options.port is not None and not 1 <= options.port <= 65_535:
-        raise UsageError(f"{options.port} is no port.", "Use one from 1024 to 65535.")
     if current_state(Folder(options.name)).phase in LIVE:
         return _found(options)
     options.gpu = "cpu" if options.cpu else None

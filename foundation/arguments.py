@@ -1,0 +1,59 @@
+"""The argument parser and the argument types of every command: one look of help, one kind of error."""
+
+import argparse
+from typing import Any, NoReturn
+
+from foundation.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are usage errors; texts that have line breaks are shown as they are written."""
+
+    def __init__(self, prog: str, *, description: str = "", epilog: str = "", **more: Any) -> None:
+        if "\n" in description + epilog:
+            more.setdefault("formatter_class", _AsWritten)
+        super().__init__(prog, description=description, epilog=epilog, **more)
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError where argparse would print and exit."""
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+
+
+class _AsWritten(argparse.RawDescriptionHelpFormatter):
+    """Keeps examples as they are written, and gives option names room."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=110)
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from error
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+    return value
+
+
+def positive_seconds(text: str) -> float:
+    """An argument that is a number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!r}") from error
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
+    return value
+
+
+def port_number(text: str) -> int:
+    """An argument that is a port."""
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from error
+    if not 1 <= value <= 65_535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, so {value} is no port")
+    return value

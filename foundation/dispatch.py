@@ -1,0 +1,45 @@
+"""Runs a subcommand of a program: imports it, and turns errors into sentences and exit statuses."""
+
+import importlib
+import sys
+
+from foundation.errors import ExitStatus, MaiError
+
+
+def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
+    """Run the `main(arguments)` of a module and give the exit status. Nothing but SystemExit leaves this.
+
+    Args:
+        program: the name before every sentence.
+        module: is imported now, so that other subcommands cost nothing.
+        arguments: without the subcommand's own name.
+        as_json: print errors as JSON on standard output too.
+    """
+    try:
+        status = int(importlib.import_module(module).main(arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except MaiError as error:
+        return say_error(program, error, as_json)
+    except KeyboardInterrupt:
+        print(f"{program}: Stopped: Ctrl-C.", file=sys.stderr)
+        return ExitStatus.STOPPED
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        sys.stdout = None  # nothing may be flushed into it at exit
+        return ExitStatus.NOT_DONE
+    except OSError as error:  # a full disk behind standard output, a folder that went away
+        sys.stdout = None
+        what = f"{error.strerror or error}: {error.filename or 'output'}"
+        print(f"{program}: {what}. Is there space, and is it yours?", file=sys.stderr)
+        return ExitStatus.ENVIRONMENT
+
+
+def say_error(program: str, error: MaiError, as_json: bool = False) -> int:
+    """Print an error as a command's last word; gives its exit status."""
+    if as_json:
+        import json
+
+        print(json.dumps({"error": {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}}))
+    print(f"{program}: {error}", file=sys.stderr)
+    return error.exit_status
