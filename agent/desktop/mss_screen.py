@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.geometry import Region, Size, Viewport
 from agent.screen.capture import Frame
-from agent.screen.memory import keep_freed_memory
+from agent.screen.heap import keep_freed_memory
 from foundation.errors import EnvironmentLacksError, UsageError
 
 if TYPE_CHECKING:

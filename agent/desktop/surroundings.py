@@ -17,9 +17,9 @@ from agent.desktop.x11.windows import Window, WindowList, window_list
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Place, Situation
 from agent.safety.text import spelled
+from agent.screen.captions import caption_at
 from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
-from agent.screen.words import words_at
 from foundation.errors import EnvironmentLacksError
 
 _WHO = "Knowing what a click would hit"
@@ -162,7 +162,7 @@ class DesktopSurroundings:
     @staticmethod
     def _at(frame: Frame, point: DesktopPoint, ocr: Ocr) -> str:
         at = frame.viewport.desktop_to_capture(point)
-        return words_at(frame.image, at.x, at.y, ocr, max(1.0, frame.viewport.scale[0]))
+        return caption_at(frame.image, at.x, at.y, ocr, max(1.0, frame.viewport.scale[0]))
 
     def _connected(self) -> WindowList | None:
         if self._windows is None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from agent.literal.ocr import Box
+from agent.screen.ocr import Box
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,11 +17,16 @@ from agent.families.base import Decision
 from agent.families.mai_ui.family import MaiUi
 from agent.geometry import Size
 from agent.notes import Note, NoteKind, read_notes, without_notes
+from agent.screen.ocr import Box
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Intent: TypeAlias = Literal["act", "late", "place", "scroll", "clear", "prepare", "back", "focus", "keys"]
+#: MAI-UI's navigation grid, in which the answers are written.
+GRID = 999
+#: Two clicks within this many grid units are on the same spot.
+_SAME_SPOT = 9
 _MARK = re.compile(r"\[part (\d+) of \d+, (\w+)\]\s*$")
 
 
@@ -44,12 +49,24 @@ class Move:
     part: int
     intent: Intent
     call: Mapping[str, Any]
-    before: "Shot | None" = None
+    before: "Screenshot | None" = None
     notes: tuple[Note, ...] = ()
 
     def has(self, kind: NoteKind) -> bool:
         """Whether the program noted this of it."""
         return any(note.kind == kind for note in self.notes)
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """Where on the grid it pointed, None for nowhere."""
+        point = self.call.get("coordinate")
+        return (point[0], point[1]) if isinstance(point, list) and len(point) == 2 else None
+
+    def pointed_at(self, place: Sequence[int]) -> bool:
+        """Whether it pointed at that place of the grid."""
+        return self.point is not None and all(
+            abs(one - other) <= _SAME_SPOT for one, other in zip(self.point, place, strict=True)
+        )
 
     @property
     def denied(self) -> bool:
@@ -75,7 +92,7 @@ class Conversation:
 
     instruction: str = ""
     moves: list[Move] = field(default_factory=list)
-    screen: "Shot | None" = None
+    screen: "Screenshot | None" = None
     told: list[str] = field(default_factory=list)
 
 
@@ -87,7 +104,7 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
     """
     family = MaiUi()
     conversation = Conversation()
-    pending: Shot | None = None
+    pending: Screenshot | None = None
     for message in messages:
         role = message.get("role")
         for text, image in _parts(message.get("content")):
@@ -118,21 +135,21 @@ def _take_text(conversation: Conversation, text: str) -> None:
         conversation.moves[-1] = replace(last, notes=(*last.notes, *notes))
 
 
-def _parts(content: Any) -> list[tuple[str | None, "Shot | None"]]:
+def _parts(content: Any) -> list[tuple[str | None, "Screenshot | None"]]:
     if isinstance(content, str):
         return [(content, None)]
-    found: list[tuple[str | None, Shot | None]] = []
+    found: list[tuple[str | None, Screenshot | None]] = []
     for part in content if isinstance(content, list) else []:
         if not isinstance(part, dict):
             continue
         if part.get("type") == "text":
             found.append((str(part.get("text", "")), None))
         elif part.get("type") == "image_url":
-            found.append((None, Shot((part.get("image_url") or {}).get("url"))))
+            found.append((None, Screenshot((part.get("image_url") or {}).get("url"))))
     return found
 
 
-class Shot:
+class Screenshot:
     """A screenshot of the chat, decoded only when it is looked at: a request repeats several old ones."""
 
     def __init__(self, url: Any) -> None:
@@ -152,11 +169,17 @@ class Shot:
             raise BadRequestError(f"an image cannot be read: {error}") from error
 
 
-def _move(decision: Decision, before: Shot | None) -> Move:
+def _move(decision: Decision, before: Screenshot | None) -> Move:
     mark = _MARK.search(decision.thought)
     part, intent = (int(mark[1]) - 1, mark[2]) if mark else (0, "act")
     known: Intent = intent if intent in get_args(Intent) else "act"  # type: ignore[assignment]
     return Move(max(0, part), known, dict(decision.call.arguments), before)
+
+
+def on_grid(box: Box, image: "Image") -> list[int]:
+    """The middle of a box of a screenshot, on the grid."""
+    x, y = box.center
+    return [round(x * GRID / image.width), round(y * GRID / image.height)]
 
 
 def mark(part: int, parts: int, intent: Intent) -> str:

@@ -10,19 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.literal.conversation import Conversation, Move, mark
-from agent.literal.grammar import (
-    UNDERSTOOD,
-    Goal,
-    NotUnderstoodError,
-    Open,
-    Point,
-    Toggle,
-    describe_goal,
-    read_instruction,
-)
-from agent.literal.pursue import pursue
+from agent.literal.goal_state import Done, GoalState, Step, Stuck
+from agent.literal.goals import UNDERSTOOD, Click, Goal, Open, Toggle, describe_goal
+from agent.literal.grammar import read_instruction
+from agent.literal.next_step import next_step
 from agent.literal.reader import Reader
-from agent.literal.situation import Done, Situation, Step, Stuck
+from agent.literal.sentences import NotUnderstoodError
 
 _INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNORECASE)
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
@@ -71,9 +64,8 @@ class Engine:
                 said.append(f"You did not want this: {describe_goal(goals[part])}.")
                 part += 1
                 continue
-            situation = Situation(
+            now = GoalState(
                 goal=goals[part],
-                part=part,
                 moves=[move for move in moves if move.part == part],
                 earlier=[move for move in moves if move.part < part],
                 image=conversation.screen.image,
@@ -81,8 +73,7 @@ class Engine:
                 last=part == len(goals) - 1,
                 been=tuple(_names(goal) for goal in goals[:part]),
             )
-            verdict = pursue(situation)
-            match verdict:
+            match next_step(now):
                 case Done(words):
                     said.append(words)
                     part += 1
@@ -120,7 +111,7 @@ def _names(goal: Goal) -> str:
     match goal:
         case Open(name):
             return name
-        case Point(target) | Toggle(target):
+        case Click(target) | Toggle(target):
             return target
         case _:
             return ""

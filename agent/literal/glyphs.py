@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent.literal.blobs import blobs
-from agent.literal.ocr import Box, Ocr, Word
+from agent.screen.ocr import Box, Ocr, Word, relief
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -42,8 +42,6 @@ class Glyphs:
     @cached_property
     def _boxes(self) -> list[Box]:
         import numpy as np
-
-        from agent.literal.reader import relief
 
         inverted = np.asarray(relief(self._image))
         shapes = [box for box in blobs(inverted < 255 - _CONTRAST) if _character_size(box)]
@@ -97,7 +95,7 @@ def _join_parts(shapes: list[Box]) -> list[Box]:
             gap = shape.top - other.bottom
             size = max(min(shape.width, other.width), 6)
             if across > 0.6 * min(shape.width, other.width) and 0 <= gap <= 0.8 * size:
-                joined[index] = other.union(shape)
+                joined[index] = Box.around((other, shape))
                 break
         else:
             joined.append(shape)

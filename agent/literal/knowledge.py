@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
-from agent.literal.text import plain
+from agent.literal.labels import plain
 from foundation.configs import load_config
 
 Shows: TypeAlias = Literal["darker", "lighter", ""]

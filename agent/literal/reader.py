@@ -11,16 +11,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent.literal.glyphs import Glyphs
-from agent.literal.ocr import Box, Ocr, Word
-from agent.literal.text import Label, Match, find, labels_of
+from agent.literal.labels import Label, Match, find, labels_of
+from agent.screen.ocr import Box, Ocr, Word, relief
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+#: What needs tesseract, for the error.
+WHO = "The literal engine"
 #: Wider screenshots (4K, HiDPI) have text large enough to be read without enlarging.
 _LARGE_WIDTH = 2600
-
-
 #: A desktop shows a few icons; a window has more text than this.
 _WINDOW_LABELS = 12
 
@@ -29,8 +29,8 @@ class Reader:
     """Two tesseracts, one for each look; loaded when first used."""
 
     def __init__(self) -> None:
-        self._plain = Ocr()
-        self._relief = Ocr()
+        self._plain = Ocr(WHO)
+        self._relief = Ocr(WHO)
 
     def read(self, image: "Image") -> "Page":
         """The page of a screenshot; about 0.5 s at 1080p on two cores."""
@@ -87,17 +87,6 @@ class Page:
         ]
         readable.sort(key=lambda label: -min(word.confidence for word in label.words))
         return list(dict.fromkeys(label.text for label in readable))[:limit]
-
-
-def relief(image: "Image") -> "Image":
-    """The image as the difference of each pixel from the median of its surroundings: dark text on white ground."""
-    from PIL import ImageChops, ImageFilter
-    from PIL.Image import Resampling
-
-    grey = image.convert("L")
-    small = grey.resize((max(1, grey.width // 4), max(1, grey.height // 4)), Resampling.BOX)
-    ground = small.filter(ImageFilter.MedianFilter(9)).resize(grey.size, Resampling.BILINEAR)
-    return ImageChops.invert(ImageChops.difference(grey, ground))
 
 
 def merge(first: Iterable[Word], second: Iterable[Word]) -> list[Word]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from agent.literal.conversation import BadRequestError, read_conversation
 from agent.literal.engine import Engine, Reply
-from agent.literal.ocr import data_folder
+from agent.literal.reader import WHO
 from agent.model.endpoint import Endpoint, Limits
+from agent.screen.ocr import data_folder
 
 MODEL = "mai-agent-literal"
 #: A request of six 4K screenshots is about 30 MB.
@@ -33,7 +34,7 @@ class LiteralServer:
     """
 
     def __init__(self, port: int = 0) -> None:
-        data_folder()  # say at once what is missing
+        data_folder(WHO)  # say at once what is missing
         self._key = secrets.token_urlsafe(24)
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.engine = Engine()

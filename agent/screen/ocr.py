@@ -1,13 +1,14 @@
 """Reads words in pictures with tesseract.
 
-Settings measured on real desktops (facts/desktop.md): sparse text (page segmentation 11), enlarged twice.
-Its wheels are built without OpenMP, so it reads with one thread, which is the fastest on few cores.
+Sparse text (page segmentation 11) on a picture enlarged twice: so tesseract 5.3 found every wanted word on the settings
+screens of XFCE and GNOME, light and dark, with a confidence of 91 to 97, in 0.35 to 0.8 s. Its wheels are built without
+OpenMP, so it reads with one thread, which is two to four times faster on two cores than several threads.
 """
 
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,17 @@ class Box:
     right: int
     bottom: int
 
+    @classmethod
+    def around(cls, boxes: "Iterable[Box]") -> "Box":
+        """The smallest box around all of them; there is at least one."""
+        lefts, tops, rights, bottoms = zip(*((box.left, box.top, box.right, box.bottom) for box in boxes), strict=True)
+        return cls(min(lefts), min(tops), max(rights), max(bottoms))
+
+    @property
+    def edges(self) -> tuple[int, int, int, int]:
+        """Left, top, right, bottom: what Pillow takes for a crop."""
+        return self.left, self.top, self.right, self.bottom
+
     @property
     def width(self) -> int:
         """Its width."""
@@ -53,13 +65,6 @@ class Box:
     def center(self) -> tuple[float, float]:
         """Its middle."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
-
-    def union(self, other: "Box") -> "Box":
-        """The smallest box around both."""
-        return Box(
-            min(self.left, other.left), min(self.top, other.top),
-            max(self.right, other.right), max(self.bottom, other.bottom),
-        )  # fmt: skip
 
     def contains(self, x: float, y: float) -> bool:
         """Whether a point lies in it."""
@@ -164,3 +169,21 @@ class Ocr:
                     words.append(Word(text, Box(*(round(edge / scale) for edge in place)), confidence))
             api.Clear()
         return words
+
+
+def relief(image: "Image", reduction: int = 4, *, stretch: bool = False) -> "Image":
+    """Each pixel's difference from the median of its surroundings: dark text on white ground, whatever both were.
+
+    Args:
+        image: what is to be read.
+        reduction: the surroundings are taken from the image reduced so many times, 9 x 9 pixels of it.
+        stretch: make the largest difference black.
+    """
+    from PIL import ImageChops, ImageFilter, ImageOps
+    from PIL.Image import Resampling
+
+    grey = image.convert("L")
+    small = grey.resize((max(1, grey.width // reduction), max(1, grey.height // reduction)), Resampling.BOX)
+    ground = small.filter(ImageFilter.MedianFilter(9)).resize(grey.size, Resampling.BILINEAR)
+    difference = ImageChops.difference(grey, ground)
+    return ImageOps.invert(ImageOps.autocontrast(difference) if stretch else difference)

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from agent.settings import Settings
-from agent.tui.conduct import Conductor, Report
+from agent.tui.conductor import Conductor, Report
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView

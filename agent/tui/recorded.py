@@ -9,8 +9,8 @@ from agent.actions import describe
 from agent.geometry import Region, Size, Viewport
 from agent.record.read import Bundle
 from agent.record.saved import read_action
+from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView
-from agent.tui.words import gist
 
 #: The stages that follow one another; others (ttft) lie within one of them.
 _STAGES = ("capture", "fit", "encode", "prompt", "model", "parse", "act", "settle")

@@ -22,8 +22,8 @@ from agent.run.events import (
     UserActed,
     Warned,
 )
+from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView
-from agent.tui.words import gist
 
 #: The longest part of an answer that is shown while it streams in, in characters.
 _STREAM_CHARS = 4000

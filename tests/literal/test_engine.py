@@ -5,9 +5,9 @@ from PIL import Image, ImageDraw
 
 from agent.literal.conversation import Conversation, Move, read_conversation
 from agent.literal.engine import Engine
-from agent.literal.ocr import Box, Word
 from agent.literal.reader import Page
 from agent.notes import Note
+from agent.screen.ocr import Box, Word
 
 
 class FakeShot:

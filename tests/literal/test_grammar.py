@@ -1,18 +1,8 @@
 import pytest
 
-from agent.literal.grammar import (
-    Close,
-    Enter,
-    NotUnderstoodError,
-    Open,
-    Pause,
-    Point,
-    Press,
-    Toggle,
-    Turn,
-    describe_goal,
-    read_instruction,
-)
+from agent.literal.goals import Click, Close, Open, Press, Scroll, Toggle, Type, Wait, describe_goal
+from agent.literal.grammar import read_instruction
+from agent.literal.sentences import NotUnderstoodError
 
 
 @pytest.mark.parametrize(
@@ -27,28 +17,28 @@ from agent.literal.grammar import (
         ("uncheck 'Lock panel'", [Toggle("Lock panel", on=False)]),
         ("press ctrl+a and delete", [Press(("ctrl", "a")), Press(("delete",))]),
         ("press Tab 3 times", [Press(("tab",))] * 3),
-        ("press Close", [Point("Close")]),
-        ("press the 7 button", [Point("7")]),
-        ("click 1, 2, + and 3", [Point("1"), Point("2"), Point("+"), Point("3")]),
-        ("right-click Home and choose Properties", [Point("Home", button="right"), Point("Properties")]),
-        ("double click the File System icon", [Point("File System", count=2)]),
-        ("open the File menu", [Point("File")]),
-        ("scroll down 3 times", [Turn("down", 15)]),
-        ("scroll up", [Turn("up", 5)]),
-        ("scroll to the bottom", [Turn("down", 10, to_end=True)]),
-        ("wait 2.5 seconds", [Pause(2.5)]),
+        ("press Close", [Click("Close")]),
+        ("press the 7 button", [Click("7")]),
+        ("click 1, 2, + and 3", [Click("1"), Click("2"), Click("+"), Click("3")]),
+        ("right-click Home and choose Properties", [Click("Home", button="right"), Click("Properties")]),
+        ("double click the File System icon", [Click("File System", count=2)]),
+        ("open the File menu", [Click("File")]),
+        ("scroll down 3 times", [Scroll("down", 15)]),
+        ("scroll up", [Scroll("up", 5)]),
+        ("scroll to the bottom", [Scroll("down", 10, to_end=True)]),
+        ("wait 2.5 seconds", [Wait(2.5)]),
         ("close the window", [Close()]),
-        ("in settings, enable dark mode", [Point("settings", or_open=True), Toggle("dark mode", on=True)]),
-        ("set the theme to Adwaita-dark", [Point("Adwaita-dark", near="theme")]),
-        ("type hello into the search box", [Enter("hello", into="search")]),
-        ("open settings\nclick Keyboard", [Open("settings"), Point("Keyboard")]),
+        ("in settings, enable dark mode", [Click("settings", or_open=True), Toggle("dark mode", on=True)]),
+        ("set the theme to Adwaita-dark", [Click("Adwaita-dark", near="theme")]),
+        ("type hello into the search box", [Type("hello", into="search")]),
+        ("open settings\nclick Keyboard", [Open("settings"), Click("Keyboard")]),
         ("could you open Mousepad?", [Open("Mousepad")]),
         ("press tab five times", [Press(("tab",))] * 5),
         ("press 1 2 3", [Press(("1",)), Press(("2",)), Press(("3",))]),
-        ("click 1 and 2 and 3", [Point("1"), Point("2"), Point("3")]),
+        ("click 1 and 2 and 3", [Click("1"), Click("2"), Click("3")]),
         ("select all", [Press(("ctrl", "a"))]),
         ("untick the box next to Show thumbnails", [Toggle("Show thumbnails", on=False)]),
-        ("toggle bluetooth", [Point("bluetooth")]),
+        ("toggle bluetooth", [Click("bluetooth")]),
         ("open the etc folder", [Open("etc")]),
         ("close mousepad", [Close("mousepad")]),
     ],
@@ -59,21 +49,21 @@ def test_sentences_become_goals(instruction, goals):
 
 def test_quoted_text_is_never_read_as_an_instruction():
     text = "open the door, then close it and press enter"
-    assert read_instruction(f"type '{text}' and press enter") == [Enter(text), Press(("enter",))]
+    assert read_instruction(f"type '{text}' and press enter") == [Type(text), Press(("enter",))]
 
 
 def test_quotes_keep_their_spaces_and_line_ends():
-    assert read_instruction('type "a  b\\nc"') == [Enter("a  b\nc")]
+    assert read_instruction('type "a  b\\nc"') == [Type("a  b\nc")]
 
 
 def test_an_apostrophe_does_not_end_a_quotation():
-    assert read_instruction("type 'don't stop' and close it") == [Enter("don't stop"), Close()]
+    assert read_instruction("type 'don't stop' and close it") == [Type("don't stop"), Close()]
 
 
 def test_names_that_hold_and_stay_whole():
     assert read_instruction("click Mouse and Touchpad, then click Session and Startup") == [
-        Point("Mouse and Touchpad"),
-        Point("Session and Startup"),
+        Click("Mouse and Touchpad"),
+        Click("Session and Startup"),
     ]
 
 

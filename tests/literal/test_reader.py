@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.literal.ocr import Box
 from agent.literal.reader import Reader
 from agent.literal.widgets import text_fields, widgets_beside
+from agent.screen.ocr import Box
 
 SCREENS = Path(__file__).parent / "screens"
 

@@ -26,7 +26,7 @@ from agent.safety.policy import Approval, Question
 from agent.screen.encode import EncodedImage, encode
 from agent.settings import Settings
 from agent.tui.app import MaiApp
-from agent.tui.conduct import ApprovalWanted, Began, Heard, Report, Run
+from agent.tui.conductor import ApprovalWanted, Report, Run, RunBegan, RunEvent
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
 from foundation.errors import ExitStatus
@@ -97,7 +97,7 @@ class Bench:
         while pilot.app._options.instruction and not self.conductor.started:  # type: ignore[attr-defined]
             await pilot.pause(0.01)
         for report in reports:
-            pilot.app.report(report if isinstance(report, Report) else Heard(report))  # type: ignore[attr-defined]
+            pilot.app.report(report if isinstance(report, Report) else RunEvent(report))  # type: ignore[attr-defined]
         await pilot.pause()
         await pilot.pause()
 
@@ -108,21 +108,21 @@ class Bench:
             INSTRUCTION, "literal", "mai-agent-literal", "mai-ui", "desktop", "http://127.0.0.1:1/v1", False, "risky",
             True, VIEWPORT, str(self.bundle),
         )  # fmt: skip
-        return [Began(INSTRUCTION, 50), Heard(started)]
+        return [RunBegan(INSTRUCTION, 50), RunEvent(started)]
 
     def sees(self, step: int) -> list[Report]:
-        return [Heard(Observed(step, _image(), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0}))]
+        return [RunEvent(Observed(step, _image(), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0}))]
 
     def decides(self, step: int, action: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
         raw = f'<thinking>{thought}</thinking><tool_call>{{"step": {step}}}</tool_call>'
         grid: Any = Click(GridPoint(1.0, 2.0, Grid(1000, 1000)))
         usage, milliseconds = Usage(1200, 40, 600), {"model": 400.0, "parse": 1.0}
-        return [Heard(Decided(step, raw, thought, Call("computer", {}), grid, action, None, usage, milliseconds))]
+        return [RunEvent(Decided(step, raw, thought, Call("computer", {}), grid, action, None, usage, milliseconds))]
 
     def does(self, step: int, action: Action[DesktopPoint], error: str | None = None) -> list[Report]:
         return [
-            Heard(Acted(step, action, error is None, False, "", error, 12.0)),
-            Heard(StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0})),
+            RunEvent(Acted(step, action, error is None, False, "", error, 12.0)),
+            RunEvent(StepFinished(step, True, None, None, {"act": 12.0, "settle": 300.0})),
         ]
 
     def step(self, step: int, action: Action[DesktopPoint]) -> list[Report]:
@@ -130,10 +130,10 @@ class Bench:
 
     def asks(self, step: int, action: Action[DesktopPoint], reason: str, scope: str) -> list[Report]:
         wanted = ApprovalWanted(action, Question(reason, scope), self.answers.append)
-        return [Heard(ApprovalAsked(step, action, reason, scope)), wanted]
+        return [RunEvent(ApprovalAsked(step, action, reason, scope)), wanted]
 
     def ends(self, steps: int, message: str = "Dark mode is on.") -> list[Report]:
-        return [Heard(RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400)))]
+        return [RunEvent(RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400)))]
 
 
 def _image() -> EncodedImage:

@@ -8,8 +8,8 @@ from agent.actions import Action, Click, Finish, OpenApp, TypeText
 from agent.geometry import DesktopPoint
 from agent.run.events import ApprovalGiven, ModelDelta, Paused, Resumed, StepFinished, UserActed
 from agent.safety.policy import Approval, Question
-from agent.tui.conduct import ApprovalWanted, Broken, NothingWanted, ReplyWanted, Rested, Said
-from agent.tui.widgets.asking import GRACE
+from agent.tui.conductor import ApprovalWanted, Progress, QuestionOver, ReplyWanted, RunClosed, RunFailed
+from agent.tui.widgets.approval import GRACE
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
 
@@ -60,7 +60,7 @@ async def test_without_an_instruction_it_asks_and_starts_what_is_typed(bench: Be
 
 async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1), Rested())
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1), RunClosed())
         await pilot.press(*"next", "enter")
         await pilot.pause()
         assert bench.conductor.started == [INSTRUCTION, "next"]
@@ -69,7 +69,7 @@ async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> N
 
 async def test_the_start_of_a_server_is_shown_before_the_first_step(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, Said("vLLM: loading weights, 40 %"))
+        await bench.feed(pilot, Progress("vLLM: loading weights, 40 %"))
         assert "loading weights, 40 %" in shown(pilot)
         assert "starting" in shown(pilot)
 
@@ -174,7 +174,7 @@ async def test_letters_typed_on_the_line_answer_no_question(bench: Bench) -> Non
 async def test_a_question_that_is_not_asked_any_more_goes_away(bench: Bench) -> None:
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
-        await bench.feed(pilot, NothingWanted())
+        await bench.feed(pilot, QuestionOver())
         assert "may it do this" not in shown(pilot)
 
 
@@ -203,7 +203,7 @@ async def test_ctrl_c_stops_at_once_and_quits_when_nothing_runs(bench: Bench) ->
         await bench.feed(pilot, *bench.begins(), *bench.sees(1))
         await pilot.press("ctrl+c")
         assert bench.conductor.stopped == ["Ctrl-C"]
-        await bench.feed(pilot, *bench.ends(1), Rested())
+        await bench.feed(pilot, *bench.ends(1), RunClosed())
         await pilot.press("ctrl+c")
         await pilot.pause()
         assert not pilot.app.is_running
@@ -250,7 +250,7 @@ async def test_what_the_person_did_themselves_is_a_line_of_the_history(bench: Be
 
 async def test_a_run_that_cannot_begin_says_why(bench: Bench) -> None:
     async with bench.app().run_test() as pilot:
-        await bench.feed(pilot, Broken("There is no display. Run with --sandbox.", 3), Rested())
+        await bench.feed(pilot, RunFailed("There is no display. Run with --sandbox.", 3), RunClosed())
         assert "There is no display." in shown(pilot)
         assert "not done" in shown(pilot)
 
@@ -272,7 +272,7 @@ async def test_control_characters_of_a_model_do_not_reach_the_terminal(bench: Be
     evil = "\x1b]0;owned\x07\x1b[2J\u202e"
     async with bench.app().run_test(size=(120, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, TypeText(evil), f"think {evil}"))
-        await bench.feed(pilot, *bench.asks(1, TypeText(evil), evil, evil), Said(evil))
+        await bench.feed(pilot, *bench.asks(1, TypeText(evil), evil, evil), Progress(evil))
         text = shown(pilot)
         assert not any(char in text for char in "\x1b\x07\u202e")
 
@@ -382,7 +382,7 @@ async def test_the_end_of_one_run_does_not_take_the_line_from_the_next(bench: Be
     async with bench.app().run_test() as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1))
         await pilot.press("t", *"next", "enter")  # before the report of the first is written
-        await bench.feed(pilot, Rested(), *bench.begins(), *bench.sees(1))
+        await bench.feed(pilot, RunClosed(), *bench.begins(), *bench.sees(1))
         await pilot.press("t", *"faster", "enter")
         assert bench.conductor.started == [INSTRUCTION, "next"]
         assert bench.conductor.run is not None

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding
 
-from agent.tui.screens.base import StepsScreen
+from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
-from agent.tui.widgets.asking import Asking
+from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.prompt import Prompt
 
 #: An answer is a key by itself: so many seconds pass before and after it without another.
@@ -16,7 +16,7 @@ _ALONE = 0.2
 
 
 class AnsweringScreen(StepsScreen):
-    """Has an `Asking` and a `Prompt`, and takes the person's answers.
+    """Has an `ApprovalPanel` and a `Prompt`, and takes the person's answers.
 
     Args:
         view: the run that is shown.
@@ -43,7 +43,7 @@ class AnsweringScreen(StepsScreen):
 
     def answer(self, allowed: bool, **more: Any) -> None:
         """Give the person's decision."""
-        self.query_one(Asking).answer(allowed, **more)
+        self.query_one(ApprovalPanel).answer(allowed, **more)
         self.show_status()
 
     def key_pressed(self) -> None:
@@ -54,7 +54,7 @@ class AnsweringScreen(StepsScreen):
     def _takes_answers(self) -> bool:
         """Whether a key answers now; says why where it does not."""
         now, before = self._key_times
-        if not self.query_one(Asking).takes_keys or now - before < _ALONE:
+        if not self.query_one(ApprovalPanel).takes_keys or now - before < _ALONE:
             self.notify("That was too fast to be an answer: press one key.", timeout=2)
             return False
         return True
@@ -63,7 +63,7 @@ class AnsweringScreen(StepsScreen):
         """Answer, unless another key follows at once."""
         if not self._takes_answers():
             return
-        asking, keys = self.query_one(Asking), self._keys
+        asking, keys = self.query_one(ApprovalPanel), self._keys
         wanted = asking.wanted
 
         def answer() -> None:
@@ -78,7 +78,7 @@ class AnsweringScreen(StepsScreen):
 
     def action_always(self) -> None:
         """Allow it, and everything of the same scope."""
-        asking = self.query_one(Asking)
+        asking = self.query_one(ApprovalPanel)
         if asking.wanted is not None and asking.wanted.question.scope:
             self._answer_alone(True, always=True)
 
@@ -97,24 +97,24 @@ class AnsweringScreen(StepsScreen):
 
     def action_edit(self) -> None:
         """Change it before it is done."""
-        asking = self.query_one(Asking)
+        asking = self.query_one(ApprovalPanel)
         if self._takes_answers() and asking.wanted is not None:
-            from agent.tui.words import editable
+            from agent.tui.action_text import editable
 
             self.query_one(Prompt).open("edit", editable(asking.wanted.target))
 
     def answer_changed(self, written: str) -> bool:
         """Allow what the person made of the action; False where that cannot be read, which is said."""
-        wanted = self.query_one(Asking).wanted
+        wanted = self.query_one(ApprovalPanel).wanted
         if wanted is None:
             return True
         try:
-            from agent.tui.words import edited
+            from agent.tui.action_text import edited
 
             viewport = self._view.rows[-1].viewport if self._view.rows else None
             action = edited(wanted.target, written, viewport.region if viewport is not None else None)
         except ValueError as error:
-            self.query_one(Asking).complain(str(error))
+            self.query_one(ApprovalPanel).complain(str(error))
             self.query_one(Prompt).open("edit", written)
             return False
         self.answer(True, instead=None if action == wanted.target else action)
@@ -122,6 +122,6 @@ class AnsweringScreen(StepsScreen):
 
     def let_held_go(self) -> None:
         """Do what was held only by the pause; what a rule asks about takes an answer of its own."""
-        asking = self.query_one(Asking)
+        asking = self.query_one(ApprovalPanel)
         if asking.wanted is not None and asking.wanted.question.held and asking.takes_keys:
             self.answer(True)

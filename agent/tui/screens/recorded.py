@@ -10,7 +10,7 @@ from textual.widgets import Footer, Static
 
 from agent.safety.text import harmless
 from agent.tui.recorded import view_of
-from agent.tui.screens.base import StepsScreen
+from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.history import History
 from agent.tui.widgets.status import StatusLine

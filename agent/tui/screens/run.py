@@ -12,22 +12,22 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.safety.text import harmless
-from agent.tui.conduct import (
+from agent.tui.conductor import (
     ApprovalWanted,
-    Began,
-    Broken,
     Conductor,
-    Heard,
-    NothingWanted,
+    Progress,
+    QuestionOver,
     ReplyWanted,
     Report,
-    Rested,
-    Said,
+    RunBegan,
+    RunClosed,
+    RunEvent,
+    RunFailed,
 )
 from agent.tui.memory import Memory
 from agent.tui.screens.answering import AnsweringScreen
 from agent.tui.view import RunView
-from agent.tui.widgets.asking import Asking
+from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
@@ -82,7 +82,7 @@ class RunScreen(AnsweringScreen):
         yield Static(id="title")
         yield from self.compose_steps()
         yield Static(id="stage")
-        yield Asking(self._clock, id="asking")
+        yield ApprovalPanel(self._clock, id="asking")
         yield Prompt(self._memory.instructions, id="prompt")
         yield StatusLine(id="status")
         yield Footer(compact=True)
@@ -130,20 +130,20 @@ class RunScreen(AnsweringScreen):
         if translator is None:
             return
         match report:
-            case Began(_, max_steps):
+            case RunBegan(_, max_steps):
                 self._view.max_steps = max_steps
                 self._tell_stop_key()
-            case Heard(event):
+            case RunEvent(event):
                 changed = translator.apply(event)
                 if isinstance(event, ModelDelta):
                     self._stale = changed
                 elif changed is not None:
                     self._changed(changed, finished=isinstance(event, StepFinished))
-            case Said(text) if self._view.state == "preparing":
+            case Progress(text) if self._view.state == "preparing":
                 self._view.stage = text
-            case Said(text):
+            case Progress(text):
                 self._changed(translator.note(text))
-            case Broken(message, status):
+            case RunFailed(message, status):
                 self._changed(translator.failed(message, status))
             case ApprovalWanted():
                 self._asked(report)
@@ -152,11 +152,11 @@ class RunScreen(AnsweringScreen):
                 self._view.state, self._view.stage = "asking", question
                 self.query_one(Prompt).open("reply")
                 self.app.bell()
-            case NothingWanted():
+            case QuestionOver():
                 self._nothing_wanted()
-            case Rested() if not self._view.active:  # the next one may have been started meanwhile
+            case RunClosed() if not self._view.active:  # the next one may have been started meanwhile
                 self.query_one(Prompt).open("instruct")
-        if not isinstance(report, Heard) or not isinstance(report.event, ModelDelta):
+        if not isinstance(report, RunEvent) or not isinstance(report.event, ModelDelta):
             self.show_status()
 
     def _tell_stop_key(self) -> None:
@@ -198,9 +198,9 @@ class RunScreen(AnsweringScreen):
         hint = "  (space: go on)" if view.state == "paused" else ""
         if view.state == "idle":
             hint = " ↑ past instructions · Esc, then o: recorded runs · ctrl+p: everything there is"
-        stage.display = bool(view.stage or hint) and not self.query_one(Asking).display
+        stage.display = bool(view.stage or hint) and not self.query_one(ApprovalPanel).display
         stage.update(Content.assemble((f" {harmless(view.stage)}" if view.stage else "", colour), (hint, "dim")))
-        applies = (view.state, self.query_one(Asking).wanted is None)
+        applies = (view.state, self.query_one(ApprovalPanel).wanted is None)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies
             self.refresh_bindings()
@@ -223,7 +223,7 @@ class RunScreen(AnsweringScreen):
     def _asked(self, wanted: ApprovalWanted) -> None:
         rows = self._view.rows
         history = self.query_one(History)
-        self.query_one(Asking).ask(wanted, rows[-1] if rows else None)
+        self.query_one(ApprovalPanel).ask(wanted, rows[-1] if rows else None)
         history.cursor = len(rows) - 1
         prompt = self.query_one(Prompt)
         if not (prompt.line.has_focus and prompt.line.value):  # never take a half-typed line away
@@ -233,7 +233,7 @@ class RunScreen(AnsweringScreen):
 
     def _nothing_wanted(self) -> None:
         self._reply = None
-        self.query_one(Asking).settle()
+        self.query_one(ApprovalPanel).settle()
         prompt = self.query_one(Prompt)
         if prompt.purpose in ("reply", "instead", "edit"):
             prompt.line.value = ""
@@ -244,7 +244,7 @@ class RunScreen(AnsweringScreen):
 
     # The person's line
 
-    def on_prompt_said(self, event: Prompt.Said) -> None:
+    def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Do what the line was for."""
         run, prompt = self._conductor.run, self.query_one(Prompt)
         match "tell" if event.purpose == "instruct" and self._view.active else event.purpose:
@@ -264,7 +264,7 @@ class RunScreen(AnsweringScreen):
         prompt.purpose = "tell"
         self.query_one(History).focus()
 
-    def on_prompt_left(self, event: Prompt.Left) -> None:
+    def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
         """Back to the history; a question stays."""
         if event.purpose in ("instead", "edit"):
             self.query_one(Prompt).purpose = "tell"
@@ -335,7 +335,7 @@ class RunScreen(AnsweringScreen):
         """Keys are shown and taken only where they apply."""
         if not self.is_mounted:
             return True
-        asking = self.query_one(Asking).wanted
+        asking = self.query_one(ApprovalPanel).wanted
         if action == "always":
             return asking is not None and bool(asking.question.scope)
         if action in ("yes", "no", "instead", "edit", "skip"):

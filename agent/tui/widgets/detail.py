@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from agent.actions import to_json
 from agent.safety.text import harmless
-from agent.tui.pictures import picture
+from agent.tui.screenshot import picture
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
 

@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import Static
 
-from agent.tui.pictures import COARSE, SHARP
+from agent.tui.screenshot import COARSE, SHARP
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -42,14 +42,14 @@ class Prompt(Horizontal):
     purpose: reactive[Purpose] = reactive("instruct")
 
     @dataclass
-    class Said(Message):
+    class Submitted(Message):
         """The person pressed Enter."""
 
         purpose: Purpose
         text: str
 
     @dataclass
-    class Left(Message):
+    class Cancelled(Message):
         """The person wants out of it."""
 
         purpose: Purpose
@@ -99,13 +99,13 @@ class Prompt(Horizontal):
             return
         self.line.value = ""
         self._at = None
-        self.post_message(self.Said(self.purpose, text))
+        self.post_message(self.Submitted(self.purpose, text))
 
     def on_key(self, event: events.Key) -> None:
         """Escape leaves the line; what was typed for good reason is dropped only where it has no other place."""
         if event.key == "escape":
             event.stop()
-            self.post_message(self.Left(self.purpose))
+            self.post_message(self.Cancelled(self.purpose))
 
     def action_recall(self, way: int) -> None:
         """An earlier or later instruction."""

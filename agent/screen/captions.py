@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.screen.ocr import Box, Ocr, Word
+from agent.screen.ocr import Box, Ocr, Word, relief
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -53,13 +53,10 @@ class Caption:
     @property
     def box(self) -> Box:
         """Around all words."""
-        box = self.words[0].box
-        for word in self.words[1:]:
-            box = box.union(word.box)
-        return box
+        return Box.around(word.box for word in self.words)
 
 
-def words_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> str:
+def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> str:
     """What is written at a point of a captured screen; "" where nothing can be read.
 
     Args:
@@ -81,7 +78,7 @@ def words_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -
             return _meant(found)
         best = _better(best, found)
     crop, at = _around(image, x, y, round(_AREA[0] * scale), round(_AREA[1] * scale))
-    best = _better(best, _nearest(ocr.words(_relief(crop), enlarge), *at, scale))
+    best = _better(best, _nearest(ocr.words(relief(crop, 3, stretch=True), enlarge), *at, scale))
     return "" if best is None else _meant(best)
 
 
@@ -155,17 +152,6 @@ def _meant(found: _Found) -> str:
         return found.caption.text
     at = min(range(len(words)), key=lambda index: abs(words[index].box.center[0] - found.x))
     return " ".join(word.text for word in words[max(0, at - 2) : at + 3])
-
-
-def _relief(crop: "Image") -> "Image":
-    """Every pixel's difference from the median of its surroundings, dark on white."""
-    from PIL import ImageChops, ImageFilter, ImageOps
-    from PIL.Image import Resampling
-
-    grey = crop.convert("L")
-    small = grey.resize((max(1, grey.width // 3), max(1, grey.height // 3)), Resampling.BOX)
-    ground = small.filter(ImageFilter.MedianFilter(9)).resize(grey.size, Resampling.BILINEAR)
-    return ImageOps.invert(ImageOps.autocontrast(ImageChops.difference(grey, ground)))
 
 
 def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["Image", tuple[int, int]]:

@@ -14,8 +14,8 @@ from textual.widgets import Static
 from agent.actions import Action, points_of
 from agent.geometry import DesktopPoint
 from agent.safety.text import harmless
-from agent.tui.conduct import ApprovalWanted
-from agent.tui.pictures import picture
+from agent.tui.conductor import ApprovalWanted
+from agent.tui.screenshot import picture
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
 
@@ -23,11 +23,11 @@ from agent.tui.widgets.picture import Picture
 GRACE = 0.5
 
 
-class Asking(Horizontal):
+class ApprovalPanel(Horizontal):
     """Shows what is to be approved, why it is asked, and the keys that answer."""
 
     DEFAULT_CSS = """
-    Asking {
+    ApprovalPanel {
         display: none;
         height: auto;
         max-height: 12;
@@ -65,7 +65,7 @@ class Asking(Horizontal):
 
     def ask(self, wanted: ApprovalWanted, row: Row | None) -> None:
         """Show what is wanted."""
-        from agent.tui.words import in_full
+        from agent.tui.action_text import in_full
 
         self.wanted, self._since = wanted, self._clock()
         self.border_title = "may it do this?"

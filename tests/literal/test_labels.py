@@ -1,5 +1,5 @@
-from agent.literal.ocr import Box, Word
-from agent.literal.text import find, labels_of
+from agent.literal.labels import find, labels_of
+from agent.screen.ocr import Box, Word
 
 
 def words(*entries):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent.actions import Action, Click, Drag, Finish, HoldKeys, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint
-from agent.tui.words import editable, edited, gist
+from agent.tui.action_text import editable, edited, gist
 
 POINT = DesktopPoint(3, 4)
 

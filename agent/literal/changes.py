@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from agent.literal.blobs import blobs
-from agent.literal.ocr import Box
 from agent.screen.fingerprint import CELL, Fingerprint
+from agent.screen.ocr import Box
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -83,7 +83,7 @@ def brightness(image: "Image", region: Box | None = None) -> float:
     """The mean grey value of a region, 0 to 255."""
     from PIL import ImageStat
 
-    part = image if region is None else image.crop((region.left, region.top, region.right, region.bottom))
+    part = image if region is None else image.crop(region.edges)
     return float(ImageStat.Stat(part.convert("L")).mean[0])
 
 

@@ -4,19 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent.literal import sight
-from agent.literal.conversation import Intent, Move
-from agent.literal.grammar import Goal
-from agent.literal.ocr import Box
+from agent.literal import changes
+from agent.literal.conversation import GRID, Intent, Move, on_grid
+from agent.literal.goals import Goal
 from agent.literal.reader import Page
+from agent.screen.ocr import Box
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 #: A window with at least so many labels is painted.
 _WINDOW_LABELS = 5
-#: MAI-UI's navigation grid, in which the answers are written.
-GRID = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +44,10 @@ Verdict = Step | Done | Stuck
 
 
 @dataclass(slots=True)
-class Situation:
+class GoalState:
     """A goal, what was tried for it, and the screen now."""
 
     goal: Goal
-    part: int
     moves: list[Move]
     earlier: list[Move]
     image: "Image"
@@ -82,7 +79,7 @@ class Situation:
         latest = self.latest
         if latest is None or latest.has("no_effect") or latest.has("failed"):
             return False
-        return latest.before is None or sight.changed(latest.before.image, self.image)
+        return latest.before is None or changes.changed(latest.before.image, self.image)
 
     @property
     def attempt(self) -> Move | None:
@@ -96,11 +93,10 @@ class Situation:
             return False
         if move.before is None:
             return not move.has("no_effect")
-        point = move.call.get("coordinate")
-        if not isinstance(point, list) or len(point) != 2:
-            return sight.changed(move.before.image, self.image)
-        x, y = point[0] * self.image.width / GRID, point[1] * self.image.height / GRID
-        return sight.changed_at(move.before.image, self.image, x, y)
+        if move.point is None:
+            return changes.changed(move.before.image, self.image)
+        x, y = move.point[0] * self.image.width / GRID, move.point[1] * self.image.height / GRID
+        return changes.changed_at(move.before.image, self.image, x, y)
 
     def window(self) -> Box | None:
         """The window in front, if one can be read there: a region where a window vanished has no text."""
@@ -116,7 +112,7 @@ class Situation:
         for move in reversed([*self.earlier, *self.moves]):
             if move.before is None:
                 return None
-            region = sight.changed_region(move.before.image, after)
+            region = changes.changed_region(move.before.image, after)
             if region is not None:
                 return region
             after = move.before.image
@@ -124,5 +120,15 @@ class Situation:
 
     def grid(self, box: Box) -> list[int]:
         """The middle of a box on the model's grid."""
-        x, y = box.center
-        return [round(x * GRID / self.image.width), round(y * GRID / self.image.height)]
+        return on_grid(box, self.image)
+
+    def click(self, words: str, intent: Intent, box: Box, action: str = "click") -> Step:
+        """The step that clicks the middle of a box."""
+        return Step(words, intent, {"action": action, "coordinate": self.grid(box)})
+
+    def opened(self, application: str) -> bool:
+        """Whether the application was opened in this run, as far as the chat tells."""
+        return any(
+            move.call.get("action") == "open" and str(move.call.get("text", "")).lower() == application.lower()
+            for move in [*self.earlier, *self.moves]
+        )

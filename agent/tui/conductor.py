@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported by the first run: the application is on the screen
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class RunBegan:
     """A run was taken up; it is being made ready."""
 
     instruction: str
@@ -34,21 +34,21 @@ class Began:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RunEvent:
     """An event of the run."""
 
     event: "Event"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Progress:
     """How something goes that takes a while: the start of a server or a sandbox."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class RunFailed:
     """The run could not begin, or broke off."""
 
     message: str
@@ -56,7 +56,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Rested:
+class RunClosed:
     """The run is over and recorded; the next may begin."""
 
 
@@ -78,11 +78,11 @@ class ReplyWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class NothingWanted:
+class QuestionOver:
     """What was wanted last is not wanted any more."""
 
 
-Report: TypeAlias = Began | Heard | Said | Broken | Rested | ApprovalWanted | ReplyWanted | NothingWanted
+Report: TypeAlias = RunBegan | RunEvent | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver
 Post: TypeAlias = Callable[[Report], None]
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class TerminalPerson:
         try:
             return await answered
         finally:
-            self._post(NothingWanted())
+            self._post(QuestionOver())
 
     async def ask(self, question: str) -> str | None:
         """Wait for the person's reply."""
@@ -111,7 +111,7 @@ class TerminalPerson:
         try:
             return await answered or None
         finally:
-            self._post(NothingWanted())
+            self._post(QuestionOver())
 
 
 def _answer(_: type[T]) -> tuple["asyncio.Future[T]", Callable[[T], None]]:
@@ -194,34 +194,34 @@ class Conductor:
             while (run := self._wanted.get()) is not None:
                 try:
                     if self._workplace is None:
-                        self._workplace = self._make_workplace(lambda text: self._post(Said(text)), self._ask)
+                        self._workplace = self._make_workplace(lambda text: self._post(Progress(text)), self._ask)
                     self.status = self._conduct(self._workplace, run)
                 except MaiError as error:
                     self.status, self.message = error.exit_status, str(error)
-                    self._post(Broken(str(error), error.exit_status))
+                    self._post(RunFailed(str(error), error.exit_status))
                 except Exception as error:  # a mistake of ours must not end the application
                     self.status = ExitStatus.NOT_DONE
                     text = self.message = (
                         f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
                     )
-                    self._post(Broken(text, ExitStatus.NOT_DONE))
+                    self._post(RunFailed(text, ExitStatus.NOT_DONE))
                 self._going.remove(run)
-                self._post(Rested())
+                self._post(RunClosed())
         finally:
             if self._workplace is not None:
                 self._workplace.__exit__()
 
     def _conduct(self, workplace: "Workplace", run: Run) -> int:
-        self._post(Began(run.instruction, workplace.run_settings(run.instruction).max_steps))
+        self._post(RunBegan(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
         person = TerminalPerson(self._post)
         with closing(job.recorder):
             try:
                 finished = asyncio.run(
-                    job.carry_out(person, run.stop, lambda event: self._post(Heard(event)), run.steering)
+                    job.carry_out(person, run.stop, lambda event: self._post(RunEvent(event)), run.steering)
                 )
             finally:
-                job.write_report(lambda text: self._post(Said(text)))
+                job.write_report(lambda text: self._post(Progress(text)))
             self.message = finished.message
             workplace.tell_changes()
         return finished.status
@@ -239,4 +239,4 @@ class Conductor:
         try:
             return answered.result().strip().casefold() in ("y", "yes")
         finally:
-            self._post(NothingWanted())
+            self._post(QuestionOver())

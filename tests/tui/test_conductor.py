@@ -12,17 +12,17 @@ from agent.actions import PressKeys
 from agent.model.client import Usage
 from agent.run.events import Event, RunFinished, Warned
 from agent.safety.policy import Approval, Question
-from agent.tui.conduct import (
+from agent.tui.conductor import (
     ApprovalWanted,
-    Began,
-    Broken,
     Conductor,
-    Heard,
-    NothingWanted,
+    Progress,
+    QuestionOver,
     ReplyWanted,
     Report,
-    Rested,
-    Said,
+    RunBegan,
+    RunClosed,
+    RunEvent,
+    RunFailed,
 )
 from agent.workplace import Job
 from foundation.errors import EnvironmentLacksError, ExitStatus
@@ -120,17 +120,17 @@ def sitting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sitting]:
 
 def test_a_run_is_reported_from_its_beginning_to_its_rest(sitting: Sitting) -> None:
     sitting.conductor.start("go")
-    reports = sitting.until(Rested)
-    assert reports[:2] == [Began("go", 50), Said("getting ready")]
-    assert isinstance(reports[2], Heard)
-    assert reports[3:] == [Said("something changed"), Rested()]
+    reports = sitting.until(RunClosed)
+    assert reports[:2] == [RunBegan("go", 50), Progress("getting ready")]
+    assert isinstance(reports[2], RunEvent)
+    assert reports[3:] == [Progress("something changed"), RunClosed()]
     assert sitting.conductor.status == ExitStatus.DONE
 
 
 def test_several_runs_share_one_workplace_and_it_is_left_at_the_end(sitting: Sitting) -> None:
     for _ in range(3):
         sitting.conductor.start("go")
-        sitting.until(Rested)
+        sitting.until(RunClosed)
     (place,) = sitting.places
     assert [recorder.closed for recorder in place.recorders] == [True] * 3
     assert not place.left
@@ -145,31 +145,31 @@ def test_a_decision_and_a_reply_reach_the_run(sitting: Sitting) -> None:
     wanted.answer(Approval(allowed=True, by="you"))
     wanted.answer(Approval(allowed=False, by="you"))  # a second answer is none
     *gone, asked = sitting.until(ReplyWanted)
-    assert NothingWanted() in gone
+    assert QuestionOver() in gone
     assert isinstance(asked, ReplyWanted)
     asked.answer("the left one")
-    warned = [report.event for report in [*gone, *sitting.until(Rested)] if isinstance(report, Heard)]
+    warned = [report.event for report in [*gone, *sitting.until(RunClosed)] if isinstance(report, RunEvent)]
     assert Warned("True by you") in warned
     assert Warned("the left one") in warned
 
 
 def test_a_run_that_cannot_begin_is_broken_and_the_next_one_is_taken_up(sitting: Sitting) -> None:
     sitting.conductor.start("no display")
-    assert Broken("There is no display. Use --sandbox.", ExitStatus.ENVIRONMENT) in sitting.until(Rested)
+    assert RunFailed("There is no display. Use --sandbox.", ExitStatus.ENVIRONMENT) in sitting.until(RunClosed)
     sitting.conductor.start("go")
-    assert not any(isinstance(report, Broken) for report in sitting.until(Rested))
+    assert not any(isinstance(report, RunFailed) for report in sitting.until(RunClosed))
 
 
 def test_a_run_that_breaks_off_is_recorded_as_such(sitting: Sitting) -> None:
     sitting.conductor.start("break")
-    assert any(isinstance(report, Broken) for report in sitting.until(Rested))
+    assert any(isinstance(report, RunFailed) for report in sitting.until(RunClosed))
     ((ending,),) = [recorder.abandoned for recorder in sitting.places[0].recorders]
     assert ending.outcome == "failed"
 
 
 def test_a_mistake_of_ours_ends_the_run_and_not_the_application(sitting: Sitting) -> None:
     sitting.conductor.start("mistake")
-    (broken,) = [report for report in sitting.until(Rested) if isinstance(report, Broken)]
+    (broken,) = [report for report in sitting.until(RunClosed) if isinstance(report, RunFailed)]
     assert "ZeroDivisionError" in broken.message
 
 
@@ -180,14 +180,14 @@ def test_the_start_of_a_server_can_ask_the_person(sitting: Sitting, said: str, a
     assert isinstance(wanted, ReplyWanted)
     assert "May vLLM be installed?" in wanted.question
     wanted.answer(said)
-    assert any(isinstance(report, Broken) for report in sitting.until(Rested)) is not asked_for
+    assert any(isinstance(report, RunFailed) for report in sitting.until(RunClosed)) is not asked_for
 
 
 def test_a_stop_answers_a_question_of_the_start_with_no(sitting: Sitting) -> None:
     sitting.conductor.start("install")
     sitting.until(ReplyWanted)
     sitting.conductor.stop("enough")
-    assert any(isinstance(report, Broken) for report in sitting.until(Rested))
+    assert any(isinstance(report, RunFailed) for report in sitting.until(RunClosed))
 
 
 def test_a_stop_reaches_the_run_under_way_and_those_that_wait(sitting: Sitting) -> None:
@@ -202,6 +202,6 @@ def test_a_stop_reaches_the_run_under_way_and_those_that_wait(sitting: Sitting) 
     *_, asked = sitting.until(ReplyWanted)
     assert isinstance(asked, ReplyWanted)
     asked.answer("")
-    sitting.until(Rested)
-    sitting.until(Rested)
+    sitting.until(RunClosed)
+    sitting.until(RunClosed)
     sitting.conductor.stop("nothing is left to stop")

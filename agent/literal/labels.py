@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.literal.ocr import Box, Word
+from agent.screen.ocr import Box, Word
 
 #: A gap of more than this times the text height separates labels (a space is about 0.3 to 0.5 of it).
 _GAP = 0.95
@@ -63,7 +63,7 @@ def labels_of(words: Iterable[Word]) -> list[Label]:
 
 
 def _within(inner: Box, outer: Box) -> bool:
-    return outer.union(inner) == outer
+    return Box.around((inner, outer)) == outer
 
 
 def _is_text(word: Word) -> bool:
@@ -113,10 +113,7 @@ def _em(word: Word) -> float:
 
 
 def _label(words: Sequence[Word]) -> Label:
-    box = words[0].box
-    for word in words[1:]:
-        box = box.union(word.box)
-    return Label(" ".join(word.text for word in words), box, tuple(words))
+    return Label(" ".join(word.text for word in words), Box.around(word.box for word in words), tuple(words))
 
 
 def _captions(labels: Sequence[Label]) -> list[Label]:
@@ -131,9 +128,7 @@ def _captions(labels: Sequence[Label]) -> list[Label]:
             flush = abs(upper.box.left - lower.box.left) <= 4
             centred = abs(upper.box.center[0] - lower.box.center[0]) <= 6
             if flush or centred:
-                joined.append(
-                    Label(f"{upper.text} {lower.text}", upper.box.union(lower.box), (*upper.words, *lower.words))
-                )
+                joined.append(_label((*upper.words, *lower.words)))
     return joined
 
 

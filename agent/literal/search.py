@@ -4,20 +4,17 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.literal.conversation import Move
+from agent.literal.conversation import Move, on_grid
+from agent.literal.goal_state import GoalState
 from agent.literal.knowledge import Thing, reach, thing
-from agent.literal.ocr import Box
-from agent.literal.reader import Page
-from agent.literal.text import Match, plain
+from agent.literal.labels import Match, plain
 from agent.literal.widgets import Widget, text_fields, widgets_beside
+from agent.screen.ocr import Box
 
-#: Two clicks within this many grid units (of 999) are on the same spot.
-_SAME_SPOT = 9
 #: A title bar is about this many pixels high: text there names the window, and is the last place to click.
 _TITLE_BAR = 44
 #: A text field beside its label begins within this many text heights.
 _FIELD_REACH = 30
-_GRID = 999
 #: Labels of this quality stand for the thing alone, with no other words beside them.
 _WHOLE_LABEL = 0.94
 #: Places may have an icon read as a letter or two beside them.
@@ -26,14 +23,6 @@ _PLACE_LABEL = 0.86
 _MOST_MATCHES = 4
 #: Standard deviation of grey values above which an area is a picture and not plain ground.
 _BUSY = 12.0
-
-
-def same_spot(move: Move, place: Sequence[int]) -> bool:
-    """Whether a move pointed at that place (model grid)."""
-    point = move.call.get("coordinate")
-    if not isinstance(point, list) or len(point) != 2:
-        return False
-    return bool(abs(point[0] - place[0]) <= _SAME_SPOT and abs(point[1] - place[1]) <= _SAME_SPOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,47 +35,32 @@ class Spot:
     widget: Widget | None = None
 
 
-class Seeker:
+class Search:
     """One search.
 
     Args:
-        page: what can be read.
-        region: the window or page in front, if known.
-        moves: what was tried for the goal.
+        now: the screen, and what was tried for the goal.
         target: the thing, in the person's words.
         on: whether it is to be switched on or off (for things with two names).
         inside: the application or window that the person said it is in.
         whole: target and inside as they were written, should that be one name.
         near: what the person said it belongs to ("the theme").
-        been: names of what was opened or clicked before.
-        visited: whether a place that may hold something was opened before.
     """
 
     def __init__(
-        self,
-        page: Page,
-        region: Box | None,
-        moves: Sequence[Move],
-        target: str,
-        *,
-        on: bool = True,
-        inside: str = "",
-        whole: str = "",
-        near: str = "",
-        been: Sequence[str] = (),
-        visited: bool = False,
+        self, now: GoalState, target: str, *, on: bool = True, inside: str = "", whole: str = "", near: str = ""
     ) -> None:
-        self._page = page
-        self._region = region
-        self._moves = moves
+        self._page = now.page
+        self._region = now.region()
+        self._moves = now.moves
         self.target = target
         known, around = thing(target, on=on), thing(near) if near else Thing(())
         places = (*((near,) if near else ()), *known.places, *around.places)
         self.inside = inside
         self._whole = whole
         self.thing = Thing(known.labels, places, known.lives_in or around.lives_in, known.shows)
-        before = {plain(name) for name in been} & {plain(place) for place in places}
-        self._arrived = bool(before) or visited
+        before = {plain(name) for name in now.been} & {plain(place) for place in places}
+        self._arrived = bool(before) or now.visited
 
     def visible(self) -> list[Match]:
         """Where the thing stands, best first."""
@@ -115,13 +89,13 @@ class Seeker:
         spots = [spot for match in self.visible()[:_MOST_MATCHES] for spot in self._spots(match, switches=switches)]
         if switches:  # a heading may have the very name; what has a control beside it is what can be switched
             spots.sort(key=lambda spot: spot.widget is None)
-        return next((spot for spot in spots if not any(same_spot(move, self.grid(spot.box)) for move in tried)), None)
+        return next((spot for spot in spots if not any(self._at(move, spot.box) for move in tried)), None)
 
     def clicked(self, move: Move) -> Spot | None:
         """The control beside the thing's label that a move clicked, as it looks now."""
         for match in self.visible()[:_MOST_MATCHES]:
             for spot in self._spots(match, switches=True):
-                if spot.widget is not None and same_spot(move, self.grid(spot.box)):
+                if spot.widget is not None and self._at(move, spot.box):
                     return spot
         return None
 
@@ -148,7 +122,7 @@ class Seeker:
             return None
         if any(above.overlaps(word.box) and word.confidence > 60 for word in self._page.words):
             return None
-        crop = self._page.image.crop((above.left, above.top, above.right, above.bottom)).convert("L")
+        crop = self._page.image.crop(above.edges).convert("L")
         return above if ImageStat.Stat(crop).stddev[0] > _BUSY else None
 
     def lacks_its_window(self) -> bool:
@@ -173,7 +147,7 @@ class Seeker:
                 strange = place == self.inside and match.label.part  # "Settings" of "File Manager Settings"
                 if strange or self._is_title(match) or not self._in_front(match):
                     continue
-                tries = [move for move in visits if same_spot(move, self.grid(match.box))]
+                tries = [move for move in visits if self._at(move, match.box)]
                 if not tries:
                     return match, "click"
                 if len(tries) == 1 and tries[0] is self._moves[-1] and tries[0].has("no_effect"):
@@ -187,7 +161,7 @@ class Seeker:
         gone = [move for move in self._moves if move.intent == "back"]
         for word in reach("back"):
             for match in self._page.find(word, least=_WHOLE_LABEL):
-                if not self._tried(match, gone):
+                if not any(self._at(move, match.box) for move in gone):
                     return match
         return None
 
@@ -225,12 +199,5 @@ class Seeker:
     def _in_front(self, match: Match) -> bool:
         return self._region is None or self._region.contains(*match.box.center)
 
-    def _tried(self, match: Match, moves: Sequence[Move]) -> bool:
-        place = self.grid(match.box)
-        return any(same_spot(move, place) for move in moves)
-
-    def grid(self, box: Box) -> list[int]:
-        """The middle of a box on the model's grid."""
-        x, y = box.center
-        image = self._page.image
-        return [round(x * _GRID / image.width), round(y * _GRID / image.height)]
+    def _at(self, move: Move, box: Box) -> bool:
+        return move.pointed_at(on_grid(box, self._page.image))
