@@ -13,18 +13,17 @@ max_num_seqs = 8
 """
 
 import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
-
-import platformdirs
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from foundation.errors import UsageError
+from foundation.settings_file import check_settings, read_settings, settings_path
 from serverctl.plan.settings import KNOBS, check_value
 
-_TEXTS = ("model", "preset", "vllm_python")
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +36,15 @@ class ServerConfig:
         flags: vLLM's own flags.
         knobs: values for every model.
         by_model: values for one model, by its name in lower case.
-        path: where it was read, for messages.
     """
 
     model: str | None = None
     preset: str | None = None
     vllm_python: str | None = None
     port: int | None = None
-    flags: tuple[str, ...] = ()
+    flags: Sequence[str] = ()
     knobs: Mapping[str, Any] = field(default_factory=dict)
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    path: str = ""
 
     def overrides(self, model: str | None) -> dict[str, Any]:
         """The person's values for a model: its own win over those for every model."""
@@ -55,60 +52,49 @@ class ServerConfig:
         return {**self.knobs, **own}
 
 
-def config_path(environ: Mapping[str, str] | None = None) -> Path:
-    """The same file that mai-agent reads: MAI_AGENT_CONFIG, or the user's configuration folder."""
-    named = (os.environ if environ is None else environ).get("MAI_AGENT_CONFIG")
-    return Path(named) if named else Path(platformdirs.user_config_dir("mai-agent", appauthor=False)) / "config.toml"
-
-
-def load_server_config(path: Path | None = None) -> ServerConfig:
+def load_server_config() -> ServerConfig:
     """The `[server]` table, and MAI_SERVER_VLLM_PYTHON. Raises UsageError naming what is wrong in the file."""
-    path = path or config_path()
+    path = settings_path()
+    config = parse_server_table(read_settings(path).get("server", {}), str(path))
     python = os.environ.get("MAI_SERVER_VLLM_PYTHON")
-    if not path.is_file():
-        return ServerConfig(vllm_python=python)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("server", {})
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The settings in {path} cannot be read: {error}.", "Mend or remove the file.") from error
-    config = parse_server_table(table, str(path))
     return replace(config, vllm_python=python) if python else config
 
 
 def parse_server_table(table: Any, origin: str) -> ServerConfig:
     """The `[server]` table, checked. Raises UsageError naming the entry."""
-    if not isinstance(table, dict):
-        raise UsageError(f"In {origin}, server must be a table.", "Write [server].")
-    texts: dict[str, str] = {}
-    knobs: dict[str, Any] = {}
-    by_model: dict[str, dict[str, Any]] = {}
-    port: int | None = None
-    flags: tuple[str, ...] = ()
-    for name, value in table.items():
-        where = f"In {origin}, [server]"
-        if name in _TEXTS:
-            if not isinstance(value, str):
-                raise UsageError(f"{where}: {name} must be a text.", f'Write {name} = "...".')
-            texts[name] = value
-        elif name == "port":
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 65_535:
-                raise UsageError(f"{where}: port cannot be {value!r}.", "It is a number from 1 to 65535.")
-            port = value
-        elif name == "flags":
-            if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-                raise UsageError(f"{where}: flags must be a list of texts.", 'Write flags = ["--seed", "0"].')
-            flags = tuple(value)
-        elif name == "models":
-            if not isinstance(value, dict) or not all(isinstance(entry, dict) for entry in value.values()):
-                raise UsageError(f"{where}: models must hold a table for each model.", 'Write [server.models."NAME"].')
-            for model, entry in value.items():
-                place = f'In {origin}, [server.models."{model}"]'
-                by_model[model.casefold()] = {knob: check_value(knob, given, place) for knob, given in entry.items()}
-        elif name in KNOBS:
-            knobs[name] = check_value(name, value, where)
-        else:
-            known = ", ".join((*_TEXTS, "port", "flags", "models", *KNOBS))
-            raise UsageError(f"{where}: there is no setting {name!r}.", f"Settings are: {known}.")
+    if not table and isinstance(table, dict):
+        return ServerConfig()
+    where = f"In {origin}, [server]"
+    checked = check_settings(_schema(), table, f"{where}:")
+    found = checked.model_dump(exclude_unset=True)
+    by_model = {
+        model.casefold(): {
+            knob: check_value(knob, value, f'In {origin}, [server.models."{model}"]') for knob, value in entry.items()
+        }
+        for model, entry in found.pop("models", {}).items()
+    }
+    known = {name: found.pop(name) for name in type(checked).model_fields if name in found}
+    for name in found.keys() - KNOBS.keys():
+        names = ", ".join((*type(checked).model_fields, *KNOBS))
+        raise UsageError(f"{where}: there is no setting {name!r}.", f"Settings are: {names}.")
     return ServerConfig(
-        texts.get("model"), texts.get("preset"), texts.get("vllm_python"), port, flags, knobs, by_model, origin
+        knobs={knob: check_value(knob, value, where) for knob, value in found.items()}, by_model=by_model, **known
     )
+
+
+@cache
+def _schema() -> "type[BaseModel]":
+    """What may stand in the table beside knobs, which have their own check."""
+    from pydantic import BaseModel, ConfigDict, Field
+
+    class ServerTable(BaseModel):
+        model_config = ConfigDict(extra="allow", strict=True)
+
+        model: str | None = None
+        preset: str | None = None
+        vllm_python: str | None = None
+        port: int | None = Field(None, ge=1, le=65_535, description="It is a number from 1 to 65535.")
+        flags: list[str] = Field([], description='Write flags = ["--seed", "0"].')
+        models: dict[str, dict[str, Any]] = Field({}, description='Write [server.models."NAME"] for each model.')
+
+    return ServerTable

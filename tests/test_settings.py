@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.settings import config_path, load_settings, read_text
+from agent.settings import load_settings, read_text
 from foundation.errors import UsageError
+from foundation.settings_file import settings_path
 
 
 def environ(tmp_path: Path, text: str = "", **more: str) -> dict[str, str]:
@@ -87,7 +88,7 @@ def test_a_familys_system_text_is_read_from_beside_the_settings(tmp_path: Path) 
 
 
 def test_without_a_named_file_the_users_configuration_folder_is_used() -> None:
-    path = config_path({})
+    path = settings_path({})
     assert path.name == "config.toml"
     assert path.parent.name == "mai-agent"
 
@@ -96,3 +97,19 @@ def test_a_text_that_is_not_utf8_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "prompt.txt").write_bytes(b"\xff\xff")
     with pytest.raises(UsageError, match=r"prompt\.txt"):
         read_text(tmp_path / "prompt.txt")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("approve = 'sometimes'", "approve cannot be 'sometimes'. It must be 'ask', 'risky' or 'never'."),
+    ("max_steps = 0", "max_steps cannot be 0. It must be greater than or equal to 1."),
+    ("max_seconds = nan", "max_seconds cannot be nan."),
+    ("nonsense = 1", "there is no setting 'nonsense'. Settings are: endpoint, model,"),
+])  # fmt: skip
+def test_the_sentence_says_file_entry_and_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        load_settings(environ(tmp_path, text))
+    assert str(refused.value).startswith(f"In {tmp_path / 'config.toml'}, {said}")
+
+
+def test_a_budget_of_time_may_be_without_end(tmp_path: Path) -> None:
+    assert load_settings(environ(tmp_path, "max_seconds = inf")).get("max_seconds") == float("inf")

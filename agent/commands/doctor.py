@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.settings import Settings, config_path, load_settings
+from agent.settings import Settings, load_settings
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
+from foundation.settings_file import settings_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
 def findings(settings: Settings) -> Iterator[Finding]:
     """What there is, from the ground up."""
     yield Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    path = config_path()
+    path = settings_path()
     yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
     display = _try("screen", _capture)
     yield display

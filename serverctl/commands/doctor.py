@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
+from foundation.settings_file import settings_path
 from serverctl.config import load_server_config
 from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
@@ -57,7 +58,8 @@ def look() -> Iterator[Finding]:
     yield _build(hardware)
     try:
         config = load_server_config()
-        yield Finding("settings", True, config.path or "none of your own")
+        path = settings_path()
+        yield Finding("settings", True, str(path) if path.is_file() else "none of your own")
     except MaiError as error:
         yield Finding("settings", False, str(error))
         return
