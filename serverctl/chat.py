@@ -1,12 +1,11 @@
-"""Asking a server over the OpenAI-compatible API: who is asked, and what a refusal means.
+"""Asking a server thousands of times over the OpenAI-compatible API, for `bench` and `batch`.
 
-The twin of the agent's client for programs that ask the same server thousands of times: `bench` and `batch`. What is
-retried, and how often, is decided by those; nothing here asks twice.
+What is retried, and how often, is decided by those; nothing here asks twice.
 """
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foundation.addresses import is_loopback
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
@@ -39,7 +38,7 @@ _SENTENCES: dict[RefusalKind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Endpoint:
     """A server that is asked.
 
     Args:
@@ -82,11 +81,11 @@ class ServerGoneError(EnvironmentLacksError):
     """A server that was there no longer answers."""
 
 
-def connect(target: Target, timeout_s: float) -> "AsyncOpenAI":
+def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
     """A client of the server, for one event loop; it retries nothing.
 
     Args:
-        target: the server.
+        endpoint: the server.
         timeout_s: longest silence in a request, in seconds.
     """
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
@@ -97,36 +96,36 @@ def connect(target: Target, timeout_s: float) -> "AsyncOpenAI":
         max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=2.0
     )
     return AsyncOpenAI(
-        base_url=target.base_url,
-        api_key=target.api_key or "none",
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key or "none",
         max_retries=0,
         timeout=Timeout(timeout_s, connect=5.0),
         # A proxy of the environment is for the way out: what stays on this machine must not take it. And no
         # redirection takes screenshots elsewhere.
-        http_client=DefaultAsyncHttpxClient(trust_env=not target.is_local, follow_redirects=False, limits=limits),
+        http_client=DefaultAsyncHttpxClient(trust_env=not endpoint.is_local, follow_redirects=False, limits=limits),
     )
 
 
-async def find_target(base_url: str, api_key: str, model: str | None) -> Target:
+async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpoint:
     """The server at an address with the model it serves, asked for under /v1/models.
 
     Raises:
         EnvironmentLacksError: no server answers there, or it refuses the key.
         UsageError: it does not serve that model, or serves several and none was named.
     """
-    async with connect(Target(base_url, api_key, model or ""), timeout_s=20) as client:
+    async with connect(Endpoint(base_url, api_key, model or ""), timeout_s=20) as client:
         try:
             listing = await asyncio.wait_for(client.models.list(), 20)
             names = [entry.id for entry in listing.data]
         except Exception as error:  # whatever a foreign server makes of this question
             failure = explain(error)
             if model and failure.kind in ("refused", "unknown_model", "broken"):
-                return Target(base_url, api_key, model)  # a server without /v1/models can still chat
+                return Endpoint(base_url, api_key, model)  # a server without /v1/models can still chat
             raise _unusable(base_url, failure) from error
     if model is None and len(names) == 1:
-        return Target(base_url, api_key, names[0])
+        return Endpoint(base_url, api_key, names[0])
     if model is not None and (model in names or not names):
-        return Target(base_url, api_key, model)
+        return Endpoint(base_url, api_key, model)
     if not names:
         raise EnvironmentLacksError(f"{base_url} serves no model.", "Start one with `mai-server up`.")
     choice = ", ".join(names[:8])
@@ -150,12 +149,12 @@ def _unusable(base_url: str, failure: Failure) -> MaiError:
     )
 
 
-async def is_alive(client: "AsyncOpenAI", target: Target) -> bool:
+async def is_alive(client: "AsyncOpenAI", endpoint: Endpoint) -> bool:
     """Whether the server still answers: vLLM's /health (503 once its engine is dead), or any answer at all."""
     import openai
 
     try:
-        await asyncio.wait_for(client.get(f"{target.root_url}/health", cast_to=object), 10)
+        await asyncio.wait_for(client.get(f"{endpoint.root_url}/health", cast_to=object), 10)
     except openai.APIStatusError as error:
         return error.status_code != 503
     except (openai.APIConnectionError, TimeoutError):
@@ -173,9 +172,3 @@ def explain(error: BaseException) -> Failure:
         sentence = "The server broke off the answer: {reason}."
     message = sentence.format(reason=refusal.reason, status=refusal.status, limit=refusal.limit)
     return Failure(refusal.kind, message, refusal.status)
-
-
-def count(holder: Any, name: str) -> int | None:
-    """A number of tokens in a server's usage; None where it does not say."""
-    value = getattr(holder, name, None)
-    return value if isinstance(value, int) else None

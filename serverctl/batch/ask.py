@@ -2,14 +2,16 @@
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from foundation.chat_stream import AnswerReader
 from foundation.errors import EnvironmentLacksError
 from serverctl.batch.answers import Answer
 from serverctl.batch.prepare import Prepared
-from serverctl.chat import TRANSIENT, Failure, ServerGoneError, Target, count, explain, is_alive
+from serverctl.chat import TRANSIENT, Endpoint, Failure, ServerGoneError, explain, is_alive
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -37,16 +39,16 @@ class HttpAsker:
 
     Args:
         client: of the server.
-        target: the server.
+        endpoint: the server.
         retries: further tries after something transient: a lost connection, no room, a server's own error.
         say: told when the server is waited for.
     """
 
     def __init__(
-        self, client: "AsyncOpenAI", target: Target, retries: int, say: Callable[[str], None] = lambda _: None
+        self, client: "AsyncOpenAI", endpoint: Endpoint, retries: int, say: Callable[[str], None] = lambda _: None
     ) -> None:
         self._client = client
-        self._target = target
+        self._endpoint = endpoint
         self._retries = retries
         self._say = say
         self._waiting = False
@@ -56,7 +58,7 @@ class HttpAsker:
         for attempt in range(self._retries + 1):
             began = time.monotonic()
             try:
-                completion = await self._client.chat.completions.create(**_request(prepared, self._target.model))
+                completion = await self._client.chat.completions.create(**_request(prepared, self._endpoint.model))
                 answer = _answer(prepared.id, completion, time.monotonic() - began)
             except Exception as error:  # whatever the transport or the JSON reader raises
                 failure = explain(error)
@@ -77,9 +79,9 @@ class HttpAsker:
         """Raise where the failure is every request's and not this one's."""
         if failure.kind in ("bad_key", "unknown_model"):
             raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
-        if failure.kind in TRANSIENT and not await is_alive(self._client, self._target):
+        if failure.kind in TRANSIENT and not await is_alive(self._client, self._endpoint):
             raise ServerGoneError(
-                f"The server at {self._target.base_url} is gone ({failure.message})",
+                f"The server at {self._endpoint.base_url} is gone ({failure.message})",
                 "Start it again (`mai-server up`), then run the same command: it goes on where it stopped.",
             )
 
@@ -100,19 +102,15 @@ def _request(prepared: Prepared, model: str) -> dict[str, Any]:
 
 
 def _answer(name: str, completion: Any, seconds: float) -> Answer:
-    """An answer out of a completion. Raises whatever a foreign completion makes it raise."""
-    choice = completion.choices[0]
-    message, usage = choice.message, completion.usage
-    thought = getattr(message, "reasoning", None) or getattr(message, "reasoning_content", None)
-    return Answer(
-        id=name,
-        text=message.content or "",
-        reasoning=thought if isinstance(thought, str) else None,
-        finish_reason=choice.finish_reason,
-        usage={
-            "prompt_tokens": count(usage, "prompt_tokens"),
-            "completion_tokens": count(usage, "completion_tokens"),
-            "cached_tokens": count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
-        },
-        seconds=seconds,
-    )
+    """An answer out of a completion. Raises ValueError where it holds none."""
+    reader = AnswerReader(max_chars=sys.maxsize)  # all of it is here already
+    reader.take(completion)
+    said = reader.answer()
+    if not (said.content or said.reasoning or said.finish_reason):
+        raise ValueError("there is no answer in it")
+    usage = {
+        "prompt_tokens": said.usage.prompt,
+        "completion_tokens": said.usage.completion,
+        "cached_tokens": said.usage.cached,
+    }
+    return Answer(name, said.content, said.reasoning or None, said.finish_reason, usage, seconds)

@@ -2,14 +2,15 @@
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from foundation.errors import UsageError
 
-_KNOWN = ("id", "image", "instruction", "system", "messages", "max_tokens", "temperature", "schema", "regex")
 #: Parameters of the chat API that a line cannot set: ignoring them would change the answers without a word.
 _NOT_HERE = frozenset(
     ("model", "top_p", "top_k", "min_p", "seed", "stop", "n", "stream", "tools", "tool_choice", "response_format",
@@ -23,38 +24,59 @@ class LineError(ValueError):
     """A line is no request; the message is one sentence without the line's number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One line.
+class Request(BaseModel):
+    """One line. A field's description is what a line with something else there is told that it must be."""
 
-    Args:
-        id: its own, or its line number.
-        images: paths as written, or data: URLs.
-        instruction: the text; "" with `messages`.
-        system: the system text, where the line has its own.
-        messages: a whole chat instead of image and instruction.
-        max_tokens: limit of the answer; None for the batch's.
-        temperature: None for the batch's.
-        schema: a JSON schema that the answer must follow.
-        regex: a regular expression that the answer must match.
-    """
+    model_config = ConfigDict(strict=True, frozen=True)
 
-    id: str
-    images: tuple[str, ...] = ()
-    instruction: str = ""
-    system: str | None = None
-    messages: tuple[dict[str, Any], ...] | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    schema: dict[str, Any] | None = None
-    regex: str | None = None
+    id: str = Field(min_length=1, description="a text")
+    images: list[Annotated[str, Field(min_length=1)]] = Field(
+        [], alias="image", description="a path, a data: URL, or a list of them"
+    )
+    instruction: str = Field("", description="a text")
+    system: str | None = Field(None, description="a text")
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = Field(
+        None, description="a list of objects with a 'role'"
+    )
+    max_tokens: Annotated[int, Field(ge=1)] | None = Field(None, description="a whole number of at least 1")
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, description="a number from 0 to 2")
+    json_schema: dict[str, Any] | None = Field(None, alias="schema", description="an object")
+    regex: str | None = Field(None, description="a text")
+
+    @field_validator("images")
+    @classmethod
+    def _are_of_this_machine(cls, images: list[str]) -> list[str]:
+        if any(image.startswith(("http://", "https://")) for image in images):
+            raise LineError("images are read from this machine: 'image' must be a path or a data: URL")
+        return images
+
+    @field_validator("messages")
+    @classmethod
+    def _have_roles(cls, messages: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+        if not all(isinstance(message.get("role"), str) for message in messages or ()):
+            raise LineError("'messages' must be a list of objects with a 'role'")
+        return messages
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.json_schema is not None and self.regex is not None:
+            raise LineError("an answer can follow a schema or a regex, not both")
+        if self.messages is None and not self.instruction:
+            raise LineError("it needs an 'instruction' (or 'messages')")
+        beside = [name for name in ("images", "instruction", "system") if name in self.model_fields_set]
+        if self.messages is not None and beside:
+            name = beside[0].replace("images", "image")
+            raise LineError(f"'messages' is the whole chat, so there is no {name!r} beside it")
+        return self
 
     def paths(self) -> Iterator[str]:
         """Every image that is a file, as written in the line."""
         yield from (image for image in self.images if not image.startswith("data:"))
-        for url in message_images(self.messages or ()):
-            if is_path(url):
-                yield url
+        yield from filter(is_path, message_images(self.messages or ()))
+
+
+#: What a line may hold, by the names it has there.
+_FIELDS = {field.alias or name: field for name, field in Request.model_fields.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +114,7 @@ def is_path(url: str) -> bool:
     return not url.startswith(("data:", "http://", "https://"))
 
 
-def message_images(messages: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> Iterator[str]:
+def message_images(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The URLs of all images in a chat."""
     for message in messages:
         content = message.get("content")
@@ -169,109 +191,37 @@ def parse_request(raw: bytes, number: int) -> Request:
     Raises:
         LineError: it is none.
     """
-    document = _document(raw)
-    for key in document:
-        if key in _KNOWN:
-            continue
-        if key in _NOT_HERE:
-            raise LineError(f"{key!r} cannot be set in a line")
-        if near := difflib.get_close_matches(key, _KNOWN, 1, 0.8):
-            raise LineError(f"there is no field {key!r}: did you mean {near[0]!r}?")
-    if document.get("schema") is not None and document.get("regex") is not None:
-        raise LineError("an answer can follow a schema or a regex, not both")
-    messages = _messages(document)
-    return Request(
-        id=_id(document, number),
-        images=_images(document),
-        instruction=_text(document, "instruction") or "",
-        system=_text(document, "system"),
-        messages=messages,
-        max_tokens=_max_tokens(document),
-        temperature=_temperature(document),
-        schema=_object(document, "schema"),
-        regex=_text(document, "regex"),
-    )
+    given = {name: value for name, value in _document(raw).items() if value is not None}
+    for name in (name for name in given if name not in _FIELDS):
+        if name in _NOT_HERE:
+            raise LineError(f"{name!r} cannot be set in a line")
+        if near := difflib.get_close_matches(name, _FIELDS, 1, 0.8):
+            raise LineError(f"there is no field {name!r}: did you mean {near[0]!r}?")
+    if type(given.setdefault("id", number)) is int:
+        given["id"] = str(given["id"])
+    if isinstance(given.get("image"), str):
+        given["image"] = [given["image"]]
+    try:
+        return Request.model_validate(given)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        if problem["type"] == "value_error":
+            raise problem["ctx"]["error"] from error
+        name = str(problem["loc"][0])
+        raise LineError(f"{name!r} must be {_FIELDS[name].description}") from error
 
 
 def _document(raw: bytes) -> dict[str, Any]:
     try:
         document = json.loads(raw.decode("utf-8-sig"))
+        if b"\\u" in raw:
+            json.dumps(document, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise LineError("it is not UTF-8") from error
+    except UnicodeEncodeError as error:
+        raise LineError("it holds half of a character (a lone surrogate)") from error
     except (ValueError, RecursionError) as error:
         raise LineError(f"it is not JSON ({error})") from error
     if not isinstance(document, dict):
         raise LineError("it is not a JSON object")
-    if b"\\u" in raw:
-        try:
-            json.dumps(document, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            raise LineError("it holds half of a character (a lone surrogate)") from error
     return document
-
-
-def _id(document: dict[str, Any], number: int) -> str:
-    value = document.get("id")
-    if value is None:
-        return str(number)
-    if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-        return str(value)
-    raise LineError("its id must be a text")
-
-
-def _text(document: dict[str, Any], key: str) -> str | None:
-    value = document.get(key)
-    if value is not None and not isinstance(value, str):
-        raise LineError(f"{key!r} must be a text")
-    return value
-
-
-def _object(document: dict[str, Any], key: str) -> dict[str, Any] | None:
-    value = document.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise LineError(f"{key!r} must be an object")
-    return value
-
-
-def _images(document: dict[str, Any]) -> tuple[str, ...]:
-    value = document.get("image")
-    images = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(images, list) or not all(isinstance(image, str) and image for image in images):
-        raise LineError("'image' must be a path, a data: URL, or a list of them")
-    if any(image.startswith(("http://", "https://")) for image in images):
-        raise LineError("images are read from this machine: 'image' must be a path or a data: URL")
-    return tuple(images)
-
-
-def _messages(document: dict[str, Any]) -> tuple[dict[str, Any], ...] | None:
-    messages = document.get("messages")
-    if messages is None:
-        if not document.get("instruction"):
-            raise LineError("it needs an 'instruction' (or 'messages')")
-        return None
-    for other in ("image", "instruction", "system"):
-        if document.get(other) is not None:
-            raise LineError(f"'messages' is the whole chat, so there is no {other!r} beside it")
-    if (
-        not isinstance(messages, list)
-        or not messages
-        or not all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages)
-    ):
-        raise LineError("'messages' must be a list of objects with a 'role'")
-    return tuple(messages)
-
-
-def _max_tokens(document: dict[str, Any]) -> int | None:
-    value = document.get("max_tokens")
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise LineError("'max_tokens' must be a whole number of at least 1")
-
-
-def _temperature(document: dict[str, Any]) -> float | None:
-    value = document.get("temperature")
-    if value is None:
-        return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2:
-        return float(value)
-    raise LineError("'temperature' must be a number from 0 to 2")

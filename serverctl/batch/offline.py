@@ -1,4 +1,7 @@
-"""Answers requests without a server: vLLM's own engine in a child process, which runs `batch_offline.py`."""
+"""Answers requests without a server: vLLM's own engine in a child process, which runs `batch_offline.py`.
+
+The engine is as the plan has it, with the limits of a server of the same preset.
+"""
 
 import asyncio
 import json
@@ -16,6 +19,7 @@ from foundation.errors import EnvironmentLacksError
 from serverctl.batch.answers import Answer
 from serverctl.batch.prepare import Prepared
 from serverctl.chat import ServerGoneError
+from serverctl.plan.goal import Plan
 
 SCRIPT = Path(serverctl.__file__).resolve().parent / "batch_offline.py"
 
@@ -23,6 +27,25 @@ SCRIPT = Path(serverctl.__file__).resolve().parent / "batch_offline.py"
 _LONGEST_LINE = 64 * 1024 * 1024
 #: Seconds that the engine has to end by itself before its process group is killed.
 _GRACE_S = 10.0
+#: Settings of a plan whose names vLLM's engine takes as they are.
+_SAME = (
+    "dtype", "quantization", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization",
+    "kv_cache_memory_bytes", "kv_cache_dtype", "enforce_eager", "tensor_parallel_size", "pipeline_parallel_size",
+    "mm_encoder_tp_mode",
+)  # fmt: skip
+
+
+def engine_arguments(plan: Plan) -> dict[str, Any]:
+    """A plan's settings as arguments of vLLM's `LLM` class."""
+    settings = plan.settings
+    arguments = {name: value for name, value in settings.given().items() if name in _SAME}
+    arguments |= {"model": plan.model.source, "max_model_len": plan.context, "generation_config": "vllm"}
+    if settings.images is not None:
+        arguments["limit_mm_per_prompt"] = {"image": settings.images, "video": 0}
+    if settings.longest_edge is not None:
+        size = {"shortest_edge": plan.model.min_pixels, "longest_edge": settings.longest_edge}
+        arguments["mm_processor_kwargs"] = {"size": size}
+    return arguments
 
 
 class OfflineAsker:

@@ -76,7 +76,7 @@ def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = 
         messages=messages,
         max_tokens=defaults.max_tokens if request.max_tokens is None else request.max_tokens,
         temperature=defaults.temperature if request.temperature is None else request.temperature,
-        schema=request.schema,
+        schema=request.json_schema,
         regex=request.regex,
     )
 

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -12,119 +13,92 @@ if TYPE_CHECKING:
 _EVERY_S = 15.0
 
 
-class Progress(Protocol):
-    """Is told how far a batch is."""
-
-    def start(self, total: int, before: int) -> None:
-        """The batch begins: so many requests, so many of them answered in earlier runs."""
-
-    def step(self, *, ok: bool) -> None:
-        """One more is over."""
-
-    def say(self, text: str) -> None:
-        """One sentence for the person."""
-
-    def close(self) -> None:
-        """Nothing more comes."""
-
-
-def make_progress() -> Progress:
+def make_progress() -> "Progress":
     """What fits standard error."""
     return BarProgress() if sys.stderr.isatty() else LineProgress()
 
 
-class _Rate:
-    """Requests a second, from the first one that was over: what loads before it is no measure of the rest."""
+class Progress(ABC):
+    """Is told how far a batch is, and shows it."""
 
     def __init__(self) -> None:
-        self.done = 0
-        self._first = 0.0
-
-    def step(self) -> None:
-        self.done += 1
-        if self.done == 1:
-            self._first = time.monotonic()
-
-    @property
-    def per_second(self) -> float | None:
-        """None while too little is known."""
-        passed = time.monotonic() - self._first
-        return (self.done - 1) / passed if self.done > 1 and passed > 0 else None
-
-
-class LineProgress:
-    """A line at the beginning, and then one every 15 seconds at most."""
-
-    def __init__(self) -> None:
-        self._total = self._before = self._failed = 0
-        self._rate = _Rate()
-        self._told = time.monotonic()
+        self._total = self._before = self._done = self._failed = 0
+        self._first = 0.0  # when the first request was over: what loads before it is no measure of the rest
 
     def start(self, total: int, before: int) -> None:
-        """As `Progress.start`."""
+        """The batch begins: so many requests, so many of them answered in earlier runs."""
         self._total, self._before = total, before
-        self._told = time.monotonic()
-        known = f", {before} of them answered before" if before else ""
-        self.say(f"{total} requests{known}")
+        self._begin()
 
     def step(self, *, ok: bool) -> None:
-        """As `Progress.step`."""
-        self._rate.step()
+        """One more is over."""
+        self._done += 1
         self._failed += not ok
-        if time.monotonic() - self._told >= _EVERY_S:
-            self._told = time.monotonic()
-            self.say(self._state())
+        if self._done == 1:
+            self._first = time.monotonic()
+        self._show()
+
+    @abstractmethod
+    def say(self, text: str) -> None:
+        """One sentence for the person."""
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to close
+        """Nothing more comes."""
+
+    @abstractmethod
+    def _begin(self) -> None: ...
+
+    @abstractmethod
+    def _show(self) -> None: ...
 
     def _state(self) -> str:
-        done = self._before + self._rate.done
-        failed = f", {self._failed} failed" if self._failed else ""
-        rate = self._rate.per_second
-        if rate is None:
-            return f"{done} of {self._total}{failed}"
-        left = _duration((self._total - done) / rate)
-        return f"{done} of {self._total}{failed}, {rate:.2f} a second, about {left} left"
+        """Failures, rate and time left, as far as they are known."""
+        parts = [f"{self._failed} failed"] if self._failed else []
+        passed = time.monotonic() - self._first
+        if self._done > 1 and passed > 0:
+            rate = (self._done - 1) / passed
+            left = (self._total - self._before - self._done) / rate
+            parts.append(f"{rate:.2f} a second, about {_duration(left)} left")
+        return ", ".join(parts)
+
+
+class LineProgress(Progress):
+    """A line at the beginning, and then one every 15 seconds at most."""
+
+    def _begin(self) -> None:
+        self._told = time.monotonic()
+        self.say(f"{self._total} requests" + (f", {self._before} of them answered before" if self._before else ""))
+
+    def _show(self) -> None:
+        if time.monotonic() - self._told >= _EVERY_S:
+            self._told = time.monotonic()
+            done = f"{self._before + self._done} of {self._total}"
+            self.say(", ".join(filter(None, (done, self._state()))))
 
     def say(self, text: str) -> None:
         """As `Progress.say`."""
         print(f"mai-server batch: {text}", file=sys.stderr, flush=True)
 
-    def close(self) -> None:
-        """As `Progress.close`."""
 
-
-class BarProgress:
+class BarProgress(Progress):
     """A bar with rate and time left."""
 
-    def __init__(self) -> None:
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
-        self._failed = 0
-        self._left = 0
-        self._rate = _Rate()
+    _bar: "Bar | None" = None
+    _task: "TaskID"
 
-    def start(self, total: int, before: int) -> None:
-        """As `Progress.start`."""
+    def _begin(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Bar
 
         columns = (TextColumn("answers"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
-        self._left = total - before
         self._bar = Bar(*columns, console=Console(stderr=True))
-        self._task = self._bar.add_task("", total=total, completed=before, state="")
+        self._task = self._bar.add_task("", total=self._total, completed=self._before, state="")
         self._bar.start()
 
-    def step(self, *, ok: bool) -> None:
-        """As `Progress.step`."""
-        self._rate.step()
-        self._failed += not ok
-        self._left -= 1
-        if self._bar is None or self._task is None:
-            return
-        rate = self._rate.per_second
-        state = "" if rate is None else f"{rate:.2f}/s, {_duration(self._left / rate)} left"
-        failed = f", {self._failed} failed" if self._failed else ""
-        self._bar.update(self._task, advance=1, state=state + failed)
+    def _show(self) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, state=self._state())
 
     def say(self, text: str) -> None:
         """As `Progress.say`."""

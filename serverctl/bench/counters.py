@@ -1,7 +1,7 @@
 """What the server itself counted while it was measured, from its /metrics before and after.
 
-A metric that is missing is unknown, never 0: dashboards that read a renamed metric as 0 have shown an idle cache for
-months (facts/vllm.md, section 1.4).
+A metric that is missing is unknown, never 0: vLLM renames metrics (gpu_cache_usage_perc became kv_cache_usage_perc),
+and whoever reads the old name as 0 sees an idle cache.
 """
 
 import urllib.request
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import TypeAlias
 
-from serverctl.chat import Target
+from serverctl.chat import Endpoint
 
 #: Reads the server's counters by name, summed over their labels (models, engines); None where it has none to read.
 ReadMetrics: TypeAlias = Callable[[], Mapping[str, float] | None]
@@ -61,7 +61,7 @@ def server_side(before: Mapping[str, float] | None, after: Mapping[str, float] |
     )
 
 
-def metrics_of(target: Target) -> ReadMetrics:
+def metrics_of(endpoint: Endpoint) -> ReadMetrics:
     """A reader of the server's own /metrics."""
     # Neither a proxy of the environment nor a redirection has a part in this, as with the requests themselves.
     opener = urllib.request.OpenerDirector()
@@ -70,7 +70,7 @@ def metrics_of(target: Target) -> ReadMetrics:
 
     def read() -> Mapping[str, float] | None:
         try:
-            with opener.open(f"{target.root_url}/metrics", timeout=_TIMEOUT_S) as response:
+            with opener.open(f"{endpoint.root_url}/metrics", timeout=_TIMEOUT_S) as response:
                 if response is None or response.status != 200:
                     return None
                 return parse_counters(response.read().decode("utf-8", "replace"))

@@ -5,7 +5,7 @@ import gc
 import secrets
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from foundation.errors import MaiError, UsageError
@@ -13,7 +13,7 @@ from serverctl.bench.counters import ReadMetrics, ServerSide, server_side
 from serverctl.bench.report import Cut, Measurement, Report, ServerDiedError
 from serverctl.bench.sample import Asker, Sample
 from serverctl.bench.workload import Setting, Workload
-from serverctl.chat import TRANSIENT, Target, connect, is_alive
+from serverctl.chat import TRANSIENT, Endpoint, connect, is_alive
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -53,7 +53,7 @@ class _CutError(Exception):
 
 
 async def measure(
-    target: Target,
+    endpoint: Endpoint,
     workload: Workload,
     *,
     name: str = "server",
@@ -66,7 +66,7 @@ async def measure(
     """Measure a running server.
 
     Args:
-        target: the server.
+        endpoint: the server.
         workload: what is sent.
         name: of the server in the report.
         read_metrics: reads its counters; called in a thread, before and after each setting.
@@ -80,29 +80,22 @@ async def measure(
         ServerDiedError: the server died; it holds the report of what was measured.
         MaiError: the server refuses this workload.
     """
-    if not target.is_local and not allow_remote:
+    if not endpoint.is_local and not allow_remote:
         raise UsageError(
-            f"{target.base_url} is not on this machine, and a bench loads a server fully.",
+            f"{endpoint.base_url} is not on this machine, and a bench loads a server fully.",
             "Allow it with --allow-remote where the server is yours.",
         )
-    bench = _Bench(
-        target,
-        workload,
-        read_metrics=read_metrics,
-        progress=progress,
-        stop=stop or asyncio.Event(),
-        max_seconds=max_seconds,
-    )
+    bench = _Bench(endpoint, workload, read_metrics, progress, stop or asyncio.Event(), max_seconds)
     cut: Cut | None = None
-    async with connect(target, _SILENCE_S) as client:
+    async with connect(endpoint, _SILENCE_S) as client:
         try:
             await bench.run(client)
         except _CutError as error:
             cut = error.cut
     report = Report(
         name=name,
-        model=target.model,
-        base_url=target.base_url,
+        model=endpoint.model,
+        base_url=endpoint.base_url,
         workload=workload,
         run=bench.run_name,
         measurements=tuple(bench.measurements),
@@ -114,42 +107,33 @@ async def measure(
     return report
 
 
+@dataclass(slots=True)
 class _Bench:
     """The state of one run."""
 
-    def __init__(
-        self,
-        target: Target,
-        workload: Workload,
-        *,
-        read_metrics: ReadMetrics,
-        progress: OnProgress,
-        stop: asyncio.Event,
-        max_seconds: float,
-    ) -> None:
-        self.run_name = secrets.token_hex(8)
-        self.measurements: list[Measurement] = []
-        self.notes: list[str] = []
-        self._target = target
-        self._workload = workload
-        self._read_metrics = read_metrics
-        self._progress = progress
-        self._stop = stop
-        self._max_seconds = max_seconds
-        self._deadline = time.monotonic() + max_seconds
-        self._before = 0  # requests measured in the settings before this one
-        self._answered = False  # whether the server has answered at all
+    endpoint: Endpoint
+    workload: Workload
+    read_metrics: ReadMetrics
+    progress: OnProgress
+    stop: asyncio.Event
+    max_seconds: float
+    run_name: str = field(default_factory=lambda: secrets.token_hex(8))
+    measurements: list[Measurement] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    before: int = 0  # requests measured in the settings before this one
+    answered: bool = False  # whether the server has answered at all
 
     async def run(self, client: "AsyncOpenAI") -> None:
         """Every setting. Raises _CutError, and MaiError where the server refuses them all."""
-        asker = Asker(client, self._target, self._workload.max_tokens)
+        asker = Asker(client, self.endpoint, self.workload.max_tokens)
         refusals: list[str] = []
-        for setting in self._workload.settings():
+        for setting in self.workload.settings():
             refusal = await self._measure(setting, asker, client)
             if refusal is not None:
                 refusals.append(refusal)
                 self.notes.append(f"{setting}: not measured. {refusal}")
-            self._before += self._workload.requests
+            self.before += self.workload.requests
         if refusals and not self.measurements:
             raise MaiError(
                 f"The server cannot be measured with this workload. {refusals[0]}",
@@ -160,14 +144,13 @@ class _Bench:
         """Measure one setting; the reason where the server refuses it. Raises _CutError."""
 
         def tell(done: int, phase: str) -> None:
-            self._progress(Progress(setting, self._before + done, self._workload.total, phase))
+            self.progress(Progress(setting, self.before + done, self.workload.total, phase))
 
         tell(0, "preparing")
-        numbers = range(1 if setting.cache == "warm" else self._workload.requests)
-        chats = [await self._until_cut(asyncio.to_thread(self._chat, setting, number)) for number in numbers]
-        first = (
-            chats[0] if setting.cache == "warm" else await self._until_cut(asyncio.to_thread(self._chat, setting, -1))
-        )
+        # The first one is not measured; the chats of a warm setting are all the same.
+        numbers = range(-1, 0 if setting.cache == "warm" else self.workload.requests)
+        first, *cold = [await self._until_cut(asyncio.to_thread(self._chat, setting, number)) for number in numbers]
+        chats = cold or [first]
         refusal: str | None = await self._until_cut(self._warm_up(first, asker, client))
         if refusal is not None:
             return refusal
@@ -175,7 +158,7 @@ class _Bench:
         samples: list[Sample] = []
         tell(0, "measuring")
         origin = time.perf_counter()
-        left = iter(range(self._workload.requests))
+        left = iter(range(self.workload.requests))
 
         async def work() -> None:
             for number in left:
@@ -202,13 +185,7 @@ class _Bench:
         if samples:
             self.measurements.append(
                 Measurement(
-                    setting=setting,
-                    samples=tuple(samples),
-                    seconds=seconds,
-                    server=server,
-                    asked=self._workload.max_tokens,
-                    lag_ms=lag.most_ms,
-                    complete=cut is None,
+                    setting, tuple(samples), seconds, server, self.workload.max_tokens, lag.most_ms, cut is None
                 )
             )
         if cut is not None:
@@ -216,7 +193,7 @@ class _Bench:
         return None
 
     def _chat(self, setting: Setting, number: int) -> list[dict[str, Any]]:
-        return self._workload.messages(setting, number, self.run_name)
+        return self.workload.messages(setting, number, self.run_name)
 
     async def _warm_up(self, chat: list[dict[str, Any]], asker: Asker, client: "AsyncOpenAI") -> str | None:
         """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late.
@@ -224,14 +201,14 @@ class _Bench:
         Returns:
             Why the server refuses it, in one sentence; None where it was answered.
         """
-        sample = await (asker.ask(chat, 0.0) if self._answered else asker.negotiate(chat))
+        sample = await (asker.ask(chat, 0.0) if self.answered else asker.negotiate(chat))
         if sample.failure is not None and sample.failure.kind in TRANSIENT:
             await self._check_alive(client)
             sample = await asker.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
         if sample.failure is not None:
             return sample.failure.message
-        if not self._answered:
-            self._answered = True
+        if not self.answered:
+            self.answered = True
             if not asker.options.equal_lengths:
                 self.notes.append("the server cannot be told to ignore the end of text: answers differ in length.")
             if sample.completion_tokens is None:
@@ -239,26 +216,26 @@ class _Bench:
         return None
 
     async def _check_alive(self, client: "AsyncOpenAI") -> None:
-        if not await is_alive(client, self._target):
-            raise _CutError(Cut("server", f"The server at {self._target.base_url} died during the measurement."))
+        if not await is_alive(client, self.endpoint):
+            raise _CutError(Cut("server", f"The server at {self.endpoint.base_url} died during the measurement."))
 
     async def _read(self, *, settle: bool = False) -> Any:
         if settle:
             await asyncio.sleep(_SETTLE_S)
-        return await asyncio.to_thread(self._read_metrics)
+        return await asyncio.to_thread(self.read_metrics)
 
     async def _until_cut(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for something, unless the run is stopped or its time is up first. Raises _CutError."""
         task = asyncio.ensure_future(work)
-        stopped = asyncio.ensure_future(self._stop.wait())
+        stopped = asyncio.ensure_future(self.stop.wait())
         try:
-            left = max(0.0, self._deadline - time.monotonic())
+            left = max(0.0, self.began + self.max_seconds - time.monotonic())
             done, _ = await asyncio.wait({task, stopped}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if stopped in done:
                 raise _CutError(Cut("stopped", "The bench was stopped."))
             if task in done:
                 return task.result()
-            raise _CutError(Cut("time", f"The bench was cut off after its {self._max_seconds:.0f} seconds."))
+            raise _CutError(Cut("time", f"The bench was cut off after its {self.max_seconds:.0f} seconds."))
         finally:
             stopped.cancel()
             task.cancel()
@@ -289,10 +266,9 @@ class _Lag:
 
 async def _together(work: list[Coroutine[Any, Any, None]]) -> None:
     """Run all; the first exception ends the others and is raised as it is."""
-    tasks = [asyncio.ensure_future(one) for one in work]
     try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            for one in work:
+                group.create_task(one)
+    except BaseExceptionGroup as raised:
+        raise raised.exceptions[0] from None

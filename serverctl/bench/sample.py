@@ -1,11 +1,13 @@
 """One request, timed as a person feels it: when the first word comes, how fast the others follow, when it is over."""
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from serverctl.chat import Failure, Target, count, explain
+from foundation.chat_stream import AnswerReader
+from serverctl.chat import Endpoint, Failure, explain
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -67,14 +69,14 @@ class Asker:
 
     Args:
         client: of the server.
-        target: the server.
+        endpoint: the server.
         max_tokens: length of every answer.
     """
 
-    def __init__(self, client: "AsyncOpenAI", target: Target, max_tokens: int) -> None:
+    def __init__(self, client: "AsyncOpenAI", endpoint: Endpoint, max_tokens: int) -> None:
         self.options = Options()
         self._client = client
-        self._target = target
+        self._endpoint = endpoint
         self._max_tokens = max_tokens
 
     async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
@@ -99,44 +101,39 @@ class Asker:
             messages: the chat.
             origin: `time.perf_counter()` at the beginning of its setting.
         """
-        request = self._request(messages)
-        sent = last = time.perf_counter()
-        first: float | None = None
-        gaps: list[float] = []
-        usage: Any = None
-        finished = False
+        reader = AnswerReader()
+        pieces: list[float] = []  # when each came
         failure: Failure | None = None
+        sent = ended = time.perf_counter()
         try:
-            async with await self._client.chat.completions.create(**request) as stream:
+            async with await self._client.chat.completions.create(**self._request(messages)) as stream:
                 async for chunk in stream:
                     now = time.perf_counter()
-                    usage = getattr(chunk, "usage", None) or usage
-                    for choice in getattr(chunk, "choices", None) or []:
-                        if _has_text(choice.delta):
-                            gaps.extend([] if first is None else [(now - last) * 1000])
-                            first, last = first or now, now
-                        if getattr(choice, "finish_reason", None):
-                            finished, last = True, now  # the last token may have had no text
+                    if reader.take(chunk):
+                        pieces.append(now)
+                    if chunk.choices:  # the last token may have no text, and token counts come after the end
+                        ended = now
         except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
-            failure, last = explain(error), time.perf_counter()
-        if failure is None and not finished:
-            failure, last = Failure("broken", "The server ended the answer in the middle."), time.perf_counter()
-        elif failure is None and first is None:
+            failure, ended = explain(error), time.perf_counter()
+        answer = reader.answer()
+        if failure is None and answer.finish_reason is None:
+            failure, ended = Failure("broken", "The server ended the answer in the middle."), time.perf_counter()
+        elif failure is None and not pieces:
             failure = Failure("broken", "The server's answer holds no text.")
         return Sample(
             sent_ms=(sent - origin) * 1000,
-            ttft_ms=None if first is None else (first - sent) * 1000,
-            total_ms=(last - sent) * 1000,
-            gaps_ms=tuple(gaps),
-            prompt_tokens=count(usage, "prompt_tokens"),
-            completion_tokens=count(usage, "completion_tokens"),
-            cached_tokens=count(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
+            ttft_ms=(pieces[0] - sent) * 1000 if pieces else None,
+            total_ms=(ended - sent) * 1000,
+            gaps_ms=tuple((later - earlier) * 1000 for earlier, later in itertools.pairwise(pieces)),
+            prompt_tokens=answer.usage.prompt,
+            completion_tokens=answer.usage.completion,
+            cached_tokens=answer.usage.cached,
             failure=failure,
         )
 
     def _request(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
         request: dict[str, Any] = {
-            "model": self._target.model,
+            "model": self._endpoint.model,
             "messages": list(messages),
             "max_tokens": self._max_tokens,
             "temperature": 0,
@@ -147,8 +144,3 @@ class Asker:
         if self.options.equal_lengths:
             request["extra_body"] = {"ignore_eos": True, "skip_special_tokens": False}
         return request
-
-
-def _has_text(delta: Any) -> bool:
-    """Whether a piece says something; a thought counts, whichever of its two names it has in vLLM's versions."""
-    return any(getattr(delta, name, None) for name in ("content", "reasoning", "reasoning_content"))

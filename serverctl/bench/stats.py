@@ -1,8 +1,8 @@
 """The few statistics of a bench: percentiles, and whether two sets of samples differ at all."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal, TypeAlias
 
 PERCENTILES = "linear interpolation between the two nearest ranks (numpy's default)"
@@ -25,13 +25,11 @@ def percentile(values: Sequence[float], percent: float) -> float:
     Raises:
         ValueError: there are no values.
     """
+    import numpy as np
+
     if not values:
         raise ValueError("a percentile of no values")
-    ordered = sorted(values)
-    rank = (len(ordered) - 1) * percent / 100
-    below = math.floor(rank)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
+    return float(np.percentile(values, percent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +55,8 @@ def summarize(values: Sequence[float]) -> Summary | None:
     """Values in short; None where there are none."""
     if not values:
         return None
-    return Summary(
-        n=len(values),
-        mean=sum(values) / len(values),
-        p50=percentile(values, 50),
-        p95=percentile(values, 95),
-        p99=percentile(values, 99),
-        least=min(values),
-        most=max(values),
-    )
+    p50, p95, p99 = (percentile(values, percent) for percent in (50, 95, 99))
+    return Summary(len(values), fmean(values), p50, p95, p99, min(values), max(values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Workload:
     concurrency: tuple[int, ...] = (1,)
     # A thought and one action; MAI-UI's own limit of 2048 would measure runaway answers.
     max_tokens: int = 128
-    # The text of an agent's prompt (facts/vllm.md, section 3: three screenshots + 1.5k prompt + answer).
+    # The text of an agent's prompt: the system text with its actions, the task, and the calls of the steps before.
     text_tokens: int = 1500
     cache: Literal["warm", "cold", "both"] = "both"
     seed: int = 0

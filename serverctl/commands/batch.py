@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from foundation.arguments import Parser
-from foundation.errors import ExitStatus, MaiError, UsageError
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from serverctl.batch.answers import AnswersFile
 from serverctl.batch.ask import Asker, HttpAsker
 from serverctl.batch.lines import Index, index_requests
-from serverctl.batch.offline import OfflineAsker
-from serverctl.batch.planned import planned_engine
+from serverctl.batch.offline import OfflineAsker, engine_arguments
 from serverctl.batch.prepare import Defaults, Fit
 from serverctl.batch.progress import Progress, make_progress
 from serverctl.batch.run import Batch, Outcome, Stop
-from serverctl.chat import MOST_CONNECTIONS, Target, connect
+from serverctl.chat import MOST_CONNECTIONS, Endpoint, connect
 from serverctl.commands.target import add_target, chosen_target
 
 #: Seconds that requests under way have after the first Ctrl-C.
@@ -246,11 +245,18 @@ def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
         return options.python, engine
     if options.model is None and "model" not in own:
         raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
-    python, planned = planned_engine(options.model or str(own["model"]))
-    return python, {**planned, **own}
+    from serverctl.commands.options import request_for
+
+    request = request_for(options.model or str(own["model"]), "throughput", None)
+    planned = engine_arguments(request.plan())
+    if request.vllm is None:
+        raise EnvironmentLacksError(
+            "There is no vLLM here.", "`mai-server install` makes an environment with it, or name one with --python."
+        )
+    return request.vllm.python, {**planned, **own}
 
 
-def _warn_of_a_remote(target: Target, progress: Progress) -> None:
+def _warn_of_a_remote(target: Endpoint, progress: Progress) -> None:
     if not target.is_local:
         progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
 

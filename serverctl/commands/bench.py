@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.bench.workload import Workload
-from serverctl.chat import Target
+from serverctl.chat import Endpoint
 from serverctl.commands.options import parse_screen
 from serverctl.commands.target import add_target, chosen_target
 
@@ -123,28 +123,28 @@ def _presets(options: argparse.Namespace) -> list[str]:
     return presets
 
 
-def _starter(preset: str, model: str | None) -> Callable[[], AbstractContextManager[Target]]:
+def _starter(preset: str, model: str | None) -> Callable[[], AbstractContextManager[Endpoint]]:
     """What starts a server with a preset, and stops it afterwards."""
 
     @contextmanager
-    def start() -> Iterator[Target]:
+    def start() -> Iterator[Endpoint]:
         from serverctl.endpoint import served
 
         with served(preset, model, _say) as target:
-            yield Target(target.base_url, target.api_key, target.model)
+            yield Endpoint(target.base_url, target.api_key, target.model)
 
     return start
 
 
 @contextmanager
-def _as_it_is(target: Target) -> Iterator[Target]:
+def _as_it_is(target: Endpoint) -> Iterator[Endpoint]:
     """A server that runs already, and goes on."""
     yield target
 
 
 def _show(
     presets: Sequence[str],
-    starts: Sequence[tuple[str, Callable[[], AbstractContextManager[Target]]]],
+    starts: Sequence[tuple[str, Callable[[], AbstractContextManager[Endpoint]]]],
     workload: Workload,
     options: argparse.Namespace,
 ) -> int:
@@ -199,7 +199,7 @@ def _show(
     return status
 
 
-def _measured(name: str, target: Target, workload: Workload, options: argparse.Namespace) -> "Report":
+def _measured(name: str, target: Endpoint, workload: Workload, options: argparse.Namespace) -> "Report":
     """Measure one server; Ctrl-C ends the run, a second one ends it without a report."""
     from serverctl.bench.counters import metrics_of
     from serverctl.bench.run import measure

@@ -6,7 +6,7 @@ import os
 
 from foundation.addresses import normalize_url
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.chat import Target, find_target
+from serverctl.chat import Endpoint, find_endpoint
 
 #: The key of a named endpoint, as for the agent: on a command line everybody on the machine could read it.
 KEY_VARIABLE = "MAI_AGENT_API_KEY"
@@ -20,7 +20,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
 
 
-def chosen_target(options: argparse.Namespace) -> Target:
+def chosen_target(options: argparse.Namespace) -> Endpoint:
     """The server that a command line means; it answers.
 
     Raises:
@@ -29,7 +29,7 @@ def chosen_target(options: argparse.Namespace) -> Target:
     """
     if options.endpoint is not None:
         key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE, "")
-        return asyncio.run(find_target(normalize_url(options.endpoint), key, options.model))
+        return asyncio.run(find_endpoint(normalize_url(options.endpoint), key, options.model))
     if options.api_key is not None:
         raise UsageError("--api-key is for a named endpoint.", "Name it with --endpoint URL.")
     running = running_target(options.model)
@@ -38,12 +38,12 @@ def chosen_target(options: argparse.Namespace) -> Target:
         raise EnvironmentLacksError(
             f"{which}.", "`mai-server up` starts one; another one is named with --endpoint URL."
         )
-    return asyncio.run(find_target(running.base_url, running.api_key, running.model))
+    return asyncio.run(find_endpoint(running.base_url, running.api_key, running.model))
 
 
-def running_target(model: str | None) -> Target | None:
+def running_target(model: str | None) -> Endpoint | None:
     """The server that this program started and that is ready: the one with that model, or the first."""
     from serverctl.process.control import current_target
 
     found = current_target(model=model)
-    return None if found is None else Target(found.base_url, found.api_key, found.model)
+    return None if found is None else Endpoint(found.base_url, found.api_key, found.model)

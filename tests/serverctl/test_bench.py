@@ -33,7 +33,7 @@ from serverctl.bench.sample import Sample
 from serverctl.bench.screens import screenshot
 from serverctl.bench.stats import compare, percentile, summarize
 from serverctl.bench.workload import Setting, Workload
-from serverctl.chat import Failure, Target
+from serverctl.chat import Endpoint, Failure
 from serverctl.commands import bench as command
 from serverctl.images import png
 
@@ -41,8 +41,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"sizes": ((64, 64),), "text_tokens": 60, "max_tokens": 4, "requests": 6}
 
 
-def target_of(server: TokenServer) -> Target:
-    return Target(f"{server.url}/v1", KEY, MODEL)
+def target_of(server: TokenServer) -> Endpoint:
+    return Endpoint(f"{server.url}/v1", KEY, MODEL)
 
 
 async def bench(server: TokenServer, **changes: Any) -> Report:
@@ -97,6 +97,15 @@ def test_few_samples_have_a_ratio_and_no_verdict() -> None:
     assert difference is not None
     assert (difference.ratio, difference.low, difference.verdict) == (2.0, None, "too few samples")
     assert compare([], [1.0]) is None
+
+
+@pytest.mark.parametrize(("count", "judged"), [(3, False), (4, False), (5, True)])
+def test_a_verdict_needs_five_samples_on_both_sides(count: int, judged: bool) -> None:
+    few, many = [10.0, 10.1, 10.2, 9.9, 10.0][:count], [20.0, 20.1, 20.2, 19.9, 20.0, 20.1]
+    for difference in (compare(few, many), compare(many, few)):
+        assert difference is not None
+        assert (difference.verdict != "too few samples") is judged
+        assert (difference.low is not None) is judged
 
 
 # ------------------------------------------------------------------------------------------------------- workload
@@ -301,7 +310,7 @@ def test_counters_of_several_engines_are_added_up() -> None:
 def test_a_server_without_metrics_or_without_anything_has_unknown_counters() -> None:
     with TokenServer(traits=Traits(metrics=False)) as server:
         assert metrics_of(target_of(server))() is None
-    assert metrics_of(Target("http://127.0.0.1:9/v1", "", "m"))() is None
+    assert metrics_of(Endpoint("http://127.0.0.1:9/v1", "", "m"))() is None
 
 
 # ------------------------------------------------------------------------------------------------------- trouble
@@ -435,7 +444,7 @@ async def test_the_time_limit_ends_a_run_that_would_never_end() -> None:
 
 
 async def test_a_server_on_another_machine_is_measured_only_when_that_is_allowed() -> None:
-    elsewhere = Target("http://203.0.113.1:8000/v1", "", "m")
+    elsewhere = Endpoint("http://203.0.113.1:8000/v1", "", "m")
     with pytest.raises(UsageError, match="not on this machine"):
         await measure(elsewhere, Workload(**SMALL))
 
@@ -598,7 +607,7 @@ def test_presets_are_started_in_turn_and_compared(
 
     def starter(preset: str, model: str | None) -> Any:
         @contextmanager
-        def start() -> Iterator[Target]:
+        def start() -> Iterator[Endpoint]:
             log.append(f"start {preset} {model}")
             with TokenServer() as server:
                 yield target_of(server)
@@ -619,7 +628,7 @@ def test_a_preset_that_dies_leaves_the_report_of_the_one_before(
 ) -> None:
     def starter(preset: str, _model: str | None) -> Any:
         @contextmanager
-        def start() -> Iterator[Target]:
+        def start() -> Iterator[Endpoint]:
             with TokenServer(lambda number, _b: Die() if preset == "balanced" and number == 2 else None) as server:
                 yield target_of(server)
 
@@ -638,7 +647,7 @@ def test_a_preset_that_does_not_start_leaves_the_report_of_the_one_before(
 ) -> None:
     def starter(preset: str, _model: str | None) -> Any:
         @contextmanager
-        def start() -> Iterator[Target]:
+        def start() -> Iterator[Endpoint]:
             if preset == "balanced":
                 raise EnvironmentLacksError("The card is too small.", "Take another one.")
             with TokenServer() as server:
