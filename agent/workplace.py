@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.commands.arguments import engine_wish, runs_dir
+from agent.commands.arguments import engine_wish
 from agent.model.client import Patience
 from agent.model.engine import Engine, choose_engine
 from agent.model.serving import Ask
+from agent.record.folders import runs_dir
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings, read_text
 from foundation.errors import ExitStatus, MaiError, StoppedError

@@ -22,15 +22,6 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", metavar="DIR", type=Path, help="folder of the recorded runs")
 
 
-def runs_dir(given: Path | None, settings: Settings) -> Path:
-    """The folder of the recorded runs."""
-    from agent.record.bundle import default_runs_dir
-
-    if given is not None:
-        return given
-    return Path(settings.get("runs")).expanduser() if settings.get("runs") else default_runs_dir()
-
-
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """The options that choose what is asked, for `run` and `act`."""
     group = parser.add_argument_group("engine")

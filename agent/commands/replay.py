@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
-from agent.commands.arguments import add_runs, runs_dir
+from agent.commands.arguments import add_runs
 from agent.console import Console, StopSignals
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.families.registry import DEFAULT_FAMILY, get_family
 from agent.geometry import DesktopPoint
+from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
 from agent.record.replay import ReplayedStep, replay
 from agent.safety.policy import Policy, Question

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent.commands.arguments import add_runs, runs_dir
+from agent.commands.arguments import add_runs
+from agent.record.folders import runs_dir
 from agent.record.read import Bundle, find_bundle, read_bundle
 from agent.settings import load_settings
 from foundation.arguments import Parser

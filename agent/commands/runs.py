@@ -3,7 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from agent.commands.arguments import add_runs, runs_dir
+from agent.commands.arguments import add_runs
+from agent.record.folders import runs_dir
 from agent.record.read import Bundle, list_bundles
 from agent.settings import load_settings
 from foundation.arguments import Parser, positive

@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.commands.arguments import add_runs, runs_dir
+from agent.commands.arguments import add_runs
+from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
 from agent.settings import load_settings
 from foundation.arguments import Parser

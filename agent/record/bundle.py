@@ -37,18 +37,12 @@ from agent.run.events import (
 )
 from foundation.errors import EnvironmentLacksError
 from foundation.files import write_atomically
-from foundation.paths import state_folder
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
 #: The longest message and the longest warning kept in run.json.
 _MESSAGE_CHARS = 1000
 _WARNING_CHARS = 300
-
-
-def default_runs_dir() -> Path:
-    """Where bundles go unless --runs says otherwise: the user's state folder."""
-    return state_folder() / "runs"
 
 
 def run_id(instruction: str, now: datetime) -> str:

@@ -127,7 +127,7 @@ class MaiApp(App[int]):
 
     def action_runs(self) -> None:
         """Show the recorded runs."""
-        from agent.commands.arguments import runs_dir
+        from agent.record.folders import runs_dir
         from agent.tui.screens.runs import RunsScreen
 
         self.push_screen(RunsScreen(runs_dir(self._options.runs, self._settings), self._run_screen.use_instruction))

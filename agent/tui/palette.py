@@ -1,29 +1,26 @@
 """What the command palette offers besides Textual's own: past instructions."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-if TYPE_CHECKING:
-    from agent.tui.screens.run import RunScreen
 
-
-def past_instructions(screen: "RunScreen") -> type[Provider]:
-    """A provider that puts a past instruction on the line of a screen."""
+def past_instructions(texts: Sequence[str], use: Callable[[str], None]) -> type[Provider]:
+    """A provider of past instructions, oldest first in `texts`; `use` takes the chosen one."""
 
     class PastInstructions(Provider):
         """Newest first."""
 
         async def discover(self) -> Hits:
             """All of them."""
-            for text in reversed(screen.past):
-                yield DiscoveryHit(text, lambda text=text: screen.use_instruction(text))
+            for text in reversed(texts):
+                yield DiscoveryHit(text, lambda text=text: use(text))
 
         async def search(self, query: str) -> Hits:
             """Those that match."""
             matcher = self.matcher(query)
-            for text in reversed(screen.past):
+            for text in reversed(texts):
                 if (score := matcher.match(text)) > 0:
-                    yield Hit(score, matcher.highlight(text), lambda text=text: screen.use_instruction(text))
+                    yield Hit(score, matcher.highlight(text), lambda text=text: use(text))
 
     return PastInstructions

@@ -1,6 +1,7 @@
 """The one translator: run events in, a `RunView` out. Nothing else in the application reads an event."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.actions import Finish, describe
@@ -29,6 +30,21 @@ from agent.tui.view import Row, RunView
 _STREAM_CHARS = 4000
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an event changed.
+
+    Args:
+        row: the index of the row that changed, None where only the run's own state did.
+        streams: a piece of an answer came in, of which there are many a second.
+        finishes: the row's step is over.
+    """
+
+    row: int | None
+    streams: bool = False
+    finishes: bool = False
+
+
 class Translator:
     """Keeps one view up to date.
 
@@ -49,8 +65,12 @@ class Translator:
         """Seconds since the run began."""
         return self._clock() - self._began
 
-    def apply(self, event: Event) -> int | None:
-        """Take an event in; the index of the row that changed, None where only the run's own state did."""
+    def apply(self, event: Event) -> Change:
+        """Take an event in."""
+        row = self._apply(event)
+        return Change(row, streams=isinstance(event, ModelDelta), finishes=isinstance(event, StepFinished))
+
+    def _apply(self, event: Event) -> int | None:
         view = self.view
         match event:
             case RunStarted():

@@ -96,11 +96,6 @@ class RunScreen(AnsweringScreen):
         self._title()
         self.query_one(Prompt).open("instruct")
 
-    @property
-    def past(self) -> list[str]:
-        """Past instructions, oldest first."""
-        return self._memory.instructions
-
     # What comes in
 
     def start(self, instruction: str) -> None:
@@ -124,8 +119,6 @@ class RunScreen(AnsweringScreen):
 
     def take(self, report: Report) -> None:
         """Take in what the run reports."""
-        from agent.run.events import ModelDelta, StepFinished
-
         translator = self._translator
         if translator is None:
             return
@@ -134,11 +127,12 @@ class RunScreen(AnsweringScreen):
                 self._view.max_steps = max_steps
                 self._tell_stop_key()
             case RunEvent(event):
-                changed = translator.apply(event)
-                if isinstance(event, ModelDelta):
-                    self._stale = changed
-                elif changed is not None:
-                    self._changed(changed, finished=isinstance(event, StepFinished))
+                change = translator.apply(event)
+                if change.streams:
+                    self._stale = change.row
+                    return
+                if change.row is not None:
+                    self._changed(change.row, finished=change.finishes)
             case Progress(text) if self._view.state == "preparing":
                 self._view.stage = text
             case Progress(text):
@@ -156,8 +150,7 @@ class RunScreen(AnsweringScreen):
                 self._nothing_wanted()
             case RunClosed() if not self._view.active:  # the next one may have been started meanwhile
                 self.query_one(Prompt).open("instruct")
-        if not isinstance(report, RunEvent) or not isinstance(report.event, ModelDelta):
-            self.show_status()
+        self.show_status()
 
     def _tell_stop_key(self) -> None:
         """Once: how a run on the person's own desktop is stopped while another window has the focus."""
@@ -321,7 +314,8 @@ class RunScreen(AnsweringScreen):
 
         from agent.tui.palette import past_instructions
 
-        self.app.push_screen(CommandPalette([past_instructions(self)], placeholder="Search past instructions"))
+        past = past_instructions(self._memory.instructions, self.use_instruction)
+        self.app.push_screen(CommandPalette([past], placeholder="Search past instructions"))
 
     def action_runs(self) -> None:
         """Show the recorded runs."""
