@@ -59,16 +59,7 @@ import io
 
 from openai import OpenAI
 
-SYSTEM = """You locate elements of graphical user interfaces.
-## Task
-You get a screenshot and an instruction that names or describes one element. Study the screenshot, reason about what the
-instruction means, then give the point to click.
-## Output Format
-Reason inside <grounding_think></grounding_think>, then give the point [x,y] as JSON inside <answer></answer>:
-<grounding_think>...</grounding_think>
-<answer>
-{"coordinate": [x,y]}
-</answer>"""
+SYSTEM = """@SYSTEM@"""
 QUESTION = "Turn on dark mode: the switch in the row Dark mode"
 
 file = io.BytesIO()

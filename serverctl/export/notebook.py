@@ -12,6 +12,7 @@ from pprint import pformat
 from typing import Any
 
 from foundation.errors import UsageError
+from foundation.families import family_data, family_names
 from serverctl.capabilities import snapshot
 from serverctl.export.cells_ask import ASK
 from serverctl.export.cells_serve import SERVE, Cell
@@ -21,9 +22,6 @@ from serverctl.plan.decide import make_plan
 from serverctl.plan.gate import Build, builds
 from serverctl.plan.goal import CannotPlanError
 
-#: How far a family's grounding answers count: MAI-UI's own grounding evaluation divides by 1000 (configs/families),
-#: Qwen3-VL's prompts say that the screen is 1000 x 1000. Others answer in pixels of the resized picture.
-_DIVISORS = {"mai-ui": 1000, "qwen3-vl": 1000}
 #: Cards that Colab offers, by the names it has for them.
 _COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")
 
@@ -78,7 +76,6 @@ def _plan(source: Source, build: Build) -> dict[str, Any]:
 def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any]:
     plan = source.plan
     card = plan.gpus[0]
-    family = plan.model.family or ""
     weights = plan.model.weight_bytes(plan.model.own_precision) / GIB
     values = {
         "@HEADER@": "\n".join(f"> {line}".rstrip() + "  " for line in header(source)),
@@ -91,7 +88,8 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
         "@MODEL_REPR@": repr(source.model),
         "@WEIGHTS@": f"{weights:.0f}",
         "@PORT@": str(source.port),
-        "@DIVISOR@": str(_DIVISORS.get(family)),
+        "@DIVISOR@": str(_divisor(plan.model.family)),
+        "@SYSTEM@": str(family_data("mai-ui")["prompt"]["grounding"]),
         "@CONTEXT@": f"{plan.context:,}",
         "@IMAGES@": str(plan.settings.images),
         "@PLANS@": pformat(plans, width=110, sort_dicts=False),
@@ -108,6 +106,13 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
         "nbformat": 4,
         "nbformat_minor": 5,
     }
+
+
+def _divisor(family: str | None) -> int | None:
+    """How far a family's grounding answers count; None where they are pixels of the resized picture, or unknown."""
+    known = family in family_names()
+    divisor: int | None = family_data(family).get("grid", {}).get("grounding") if family and known else None
+    return divisor
 
 
 def _cell(cell: Cell, values: dict[str, str]) -> dict[str, Any]:

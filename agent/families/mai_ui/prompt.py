@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.families.base import Call, Message, PastStep, PromptRequest, TextPart
 from agent.families.points import PointError, read_pair
+from foundation.families import family_data
 
 #: The published client's scale; see `_as_reference_replays`.
 _REFERENCE_SCALE = 999
@@ -88,17 +89,6 @@ A tool is called in the same way, under its own name:
 _TOOL_CALL = '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
 _THINKING = "<thinking>\n...\n</thinking>\n"
 
-_GROUNDING = """You locate elements of graphical user interfaces.
-## Task
-You get a screenshot and an instruction that names or describes one element. Study the screenshot, reason about what the
-instruction means, then give the point to click.
-## Output Format
-Reason inside <grounding_think></grounding_think>, then give the point [x,y] as JSON inside <answer></answer>:
-<grounding_think>...</grounding_think>
-<answer>
-{"coordinate": [x,y]}
-</answer>"""
-
 
 def navigation_messages(request: PromptRequest) -> list[Message]:
     """The messages of a navigation request, in the request's style."""
@@ -119,7 +109,8 @@ def navigation_messages(request: PromptRequest) -> list[Message]:
 def grounding_messages(instruction: str, image: Any) -> list[Message]:
     """The messages that ask for one point: system text, then text and screenshot in one user message."""
     picture = Message.screenshot(image).parts
-    return [Message.text("system", _GROUNDING), Message("user", (TextPart(instruction + "\n"), *picture))]
+    system = family_data("mai-ui")["prompt"]["grounding"]
+    return [Message.text("system", system), Message("user", (TextPart(instruction + "\n"), *picture))]
 
 
 def _system_text(request: PromptRequest) -> str:
