@@ -141,7 +141,7 @@ class Workplace:
         Raises:
             MaiError: something that it needs is not there.
         """
-        from agent.desktop.x11.stop_key import DEFAULT_CHORD
+        from agent.desktop.stop_chord import DEFAULT_CHORD
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor
         from agent.run.session import Request
@@ -249,9 +249,9 @@ class _Desk:
     def check(self) -> None:
         """Say at once when there is no display and no sandbox is wanted."""
         if not self._options.sandbox:
-            from agent.desktop.mss_screen import lacks_display
+            from agent.desktop.factory import check_display
 
-            lacks_display(os.environ)
+            check_display(os.environ)
 
     def open(self, stop: StopSwitch) -> None:
         """Start the sandbox, if one is wanted."""

@@ -112,9 +112,10 @@ def _open(path: Path) -> "Image":
 
 
 def _capture(monitor: int | None) -> "Image":
-    from agent.desktop.mss_screen import MssScreen
+    from agent.desktop.factory import open_desktop
+    from agent.safety.stop import StopSwitch
 
-    screen = MssScreen(monitor)
+    screen = open_desktop(StopSwitch(), monitor).screen
     try:
         return screen.grab().image
     finally:

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import os
 import platform
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from agent.desktop.factory import needed_programs, open_desktop
+from agent.safety.stop import StopSwitch
 from agent.settings import Settings, load_settings
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
@@ -51,9 +51,9 @@ def findings(settings: Settings) -> Iterator[Finding]:
         yield _try("input", _input)
     yield _sandbox()
     yield Finding("screen or sandbox", ok=display.ok or _sandbox().ok, detail="one of the two is needed", needed=True)
-    if sys.platform.startswith("linux"):
-        found = shutil.which("xclip") is not None
-        yield Finding("clipboard", ok=found, detail="xclip" if found else "install it: apt-get install xclip")
+    for program, package in needed_programs().items():
+        found = shutil.which(program) is not None
+        yield Finding("clipboard", ok=found, detail=program if found else f"install it: apt-get install {package}")
     yield _try("reading words", _reading)
     url = settings.get("endpoint")
     if url is None:
@@ -80,25 +80,23 @@ def _try(name: str, look: Callable[[], str]) -> Finding:
 
 
 def _capture() -> str:
-    from agent.desktop.mss_screen import MssScreen
-
-    screen = MssScreen()
+    desktop = open_desktop(StopSwitch())
     try:
-        frame = screen.grab()
-        monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in screen.monitors())
+        frame = desktop.screen.grab()
+        monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
     finally:
-        screen.close()
+        desktop.screen.close()
     scale_x, scale_y = frame.viewport.scale
     scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
-    return f"{os.environ.get('DISPLAY', '')} {monitors}{scale}".strip()
+    return f"{desktop.name} {monitors}{scale}".strip()
 
 
 def _input() -> str:
-    from agent.desktop.pyautogui_hand import import_pyautogui
-
-    gui = import_pyautogui()
-    x, y = gui.position()
-    return f"pyautogui, pointer at {x},{y}"
+    desktop = open_desktop(StopSwitch())
+    try:
+        return desktop.check_input()
+    finally:
+        desktop.screen.close()
 
 
 def _sandbox() -> Finding:

@@ -8,9 +8,9 @@ from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_runs
 from agent.console import Console, StopSignals
+from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.families.registry import DEFAULT_FAMILY, get_family
-from agent.geometry import DesktopPoint
 from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
 from agent.record.replay import ReplayedStep, replay
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     stop = StopSwitch()
     same = True
     with StopSignals(stop):
-        hand = _live_hand(stop) if options.live else RecordingHand()
+        hand = open_desktop(stop).hand if options.live else RecordingHand()
         console = Console(stop)
         executed = {step.get("step"): step.get("executed") for step in bundle.steps}
         try:
@@ -62,19 +62,6 @@ def _allowed(step: ReplayedStep, executed: bool, console: Console) -> bool:
     if step.reason_to_ask is None:
         return True
     return asyncio.run(console.approve(step.target, Question(step.reason_to_ask, ""))).allowed
-
-
-def _live_hand(stop: StopSwitch) -> Hand:
-    from agent.desktop.apps.launcher import Launcher
-    from agent.desktop.mss_screen import MssScreen
-    from agent.desktop.pyautogui_hand import PyAutoGuiHand
-    from agent.desktop.text_entry import text_entry
-
-    screen = MssScreen()
-    region = screen.region
-    screen.close()
-    home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
-    return PyAutoGuiHand(stop, text_entry(), Launcher(), home)
 
 
 def _perform(step: ReplayedStep, hand: Hand, stop: StopSwitch) -> str:

@@ -1,1 +1,1 @@
-"""What carries actions out: pyautogui, a dry run, the clipboard, and launching applications."""
+"""Desktops behind one protocol (`base.py`), chosen by `factory.py`; and what is common to all of them."""

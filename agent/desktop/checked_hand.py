@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 
 from agent.actions import Action, HoldKeys, OpenApp, PressKeys, TypeText
-from agent.desktop.hand import ActionFailedError, Hand
+from agent.desktop.hand import ActionFailedError, Hand, Rest
 from agent.desktop.surroundings import Judged, aims
-from agent.desktop.x11.windows import Window, WindowList, window_list
+from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
+from foundation.errors import EnvironmentLacksError
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"
 _OWN_FOCUS = "the keyboard focus is on mai-agent's own window: click where to type first"
@@ -22,7 +23,7 @@ _CHANGED = "the windows changed meanwhile: look again"
 _HANDOVER = 0.6
 
 
-def receiver(windows: WindowList, own: frozenset[int]) -> Window | None:
+def receiver(windows: Windows, own: frozenset[WindowId]) -> Window | None:
     """The window that will get what is typed: the one with the focus or, where that is ours, the one used before it."""
     active = windows.active()
     if active is None or active.id not in own:
@@ -33,43 +34,52 @@ def receiver(windows: WindowList, own: frozenset[int]) -> Window | None:
 
 
 class CheckedHand:
-    """A `Hand` around the real one, on X11. Used from the hand's thread, where it opens a connection of its own.
+    """A `Hand` around the real one. Used from the hand's thread, where it opens a connection of its own.
 
     Args:
         hand: the real one.
+        open_windows: of the desktop that it touches.
         own: our own windows.
         home: where the wheel turns when an action names no point.
         judged: what the last action was judged by, where it was.
     """
 
     def __init__(
-        self, hand: Hand, own: frozenset[int], home: DesktopPoint, judged: Callable[[], Judged | None] = lambda: None
+        self,
+        hand: Hand,
+        open_windows: OpenWindows,
+        own: frozenset[WindowId],
+        home: DesktopPoint,
+        judged: Callable[[], Judged | None] = lambda: None,
     ) -> None:
         self._hand = hand
+        self._windows = Connection(open_windows)
         self._own = own
         self._home = home
         self._judged = judged
-        self._windows: WindowList | None = None
 
     @property
     def touches(self) -> bool:
         """See `Hand.touches`."""
         return self._hand.touches
 
+    @property
+    def rest(self) -> Rest:
+        """See `Hand.rest`."""
+        return self._hand.rest
+
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out, where it still goes where it was meant to; see `Hand.perform`."""
-        self._windows = self._windows or window_list()
-        if self._windows is not None and not isinstance(action, OpenApp):
+        windows = self._windows.get()
+        if windows is not None and not isinstance(action, OpenApp):
             try:
-                self._check(action, self._windows)
-            except ActionFailedError:
-                raise
-            except Exception as error:  # a window that closed in between, or a lost connection: the next look will tell
-                self._forget()
+                self._check(action, windows)
+            except EnvironmentLacksError as error:  # a window that closed in between, or a lost connection
+                self._windows.close()
                 raise ActionFailedError(_CHANGED) from error
         return self._hand.perform(action)
 
-    def _check(self, action: Action[DesktopPoint], windows: WindowList) -> None:
+    def _check(self, action: Action[DesktopPoint], windows: Windows) -> None:
         judged = self._judged()
         meant = judged.windows if judged is not None and judged.action == action else None
         if isinstance(action, TypeText | PressKeys | HoldKeys):
@@ -85,7 +95,7 @@ class CheckedHand:
         if meant is not None and meant != tuple(window.id if window else None for window in found):
             raise ActionFailedError(_MOVED_WINDOW)
 
-    def _with_focus(self, windows: WindowList) -> Window | None:
+    def _with_focus(self, windows: Windows) -> Window | None:
         """The window that has the focus, after it was taken from our own one."""
         now, wanted = windows.active(), receiver(windows, self._own)
         if wanted is None or now is None or (now.id == wanted.id and now.id not in self._own):
@@ -107,9 +117,4 @@ class CheckedHand:
     def close(self) -> None:
         """Release everything and close the connection."""
         self._hand.close()
-        self._forget()
-
-    def _forget(self) -> None:
-        windows, self._windows = self._windows, None
-        if windows is not None:
-            windows.close()
+        self._windows.close()

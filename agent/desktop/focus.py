@@ -7,7 +7,7 @@ It also raises the terminal, which then covers what was approved to be clicked: 
 import asyncio
 
 from agent.actions import Action
-from agent.desktop.x11.windows import WindowList, window_list
+from agent.desktop.windows import OpenWindows, WindowId, Windows
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Approval, Approver, Question
 
@@ -16,14 +16,15 @@ _HANDOVER = 0.3
 
 
 class FocusKeeper:
-    """An `Approver` around another one, for hands that touch this X11 desktop."""
+    """An `Approver` around another one, for hands that touch the desktop of these windows."""
 
-    def __init__(self, approver: Approver) -> None:
+    def __init__(self, approver: Approver, open_windows: OpenWindows) -> None:
         self._approver = approver
+        self._open_windows = open_windows
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """Ask, then bring the window back; without it, an allowed action is not carried out."""
-        windows = window_list()
+        windows = self._open_windows()
         if windows is None:
             return await self._approver.approve(action, question)
         try:
@@ -42,7 +43,7 @@ class FocusKeeper:
             windows.close()
 
 
-def _put_back_above(windows: WindowList, order: list[int], raised: int) -> None:
+def _put_back_above(windows: Windows, order: list[WindowId], raised: WindowId) -> None:
     """Raise the windows that were above one that has come to the front, in the order that they had."""
     if raised in order:
         for identifier in order[order.index(raised) + 1 :]:

@@ -1,13 +1,23 @@
 """What a hand is: the protocol that carries an action out, and what it says when it cannot."""
 
+import time
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.actions import Action
+from agent.actions import Action, describe
 from agent.geometry import DesktopPoint
 
 
 class ActionFailedError(Exception):
     """The action could not be carried out; the message goes to the model and the person."""
+
+
+@dataclass(slots=True)
+class Rest:
+    """Whether the hand is at work, and since when it rests; written by the hand's thread."""
+
+    busy: bool = False
+    since: float = field(default_factory=time.monotonic)
 
 
 class Hand(Protocol):
@@ -16,6 +26,11 @@ class Hand(Protocol):
     @property
     def touches(self) -> bool:
         """False for a dry run, which records instead."""
+        ...
+
+    @property
+    def rest(self) -> Rest:
+        """Whether it is at work, for those who watch what the person does meanwhile."""
         ...
 
     def perform(self, action: Action[DesktopPoint]) -> str:
@@ -42,10 +57,11 @@ class RecordingHand:
 
     touches = False
 
+    def __init__(self) -> None:
+        self.rest = Rest()
+
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Say what would be done."""
-        from agent.actions import describe
-
         return f"would {describe(action)}"
 
     def release_all(self) -> None:

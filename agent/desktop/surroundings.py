@@ -1,6 +1,6 @@
 """Looks at the desktop for the policy: which window gets an action, and what is written where it points.
 
-The windows and their classes come from the X server and the captions from the screen itself, so that neither the model
+The windows and their classes come from the desktop and the captions from the screen itself, so that neither the model
 nor a page that talks to it has a say in them (a page does choose its window's title, which is why titles only ever
 make the policy ask).
 """
@@ -9,24 +9,22 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from agent.actions import Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, TypeText, points_of
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.x11.windows import Window, WindowList, window_list
+from agent.desktop.base import Applications
+from agent.desktop.typed_text import TypedText
+from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Place, Situation
-from agent.safety.text import spelled
 from agent.screen.captions import caption_at
 from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
 from foundation.errors import EnvironmentLacksError
 
+T = TypeVar("T")
+
 _WHO = "Knowing what a click would hit"
-#: Of what was typed before, so much is kept to judge a text that comes in pieces.
-_REMEMBERED = 300
-#: Of its beginnings, so many are kept in mind when an unknown part was erased.
-_ERASED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +32,7 @@ class Judged:
     """Which windows an action was judged to reach; None where that is not known."""
 
     action: Action[DesktopPoint]
-    windows: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Typed:
-    """What was typed into a window without a pause: a text may come in pieces, and be corrected.
-
-    Args:
-        window: which.
-        text: the text, its end.
-        judged: so many characters of it were judged as they stand; None for all.
-        erased: what may stand there instead, where it is not known how much was taken away.
-    """
-
-    window: int | None
-    text: str = ""
-    judged: int | None = None
-    erased: tuple[str, ...] = ()
-
-    def after(self, action: Action[DesktopPoint]) -> "_Typed":
-        """What stands there after an action."""
-        if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
-            entered = spelled(action)
-            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
-            return _Typed(self.window, (self.text + entered)[-_REMEMBERED:], None, kept)
-        if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
-            return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
-        # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
-        ends = range(max(0, len(self.text) - _ERASED), len(self.text))
-        return _Typed(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
+    windows: tuple[WindowId | None, ...]
 
 
 class DesktopSurroundings:
@@ -71,25 +40,27 @@ class DesktopSurroundings:
 
     Args:
         screen: what captions are read from.
-        launcher: knows what a name would open.
+        applications: know what a name would open.
         home: where the wheel turns when an action names no point.
+        open_windows: of the desktop.
         receiver: the window that will get what is typed, where that is not the one that has the focus.
     """
 
     def __init__(
         self,
         screen: Screen,
-        launcher: Launcher,
+        applications: Applications,
         home: DesktopPoint,
-        receiver: Callable[[WindowList], Window | None] = WindowList.active,
+        open_windows: OpenWindows,
+        receiver: Callable[[Windows], Window | None] = lambda windows: windows.active(),
     ) -> None:
         self._screen = screen
-        self._launcher = launcher
+        self._applications = applications
         self._home = home
         self._receiver = receiver
-        self._windows: WindowList | None = None
+        self._windows = Connection(open_windows)
         self._ocr: Ocr | None = None
-        self._typed = _Typed(None)
+        self._typed = TypedText(None)
         self.judged: Judged | None = None
 
     @staticmethod
@@ -105,37 +76,26 @@ class DesktopSurroundings:
         """What is known where this action would land; see `Surroundings.of`."""
         self.judged = None
         if isinstance(action, OpenApp):
-            return Situation(opens=self._opens(action.name))
-        windows = self._connected()
+            return Situation(opens=self._applications.identify(action.name))
+        windows = self._windows.get()
         if isinstance(action, TypeText | PressKeys | HoldKeys):
             return self._of_typing(action, windows)
         return self._of_pointing(action, windows)
 
     def close(self) -> None:
         """Close the connection; does not wait, because the one to a dead display may hang."""
-        windows, self._windows = self._windows, None
-        if windows is not None:
-            threading.Thread(target=windows.close, daemon=True).start()
+        threading.Thread(target=self._windows.close, daemon=True).start()
 
-    def _opens(self, name: str) -> tuple[str, ...] | None:
-        with suppress(OSError):
-            app = self._launcher.catalogue.find(name)
-            if app is None:
-                return ()
-            program = next((part for part in app.command if part != "env" and "=" not in part), "")
-            return (app.name, app.id, program.rsplit("/", 1)[-1]) if program else (app.name, app.id)
-        return None
-
-    def _of_typing(self, action: Action[DesktopPoint], windows: WindowList | None) -> Situation:
+    def _of_typing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
         window = self._asked(windows, self._receiver)
         identifier = window.id if window else None
-        before = self._typed if self._typed.window == identifier else _Typed(identifier)
+        before = self._typed if self._typed.window == identifier else TypedText(identifier)
         self._typed = before.after(action)
         if windows is not None:
             self.judged = Judged(action, (window.id if window else None,))
         return Situation(self._place(window, windows), typed=before.text, judged=before.judged, erased=before.erased)
 
-    def _of_pointing(self, action: Action[DesktopPoint], windows: WindowList | None) -> Situation:
+    def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
         points = aims(action, self._home, windows)
         found = [
             self._asked(windows, lambda known, point=point: known.at(*point.rounded()))  # type: ignore[misc]
@@ -164,37 +124,28 @@ class DesktopSurroundings:
         at = frame.viewport.desktop_to_capture(point)
         return caption_at(frame.image, at.x, at.y, ocr, max(1.0, frame.viewport.scale[0]))
 
-    def _connected(self) -> WindowList | None:
-        if self._windows is None:
-            self._windows = window_list()
-        return self._windows
-
-    def _asked(self, windows: WindowList | None, question: Callable[[WindowList], Window | None]) -> Window | None:
-        """The answer of the X server; None where there is none, and a lost connection is made anew next time."""
+    def _asked(self, windows: Windows | None, question: Callable[[Windows], T]) -> T | None:
+        """What the desktop answers; None where it does not, and a lost connection is made anew next time."""
         if windows is None:
             return None
         try:
             return question(windows)
-        except Exception:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
-            self._windows = None
+        except EnvironmentLacksError:
+            self._windows.close()
             return None
 
-    def _place(self, window: Window | None, windows: WindowList | None) -> Place | None:
+    def _place(self, window: Window | None, windows: Windows | None) -> Place | None:
         if window is None:
             return None
-        region: Any = None
-        if windows is not None:
-            with suppress(Exception):  # as above
-                region = windows.region(window.id)
-        return Place(window.app, window.title, region)
+        return Place(window.app, window.title, self._asked(windows, lambda known: known.region(window.id)))
 
 
-def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: WindowList | None) -> list[DesktopPoint]:
+def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:
     """The points that an action really touches: also where the pointer is, for a drag that names no start."""
     points = points_of(action)
     if isinstance(action, Scroll) and not points:
         return [home]
     if isinstance(action, Drag) and action.start is None and windows is not None:
-        with suppress(Exception):  # a lost connection: the hand will find out
+        with suppress(EnvironmentLacksError):  # the hand will find out
             return [DesktopPoint(*map(float, windows.pointer())), *points]
     return points

@@ -1,18 +1,17 @@
 """Notices that the person uses mouse or keyboard while the agent works: they take over, and the run pauses.
 
-X11 does not tell a person's events from ours, so what counts is what changes while the hand is at rest: the pointer is
-elsewhere than where it rested, a key or button is down that was not. Only X11 so far.
+A desktop that only tells its present state does not tell a person's events from ours, so what counts is what changes
+while the hand is at rest: the pointer is elsewhere than where it rested, a key or button is down that was not.
 """
 
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.windows import WindowList, window_list
+from agent.desktop.base import TakeoverWatch
 from foundation.errors import EnvironmentLacksError
 
 #: Between two looks, in seconds: a key that is typed is down for 50 ms and more.
@@ -27,14 +26,6 @@ _CALM, _LONGEST_WAY = 0.25, 0.7
 At = tuple[int, int]
 
 
-@dataclass(slots=True)
-class Rest:
-    """Whether the hand is at work, and since when it rests; written by the hand's thread."""
-
-    busy: bool = False
-    since: float = field(default_factory=time.monotonic)
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """What is seen at one moment: pointer, buttons, and keys that are down (without modifiers)."""
@@ -44,20 +35,19 @@ class Look:
     keys: frozenset[int] = frozenset()
 
 
-class Steered(Protocol):
-    """The part of `agent.run.steering.Steering` that is needed here."""
+class InputState(Protocol):
+    """A connection that tells the state of pointer and keyboard, used from one thread."""
 
-    @property
-    def paused(self) -> str:
-        """Why it is paused; "" when it is not."""
+    def look(self) -> Look:
+        """What it is now; may raise anything when the connection is lost."""
         ...
 
-    def user_acted(self, what: str) -> None:
-        """The person did something."""
+    def close(self) -> None:
+        """Close the connection; never raises."""
         ...
 
 
-class Judge:
+class TakeoverJudge:
     """Decides, look by look, what the person did; knows no display and no clock.
 
     Args:
@@ -119,78 +109,44 @@ class Takeover:
     """Watches until it is closed.
 
     Args:
-        steering: is told.
-        rest: of the hand.
-        ours: whether a point, or the window with the focus for None, is our own.
+        watch: who is told, and what does not count.
+        open_input: opens the connection, on the watching thread; raises EnvironmentLacksError.
     """
 
-    def __init__(self, steering: Steered, rest: Rest, ours: Callable[[At | None], bool] = lambda _: False) -> None:
-        self._steering = steering
-        self._rest = rest
-        self._ours = ours
+    def __init__(self, watch: TakeoverWatch, open_input: Callable[[], InputState]) -> None:
+        self._watch = watch
+        self._open_input = open_input
         self._closed = threading.Event()
-        self._modifiers: frozenset[int] = frozenset()
-        self._thread = threading.Thread(target=self._watch, name="takeover", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name="takeover", daemon=True).start()
 
     def close(self) -> None:
         """Stop watching; does not wait."""
         self._closed.set()
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         try:
-            display = open_display()
+            state = self._open_input()
         except EnvironmentLacksError:
             return
         with suppress(Exception):  # a lost display is told by the watch on it
-            self._modifiers = _modifiers(display)
-            self._follow(display, Judge(self._steering.user_acted))
-        with suppress(Exception):
-            display.close()
+            self._follow(state, TakeoverJudge(self._watch.steering.user_acted))
+        state.close()
 
-    def _follow(self, display: Any, judge: Judge) -> None:
+    def _follow(self, state: InputState, judge: TakeoverJudge) -> None:
+        steering, rest, is_ours = self._watch.steering, self._watch.rest, self._watch.is_ours
         paused, before_look, ours = False, None, False
         while not self._closed.wait(_POLL):
-            if paused and not self._steering.paused:
+            if paused and not steering.paused:
                 judge.forget()
-            paused = bool(self._steering.paused)
-            before = self._rest.since
-            if self._rest.busy or time.monotonic() - before < _SETTLES:
+            paused = bool(steering.paused)
+            before = rest.since
+            if rest.busy or time.monotonic() - before < _SETTLES:
                 judge.forget()
                 continue
-            seen = self._look(display)
+            seen = state.look()
             if seen != before_look:  # asking whose window it is costs much more than looking
-                ours = self._ours(seen.pointer) or (bool(seen.keys) and self._ours(None))
+                ours = is_ours(seen.pointer) or (bool(seen.keys) and is_ours(None))
             before_look = seen
-            if self._rest.busy or self._rest.since != before:  # the hand began under this look
+            if rest.busy or rest.since != before:  # the hand began under this look
                 continue
             judge.look(seen, time.monotonic(), ours=ours)
-
-    def _look(self, display: Any) -> Look:
-        at = display.screen().root.query_pointer()
-        pressed = display.query_keymap()
-        keys = frozenset(code for code in range(8, 256) if pressed[code // 8] >> code % 8 & 1)
-        buttons = frozenset(number for number in range(1, 6) if at.mask >> (7 + number) & 1)
-        return Look((at.root_x, at.root_y), buttons, keys - self._modifiers)
-
-
-class OurWindows:
-    """Tells whether a point, or the focus for None, is on one of our own windows; opens its connection when asked."""
-
-    def __init__(self, own: frozenset[int]) -> None:
-        self._own = own
-        self._windows: WindowList | None = None
-
-    def __call__(self, at: At | None) -> bool:
-        """Whether it is."""
-        if not self._own:
-            return False
-        self._windows = self._windows or window_list()
-        if self._windows is None:
-            return False
-        found = self._windows.active() if at is None else self._windows.at(*at)
-        return found is not None and found.id in self._own
-
-
-def _modifiers(display: Any) -> frozenset[int]:
-    return frozenset(code for codes in display.get_modifier_mapping() for code in codes if code)

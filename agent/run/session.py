@@ -3,23 +3,17 @@
 This is the one place that knows all the rooms. Its events are those of the loop, with `RunStarted` first.
 """
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.checked_hand import CheckedHand, receiver
-from agent.desktop.hand import Hand, RecordingHand
-from agent.desktop.mss_screen import MssScreen
-from agent.desktop.own_windows import MaskedScreen, Own, find_own
-from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.takeover import OurWindows, Rest, Takeover
-from agent.desktop.x11.display_watch import DisplayWatch
-from agent.desktop.x11.stop_key import DEFAULT_CHORD, StopKey
+from agent.desktop.base import OpenDesktop
+from agent.desktop.factory import open_desktop
+from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.stop_chord import DEFAULT_CHORD
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
-from agent.geometry import DesktopPoint, Viewport
+from agent.geometry import Viewport
 from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.engine import Engine
@@ -36,7 +30,6 @@ from agent.run.think import Mind, answer_tokens
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
-from agent.screen.capture import Screen
 from foundation.errors import UsageError
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
@@ -59,6 +52,7 @@ class Request:
         patience: how long to wait for the model.
         grants: what the person allowed for good in this session.
         stop_key: the chord that stops it anywhere; "none" for none.
+        open_desktop: opens the desktop that it works on.
         title: what it is called in lists of running runs, secrets masked; the instruction unless given.
     """
 
@@ -74,6 +68,7 @@ class Request:
     grants: Grants = field(default_factory=Grants)
     stop_key: str = DEFAULT_CHORD
     title: str = ""
+    open_desktop: OpenDesktop = open_desktop
 
 
 async def run(
@@ -99,37 +94,30 @@ async def run(
         endpoint = await race(client.discover())
         family, remarks = _family(request, endpoint)
         settings = _settled(request, endpoint, family)
-        screen: Screen = MssScreen(request.monitor)
-        viewport = screen.grab().viewport
-        own = Own() if request.sandbox else find_own()  # a sandbox is another display than the terminal's
-        if own.windows:
-            screen = MaskedScreen(screen, own.windows)
-        region = viewport.region
-        home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
-        launcher = Launcher(request.environ)
-        apps = tuple(launcher.catalogue.names()[:_MOST_APPS])
-        hand = _hand(request, stop, home, launcher)
-        rest: Rest | None = getattr(hand, "rest", None)  # a dry run's hand has none
+        real = request.open_desktop(stop, request.monitor, request.environ)
+        opened.callback(real.close)
+        viewport = real.screen.grab().viewport
+        # On a throw-away desktop, there is no terminal that could run us.
+        desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox)
+        opened.callback(desktop.close)
+        apps = tuple(desktop.applications.names()[:_MOST_APPS])
         facts = family.facts
         eye = Eye(
-            screen, facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format, facts.quality
+            desktop.screen,
+            facts.image.capped(settings.max_pixels),
+            settings.image_format or facts.image_format,
+            facts.quality,
         )
         limits = endpoint.limits
         history = History(settings.history, limits, answer_tokens(family, limits.context), _images(settings, family))
         mind = Mind(client, family, history, settings, apps if settings.style == "desktop" else ())
-        if hand.touches:
-            from agent.desktop.focus import FocusKeeper
-
-            approver = FocusKeeper(approver)
-        around = DesktopSurroundings(screen, launcher, home, lambda windows: receiver(windows, own.windows))
-        if hand.touches:
-            hand = CheckedHand(hand, own.windows, home, lambda: around.judged)
-        consent = Consent(request.policy, approver, steering or Steering(), around, request.grants)
-        parts = Parts(eye, hand, mind, history, consent, person, stop)
+        consent = Consent(
+            request.policy, desktop.approver(approver), steering or Steering(), desktop.surroundings, request.grants
+        )
+        parts = Parts(eye, desktop.hand, mind, history, consent, person, stop)
         emit(_started(request, settings, endpoint, family, viewport))
-        told = _watch(opened, request, stop, steering, rest, own)
-        opened.callback(around.close)
-        remarks += [own.remark, *_blind(request), registered.remark, told]
+        told = desktop.watch(request.stop_key, steering)
+        remarks += [*desktop.remarks(judged=request.policy.mode != "never"), registered.remark, told]
         for remark in (request.engine.remark, *remarks):
             if remark:
                 emit(Warned(remark))
@@ -139,29 +127,8 @@ async def run(
         await client.aclose()
 
 
-def _watch(
-    opened: ExitStack, request: Request, stop: StopSwitch, steering: Steering | None, rest: Rest | None, own: Own
-) -> str:
-    """Watch for what the person does besides the terminal, until `opened` is closed; a remark or ""."""
-    stop_key = StopKey(stop, request.stop_key)
-    opened.callback(stop_key.close)
-    opened.callback(DisplayWatch(stop).close)
-    if steering is not None and rest is not None:  # without a person who can resume it, it would rest for good
-        opened.callback(Takeover(steering, rest, OurWindows(own.windows)).close)
-    return stop_key.remark
-
-
-def _blind(request: Request) -> list[str]:
-    """What the policy cannot know here."""
-    return [] if request.policy.mode == "never" else [DesktopSurroundings.remark()]
-
-
 def _family(request: Request, endpoint: Endpoint) -> tuple[Family, list[str]]:
     remarks: list[str] = []
-    if os.environ.get("WAYLAND_DISPLAY") and not request.sandbox:
-        remarks.append(
-            "This is a Wayland session: only X11 applications can be seen and used, the rest of the screen is black."
-        )
     if not endpoint.is_local:
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
     name = (
@@ -215,15 +182,6 @@ def _images(settings: RunSettings, family: Family) -> int | None:
     if settings.history_images is None and settings.history == "sliding":
         return family.facts.reference_images
     return settings.history_images
-
-
-def _hand(request: Request, stop: StopSwitch, home: DesktopPoint, launcher: Launcher) -> Hand:
-    if request.settings.dry_run:
-        return RecordingHand()
-    from agent.desktop.pyautogui_hand import PyAutoGuiHand
-    from agent.desktop.text_entry import text_entry
-
-    return PyAutoGuiHand(stop, text_entry(), launcher, home)
 
 
 def _started(

@@ -271,10 +271,10 @@ def _wait_until_ready(sandbox: Sandbox, check: Callable[[], None]) -> None:
     before = {name: os.environ.get(name) for name in ("DISPLAY", "XAUTHORITY")}
     sandbox.applied()
     try:
-        from agent.desktop.x11.windows import WindowList
+        from agent.desktop.x11.windows import X11Windows
 
         deadline = time.monotonic() + _START_TIMEOUT
-        windows = WindowList()
+        windows = X11Windows()
         try:
             while time.monotonic() < deadline:
                 apps = {window.app.lower() for window in windows.windows()}

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent.actions import Click, OpenApp, PressKeys, TypeText
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.mss_screen import MssScreen
-from agent.desktop.own_windows import MaskedScreen
+from agent.desktop.masked_screen import MaskedScreen
+from agent.desktop.portable.screen import MssScreen
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.x11.windows import WindowList
+from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint, Size
 from agent.safety.policy import Policy
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
@@ -46,13 +46,15 @@ def main() -> None:
 
 
 def measure(rounds: int, environ: dict[str, str]) -> None:
-    windows = WindowList()
+    windows = X11Windows()
     settings = next(window for window in windows.windows() if window.app == "Xfce4-settings-manager")
     own = next(window for window in windows.windows() if window.app == "XTerm")
     at = windows.region(settings.id)
     assert at is not None
-    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({own.id}))
-    around = DesktopSurroundings(masked, Launcher(environ), DesktopPoint(at.left + 9, at.top + 9))
+    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({own.id}), open_windows)
+    around = DesktopSurroundings(
+        masked, Launcher(environ, open_windows), DesktopPoint(at.left + 9, at.top + 9), open_windows
+    )
     policy = Policy.load("risky")
     steps = [(x, y) for x in range(40, at.width - 20, 130) for y in range(90, at.height - 20, 70)]
     clicks = [Click(DesktopPoint(at.left + x, at.top + y)) for x, y in steps]

@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent.actions import map_points
-from agent.desktop.mss_screen import MssScreen
+from agent.desktop.portable.screen import MssScreen
 from agent.families.base import Call, Decision, PastStep, PromptRequest, to_openai
 from agent.families.registry import get_family
 from agent.geometry import Size

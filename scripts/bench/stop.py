@@ -306,7 +306,7 @@ def child(how: str, arguments: list[str]) -> int:
     import asyncio
 
     from agent.cli import main as agent_main
-    from agent.desktop.pyautogui_hand import PyAutoGuiHand
+    from agent.desktop.portable.hand import PyAutoGuiHand
     from agent.run.worker import Worker
 
     loops: list[asyncio.AbstractEventLoop] = []

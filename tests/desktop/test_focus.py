@@ -5,7 +5,7 @@ import pytest
 
 from agent.actions import PressKeys
 from agent.desktop.focus import FocusKeeper
-from agent.desktop.x11.windows import WindowList
+from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.policy import Approval, Question
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
@@ -37,7 +37,7 @@ class AtTheTerminal:
 @pytest.fixture
 def editor(sandbox):
     program = subprocess.Popen(["mousepad"], env=sandbox.environ, start_new_session=True)
-    windows = WindowList()
+    windows = X11Windows()
     wait_for(lambda: (now := windows.active()) is not None and now.app == "Mousepad")
     yield program, windows, sandbox
     windows.close()
@@ -45,7 +45,7 @@ def editor(sandbox):
 
 async def test_the_window_that_was_in_front_is_brought_back_after_a_yes(editor):
     _, windows, sandbox = editor
-    approval = await FocusKeeper(AtTheTerminal(windows, sandbox.environ)).approve(
+    approval = await FocusKeeper(AtTheTerminal(windows, sandbox.environ), open_windows).approve(
         PressKeys(("alt", "f4")), Question("risky", "")
     )
     assert approval.allowed
@@ -55,7 +55,7 @@ async def test_the_window_that_was_in_front_is_brought_back_after_a_yes(editor):
 async def test_an_approved_action_is_not_carried_out_when_its_window_is_gone(editor):
     program, windows, sandbox = editor
     person = AtTheTerminal(windows, sandbox.environ, closes=program)
-    approval = await FocusKeeper(person).approve(PressKeys(("alt", "f4")), Question("risky", ""))
+    approval = await FocusKeeper(person, open_windows).approve(PressKeys(("alt", "f4")), Question("risky", ""))
     assert not approval.allowed
 
 
@@ -72,13 +72,13 @@ class AtTheirOwnTerminal:
 
 
 async def test_the_terminal_goes_back_below_the_windows_that_it_was_below(sandbox):
-    windows = WindowList()
+    windows = X11Windows()
     identifiers = []
     for program, app in (("xterm", "XTerm"), ("galculator", "Galculator"), ("mousepad", "Mousepad")):
         subprocess.Popen([program], env=sandbox.environ, start_new_session=True)
         wait_for(lambda app=app: (now := windows.active()) is not None and now.app == app)
         identifiers.append(windows.active().id)
-    approval = await FocusKeeper(AtTheirOwnTerminal(windows, identifiers[0])).approve(
+    approval = await FocusKeeper(AtTheirOwnTerminal(windows, identifiers[0]), open_windows).approve(
         PressKeys(("alt", "f4")), Question("risky", "")
     )
     assert approval.allowed

@@ -11,7 +11,7 @@ from agent.desktop.apps.launcher import Launcher
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.clipboard import X11TextEntry, pieces
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.windows import WindowList
+from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
@@ -33,11 +33,11 @@ log.write("ready\\n"); window.mainloop()
 @pytest.fixture
 def desk(sandbox):
     """A hand in a sandbox, and its stop switch."""
-    from agent.desktop.pyautogui_hand import PyAutoGuiHand
+    from agent.desktop.x11.hand import X11Hand
 
     _fresh_pyautogui()
     stop = StopSwitch()
-    hand = PyAutoGuiHand(stop, X11TextEntry(), Launcher(sandbox.environ), DesktopPoint(960, 540))
+    hand = X11Hand(stop, X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540))
     yield hand, stop, sandbox
     hand.close()
 
@@ -110,7 +110,7 @@ def test_text_arrives_in_terminals(desk, tmp_path, terminal):
     hand, _, sandbox = desk
     target = tmp_path / "typed"
     subprocess.Popen([terminal], env=sandbox.environ, start_new_session=True)
-    windows = WindowList()
+    windows = X11Windows()
     wait_for(lambda: (window := windows.active()) is not None and window.app.lower() in ("xterm", "xfce4-terminal"))
     windows.close()
     time.sleep(0.8)

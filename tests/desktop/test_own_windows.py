@@ -12,24 +12,28 @@ from hypothesis import strategies as st
 
 from agent.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.desktop.checked_hand import CheckedHand, receiver
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.mss_screen import MssScreen
-from agent.desktop.own_windows import MaskedScreen, Own, find_own, without
+from agent.desktop.hand import ActionFailedError, Rest
+from agent.desktop.masked_screen import MaskedScreen
+from agent.desktop.own_windows import Own, find_own
+from agent.desktop.portable.screen import MssScreen
 from agent.desktop.surroundings import Judged
-from agent.desktop.x11.windows import WindowList
+from agent.desktop.x11.desktop import X11Desktop
+from agent.desktop.x11.visible import without
+from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint, Region
+from agent.safety.stop import StopSwitch
 
 ROOT = Path(__file__).resolve().parents[2]
 GREY = (128, 128, 128)
 
 #: What mai-agent does when it starts, told to the test.
 LOOK = """
-import json, sys, time
+import json, os, sys, time
 from agent.desktop.own_windows import find_own
-own = find_own()
+from agent.desktop.x11.windows import open_windows, same_display
+own = find_own(open_windows, lambda environ: same_display(environ.get("DISPLAY", ""), os.environ["DISPLAY"]))
 with open(sys.argv[1] + ".part", "w") as out:
     json.dump([sorted(own.windows), own.remark], out)
-import os
 os.rename(sys.argv[1] + ".part", sys.argv[1])
 time.sleep(60)
 """
@@ -50,7 +54,7 @@ class Desk:
 
     def __init__(self, sandbox, folder):
         self.sandbox, self.folder = sandbox, folder
-        self.windows = WindowList()
+        self.windows = X11Windows()
 
     def active(self, app):
         return wait_for(
@@ -140,7 +144,8 @@ def test_where_windows_cannot_be_told_apart_the_person_is_warned(desk):
 
 @pytest.mark.e2e
 def test_our_terminal_is_not_looked_for_on_a_display_that_we_changed_to(sandbox):
-    assert find_own() == Own()  # this process was started on another display, or none
+    found = find_own(open_windows, X11Desktop(StopSwitch()).shows)
+    assert found == Own()  # this process was started on another display, or none
 
 
 def colours(image, box):
@@ -156,7 +161,7 @@ def inside(region, inset=4):
 @pytest.mark.e2e
 def test_our_window_is_blank_in_what_is_captured_and_nothing_else_is(desk, terminal):
     time.sleep(0.3)
-    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({terminal.id}))
+    plain, masked = MssScreen(), MaskedScreen(MssScreen(), frozenset({terminal.id}), open_windows)
     region = desk.windows.region(terminal.id)
     before, after = plain.grab().image, masked.grab().image
     assert (255, 0, 255) in colours(before, inside(region))
@@ -172,10 +177,10 @@ def test_what_covers_our_window_stays_visible(desk, terminal):
     over = desk.start(
         "xterm", "-geometry", f"30x8+{region.left + 100}+{region.top + 80}", "-bg", "#00ff00", app="XTerm"
     )
-    wait_for(lambda: desk.windows.active().id != terminal.id)
+    wait_for(lambda: (now := desk.windows.active()) is not None and now.id != terminal.id)
     time.sleep(0.3)
     cover = desk.windows.region(over.id if over.id != terminal.id else desk.windows.active().id)
-    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}))
+    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}), open_windows)
     image = masked.grab().image
     assert (0, 255, 0) in colours(image, inside(cover))
     assert GREY not in colours(image, inside(cover))
@@ -187,7 +192,7 @@ def test_what_covers_our_window_stays_visible(desk, terminal):
 
 @pytest.mark.e2e
 def test_our_window_is_followed_when_it_moves(desk, terminal):
-    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}))
+    masked = MaskedScreen(MssScreen(), frozenset({terminal.id}), open_windows)
     masked.grab()
     for x in (400, 700, 250):
         subprocess.run(["wmctrl", "-i", "-r", hex(terminal.id), "-e", f"0,{x},300,-1,-1"], env=desk.sandbox.environ)
@@ -202,6 +207,7 @@ class Hand:
 
     def __init__(self):
         self.done = []
+        self.rest = Rest()
 
     def perform(self, action):
         self.done.append(action)
@@ -216,7 +222,7 @@ class Hand:
 
 @pytest.fixture
 def guarded(terminal):
-    hand = CheckedHand(Hand(), frozenset({terminal.id}), DesktopPoint(1700, 900))
+    hand = CheckedHand(Hand(), open_windows, frozenset({terminal.id}), DesktopPoint(1700, 900))
     yield hand
     hand.close()
 
@@ -258,7 +264,7 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
     judged = [Judged(text, (editor.id,))]
-    hand = CheckedHand(Hand(), frozenset(), DesktopPoint(1, 1), lambda: judged[0])
+    hand = CheckedHand(Hand(), open_windows, frozenset(), DesktopPoint(1, 1), lambda: judged[0])
     assert hand.perform(text) == "done"
     desk.front(terminal)
     with pytest.raises(ActionFailedError, match="look again"):

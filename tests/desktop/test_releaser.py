@@ -11,10 +11,11 @@ from Xlib.ext import xtest
 
 from agent.actions import Move, TypeText
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.pyautogui_hand import PyAutoGuiHand
-from agent.desktop.text_entry import PressPaste, TextEntry
+from agent.desktop.base import TextEntry
 from agent.desktop.x11.connection import open_display
+from agent.desktop.x11.hand import X11Hand
 from agent.desktop.x11.releaser import Releaser
+from agent.desktop.x11.windows import open_windows
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
@@ -89,7 +90,7 @@ def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(displa
     release = threading.Event()
 
     class Hanging(TextEntry):
-        def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
+        def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
             with hand._keys_held(("a",)):
                 release.wait(30)  # as in a call that hangs: no look at the stop switch
                 hand._gui.moveTo(700, 700)
@@ -120,10 +121,10 @@ def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(displa
     second.close()
 
 
-def made_hand(stop: StopSwitch) -> PyAutoGuiHand:
-    return PyAutoGuiHand(stop, Unused(), Launcher(), DesktopPoint(100, 100))
+def made_hand(stop: StopSwitch) -> X11Hand:
+    return X11Hand(stop, Unused(), Launcher(None, open_windows), DesktopPoint(100, 100))
 
 
 class Unused(TextEntry):
-    def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
+    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
         raise AssertionError

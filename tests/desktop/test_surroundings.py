@@ -9,9 +9,9 @@ import pytest
 
 from agent.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.mss_screen import MssScreen
+from agent.desktop.portable.screen import MssScreen
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.x11.windows import WindowList
+from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
 
@@ -49,7 +49,7 @@ class Desk:
     """The sandbox with a page on it, and the surroundings as a run has them."""
 
     def __init__(self, sandbox):
-        self.windows = WindowList()
+        self.windows = X11Windows()
         subprocess.Popen([sys.executable, "-c", PAGE], env=sandbox.environ, start_new_session=True)
         wait_for(lambda: (now := self.windows.active()) is not None and now.app == "Page")
         time.sleep(0.3)
@@ -57,7 +57,10 @@ class Desk:
         self.corner = self.windows.region(self.page.id)
         self.screen = MssScreen()
         self.around = DesktopSurroundings(
-            self.screen, Launcher(sandbox.environ), DesktopPoint(self.corner.left + 90, self.corner.top + 60)
+            self.screen,
+            Launcher(sandbox.environ, open_windows),
+            DesktopPoint(self.corner.left + 90, self.corner.top + 60),
+            open_windows,
         )
 
     def point(self, x, y):

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.desktop.takeover import Judge, Look, Rest, Takeover
+from agent.desktop.base import TakeoverWatch
+from agent.desktop.hand import Rest
+from agent.desktop.takeover import Look, Takeover, TakeoverJudge
+from agent.desktop.x11.input_state import X11Input
 from agent.run.steering import Steering
 
 HERE, THERE = (100, 100), (300, 200)
@@ -17,7 +20,7 @@ class Story:
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.judge = Judge(self.told.append)
+        self.judge = TakeoverJudge(self.told.append)
         self.now = 0.0
 
     def see(self, look: Look, seconds: float = 0.025, ours: bool = False) -> "Story":
@@ -81,7 +84,7 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
 @pytest.mark.e2e
 def test_on_a_display_what_the_hand_does_is_ignored_and_what_the_person_does_pauses(display: PlainDisplay) -> None:
     steering, rest = Steering(), Rest(busy=True)
-    watch = Takeover(steering, rest)
+    watch = Takeover(TakeoverWatch(steering, rest, lambda _: False), X11Input)
     display.call("xdotool", "mousemove", "200", "200", "keydown", "a")
     with pytest.raises(AssertionError, match="never"):
         wait_until(lambda: steering.paused, "it is paused", 0.6)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
-from agent.desktop.x11.windows import WindowList
+from agent.desktop.x11.windows import X11Windows
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.sandbox.processes import MARK
 
@@ -40,7 +40,7 @@ class Lair:
         self.wait_for_window("Page")
 
     def wait_for_window(self, app):
-        windows = WindowList()
+        windows = X11Windows()
         deadline = time.monotonic() + 15
         while (now := windows.active()) is None or now.app.casefold() != app.casefold():
             assert time.monotonic() < deadline, f"{app} did not come up"

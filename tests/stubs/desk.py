@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw
 from stubs.endpoint import FakeEndpoint
 
 from agent.actions import Action
+from agent.desktop.hand import Rest
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.client import ChatClient, Patience
@@ -70,6 +71,7 @@ class FakeHand:
     def __init__(self, screen: FakeScreen, changes: bool = True) -> None:
         self.done: list[Action[DesktopPoint]] = []
         self.closed = False
+        self.rest = Rest()
         self.behave: Callable[[Action[DesktopPoint]], str | None] = lambda _: None
         self._screen = screen
         self._changes = changes

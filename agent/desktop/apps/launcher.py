@@ -5,12 +5,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11.windows import WindowList, window_list
+from agent.desktop.windows import OpenWindows, WindowId, Windows
 from agent.safety.stop import StopSwitch
 
 #: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.
@@ -20,13 +19,15 @@ _HANDOVER_TIMEOUT = 3.0
 
 
 class Launcher:
-    """Opens installed applications.
+    """The installed applications; see `Applications`.
 
     Args:
-        environ: the environment that they are searched and started in; by default this process's own.
+        environ: the environment that they are searched and started in; None for this process's own.
+        open_windows: tells when the window of one has appeared.
     """
 
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str] | None, open_windows: OpenWindows) -> None:
+        self._open_windows = open_windows
         self._environ = dict(os.environ if environ is None else environ)
         self._environ.pop("MAI_AGENT_API_KEY", None)  # no application needs it, and a terminal would show it
         self._catalogue: Catalogue | None = None
@@ -39,19 +40,29 @@ class Launcher:
             self._catalogue = Catalogue(_installed(self._environ))
         return self._catalogue
 
-    def open(self, name: str, stop: StopSwitch) -> str:
-        """Open the application, wait for its window, and say what happened.
+    def names(self) -> list[str]:
+        """See `Applications.names`."""
+        return self.catalogue.names()
 
-        Raises:
-            ActionFailedError: no such application, or it ended with an error.
-            StoppedError: the stop switch was set.
-        """
+    def identify(self, name: str) -> tuple[str, ...] | None:
+        """See `Applications.identify`."""
+        try:
+            app = self.catalogue.find(name)
+        except OSError:
+            return None
+        if app is None:
+            return ()
+        program = next((part for part in app.command if part != "env" and "=" not in part), "")
+        return (app.name, app.id, program.rsplit("/", 1)[-1]) if program else (app.name, app.id)
+
+    def open(self, name: str, stop: StopSwitch) -> str:
+        """See `Applications.open`."""
         app = self.catalogue.find(name)
         if app is None:
             similar = self.catalogue.similar(name)
             hint = f"; similar names: {', '.join(similar)}" if similar else ""
             raise ActionFailedError(f"no installed application is called {name[:60]!r}{hint}")
-        windows = window_list()
+        windows = self._open_windows()
         try:
             before = {window.id for window in windows.windows()} if windows else set()
             process = self._start(app)
@@ -84,8 +95,8 @@ class Launcher:
         self,
         app: App,
         process: "subprocess.Popen[bytes]",
-        windows: WindowList | None,
-        before: set[int],
+        windows: Windows | None,
+        before: set[WindowId],
         stop: StopSwitch,
     ) -> str:
         deadline = time.monotonic() + _WINDOW_TIMEOUT
@@ -102,12 +113,6 @@ class Launcher:
             if new:
                 return f"opened {app.name} (window “{new[-1].title}”)"
         return f"started {app.name}; no new window appeared"
-
-    def close(self) -> None:
-        """Forget the started applications; they go on by themselves."""
-        for process in self._started:
-            with suppress(OSError):
-                process.poll()
 
 
 def _installed(environ: Mapping[str, str]) -> list[App]:

@@ -1,7 +1,6 @@
 """Enters text by pasting it, and puts the person's clipboard back.
 
-Typing key by key drops every character that the keyboard layout lacks (facts/desktop.md), so text goes through the
-clipboard: Shift+Insert on X11, which terminals and toolkits alike understand, Ctrl+V on Windows, Cmd+V on macOS.
+Typing key by key drops every character that the keyboard layout lacks, so text goes through the selections.
 """
 
 import shutil
@@ -12,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.text_entry import PressPaste
 from agent.desktop.x11.text import Keyboard, SelectionOwner
 from foundation.errors import EnvironmentLacksError
 
@@ -44,7 +42,7 @@ class X11TextEntry:
         if shutil.which("xclip") is None:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
-    def enter(self, text: str, press_paste: PressPaste, check_stop: Callable[[], None]) -> None:
+    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
         """Paste the text, or type it where pasting is not taken; the selections are restored whatever happens."""
         saved = {name: _save(name) for name in ("clipboard", "primary")}
         try:

@@ -4,11 +4,15 @@ Every user opens a connection of its own, because Xlib connections must not be s
 """
 
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from foundation.errors import EnvironmentLacksError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def open_display() -> Any:
@@ -40,6 +44,38 @@ def display_lost(error: BaseException) -> EnvironmentLacksError:
     lost = EnvironmentLacksError(f"The display {name!r} went away.", "Is the X server still running?")
     lost.__cause__ = error
     return lost
+
+
+def tells_loss(method: Callable[P, T]) -> Callable[P, T]:
+    """Make a method raise EnvironmentLacksError for whatever Xlib raises when its connection is lost."""
+
+    @wraps(method)
+    def call(*arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return method(*arguments, **options)
+        except EnvironmentLacksError:
+            raise
+        except Exception as error:
+            raise display_lost(error) from error
+
+    return call
+
+
+def read_property(display: Any, window: Any, name: str) -> Any:
+    """The value of a window's property; None where it has none, or closed in between."""
+    from Xlib import X, error
+
+    try:
+        found = window.get_full_property(display.intern_atom(name), X.AnyPropertyType)
+    except error.XError:
+        return None
+    return None if found is None else found.value
+
+
+def keys_down(display: Any) -> frozenset[int]:
+    """The codes of the keys that are down."""
+    pressed = display.query_keymap()
+    return frozenset(code for code in range(8, 256) if pressed[code // 8] >> code % 8 & 1)
 
 
 def prepare_xlib() -> None:

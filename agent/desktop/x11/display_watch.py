@@ -1,15 +1,14 @@
 """Watches what the loop cannot while it waits: the pointer slammed into a corner, and a display that went away.
 
 pyautogui looks at the pointer only before it acts, which can be minutes later, and python3-xlib blocks for good on a
-connection that broke. So a thread with its own connection looks all the time, and sets the stop switch. Only X11 so
-far; elsewhere pyautogui's own look remains.
+connection that broke. So a thread with its own connection looks all the time, and sets the stop switch.
 """
 
-import sys
 import threading
 from contextlib import suppress
 from typing import Any
 
+from agent.desktop.x11.connection import display_lost, open_display
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -25,7 +24,7 @@ class DisplayWatch:
         self._stop = stop
         self._closed = threading.Event()
         self._armed = False
-        display = _connect() if sys.platform.startswith("linux") else None
+        display = _connect()
         if display is not None:
             # Looked at once before the run begins: a pointer that is in a corner from the start was not slammed there.
             with suppress(Exception):
@@ -57,15 +56,11 @@ class DisplayWatch:
         self._armed = self._armed or not cornered
 
     def _tell_lost(self, problem: BaseException) -> None:
-        from agent.desktop.x11.connection import display_lost
-
         if not self._closed.is_set():
             self._stop.fail(display_lost(problem))
 
 
 def _connect() -> Any:
-    from agent.desktop.x11.connection import open_display
-
     try:
         return open_display()
     except EnvironmentLacksError:

@@ -19,12 +19,10 @@ _END_TIMEOUT = 1.0
 
 
 class Releaser:
-    """Releases what one hand left pressed; without X11 there is none, and nothing happens."""
+    """Releases what one hand left pressed."""
 
     def __init__(self, stop: StopSwitch) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        if not sys.platform.startswith("linux"):
-            return
         shared = signals.shared_descriptor()
         numbers = ",".join(str(int(number)) for number in signals.REASONS)
         with suppress(OSError):  # the hand still lets go by itself

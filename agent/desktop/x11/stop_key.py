@@ -1,4 +1,4 @@
-"""A key chord that stops the run wherever the focus is. Only X11 so far.
+"""Hears the chord of keys that stops the run wherever the focus is.
 
 The chord is grabbed, so that no application gets it; and because a grab does not work while another one is active (an
 open menu, a virtual machine), the state of the keyboard is looked at as well.
@@ -6,16 +6,15 @@ open menu, a virtual machine), the state of the keyboard is looked at as well.
 
 import itertools
 import select
-import sys
 import threading
 from contextlib import suppress
 from typing import Any
 
+from agent.desktop.stop_chord import DEFAULT_CHORD, parse_chord
+from agent.desktop.x11.connection import keys_down, open_display
 from agent.safety.stop import StopSwitch
-from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.errors import EnvironmentLacksError
 
-#: Free in XFCE, GNOME and KDE, which use ctrl+alt+escape, ctrl+shift+escape and super+escape themselves.
-DEFAULT_CHORD = "ctrl+alt+shift+escape"
 _REASON = "the stop key was pressed"
 #: Between two looks at the keyboard, in seconds: a chord is held for twice as long and more.
 _POLL = 0.04
@@ -48,10 +47,8 @@ class StopKey:
         self._stop = stop
         self._closed = threading.Event()
         modifiers, key = parse_chord(chord)
-        if not key or not sys.platform.startswith("linux"):
+        if not key:
             return
-        from agent.desktop.x11.connection import open_display
-
         try:
             display = open_display()
             refused = self._grab(display, modifiers, key)
@@ -104,23 +101,10 @@ class StopKey:
                 while display.pending_events():
                     if display.next_event().type == X.KeyPress:
                         self._stop.stop(_REASON)
-                pressed = display.query_keymap()
-                down = frozenset(code for code in range(8, 256) if pressed[code // 8] >> code % 8 & 1)
+                down = keys_down(display)
                 if all(down & keys for keys in self._wanted):
                     self._stop.stop(_REASON)
                 if not display.pending_events():
                     select.select([display.fileno()], [], [], _POLL)
         with suppress(Exception):
             display.close()
-
-
-def parse_chord(chord: str) -> tuple[list[str], str]:
-    """Modifiers and key of a chord; no key for none. Raises UsageError."""
-    if chord.strip().lower() in ("", "none"):
-        return [], ""
-    *modifiers, key = [part.strip().lower() for part in chord.split("+")]
-    if not modifiers or not key or any(modifier not in _MODIFIERS for modifier in modifiers) or key in _MODIFIERS:
-        raise UsageError(
-            f"The stop key cannot be {chord!r}.", "Write it like ctrl+alt+shift+escape, or none for no stop key."
-        )
-    return modifiers, key

@@ -1,47 +1,43 @@
 """The windows of an X11 desktop, as its window manager tells of them (EWMH)."""
 
-import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
-from agent.desktop.x11.connection import open_display
+from agent.desktop.windows import Window, WindowId
+from agent.desktop.x11.connection import open_display, read_property, tells_loss
+from agent.desktop.x11.visible import VisibleParts
 from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A top-level window that the window manager knows."""
-
-    id: int
-    title: str
-    app: str  # the class part of WM_CLASS
-    pid: int | None
-
-
-class WindowList:
-    """The windows of the desktop, as the window manager lists them (EWMH)."""
+class X11Windows:
+    """See `Windows`."""
 
     def __init__(self) -> None:
         self._display = open_display()
         self._root = self._display.screen().root
+        self._parts: VisibleParts | None = None
 
+    @tells_loss
     def windows(self) -> list[Window]:
-        """All top-level windows, in the order in which they appeared."""
+        """See `Windows.windows`."""
         return [window for identifier in self._ids("_NET_CLIENT_LIST") if (window := self._describe(identifier))]
 
+    @tells_loss
     def active(self) -> Window | None:
-        """The window that has the focus."""
+        """See `Windows.active`."""
         identifiers = self._ids("_NET_ACTIVE_WINDOW")
         return self._describe(identifiers[0]) if identifiers and identifiers[0] else None
 
-    def stacking(self) -> list[int]:
-        """The identifiers of all top-level windows, the lowest first."""
-        return self._ids("_NET_CLIENT_LIST_STACKING")
+    @tells_loss
+    def stacking(self) -> list[WindowId]:
+        """See `Windows.stacking`."""
+        return [*self._ids("_NET_CLIENT_LIST_STACKING")]
 
+    @tells_loss
     def at(self, x: int, y: int) -> Window | None:
-        """The top-most window at a point of the desktop; a menu or other helper counts as the window that it is of."""
+        """See `Windows.at`."""
         known = set(self._ids("_NET_CLIENT_LIST"))
         top = handle = self._root.translate_coords(self._root, x, y).child
         while handle:  # from the frame down to the window in it; the server knows shapes and what lets clicks through
@@ -53,8 +49,9 @@ class WindowList:
         framed = self._within(top, known)
         return self._describe(framed) if framed else self._helper(top, known)
 
-    def region(self, identifier: int) -> Region | None:
-        """Where a window is, without its frame; None when it is gone."""
+    @tells_loss
+    def region(self, identifier: WindowId) -> Region | None:
+        """See `Windows.region`."""
         from Xlib import error
 
         try:
@@ -64,8 +61,9 @@ class WindowList:
             return None
         return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
 
-    def is_ordinary(self, identifier: int) -> bool:
-        """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""
+    @tells_loss
+    def is_ordinary(self, identifier: WindowId) -> bool:
+        """See `Windows.is_ordinary`."""
         from Xlib import X, error
 
         handle = self._display.create_resource_object("window", identifier)
@@ -77,8 +75,9 @@ class WindowList:
         kinds = {self._display.get_atom_name(kind) for kind in self._property(handle, "_NET_WM_WINDOW_TYPE") or ()}
         return not kinds or bool(kinds & {"_NET_WM_WINDOW_TYPE_NORMAL", "_NET_WM_WINDOW_TYPE_DIALOG"})
 
+    @tells_loss
     def pointer(self) -> tuple[int, int]:
-        """Where the pointer is."""
+        """See `Windows.pointer`."""
         at = self._root.query_pointer()
         return at.root_x, at.root_y
 
@@ -104,8 +103,9 @@ class WindowList:
         owner = next((one for one in known if one & client == handle.id & client), None)
         return own if owner is None else self._describe(owner)
 
-    def activate(self, identifier: int) -> bool:
-        """Ask the window manager to bring a window to the front; False when it is not there any more."""
+    @tells_loss
+    def activate(self, identifier: WindowId) -> bool:
+        """See `Windows.activate`."""
         from Xlib import X
         from Xlib.protocol import event
 
@@ -120,12 +120,27 @@ class WindowList:
         self._display.sync()
         return True
 
-    def window(self, identifier: int) -> Window | None:
-        """A window by its identifier; None when it is gone."""
+    @tells_loss
+    def window(self, identifier: WindowId) -> Window | None:
+        """See `Windows.window`."""
         return self._describe(identifier)
 
-    def client(self, identifier: int) -> int | None:
-        """The top-level window that a window is or lies in; None when there is none."""
+    @tells_loss
+    def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
+        """See `Windows.visible`."""
+        if self._parts is None or self._parts.of != identifiers:
+            self._parts = VisibleParts(self._display, identifiers)
+        return self._parts.visible()
+
+    @tells_loss
+    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
+        """See `Windows.of_terminal`; X11's terminals tell it as WINDOWID."""
+        told = environ.get("WINDOWID", "")
+        found = self._client(int(told)) if told.isdigit() else None
+        return None if found is None else self._describe(found)
+
+    def _client(self, identifier: int) -> int | None:
+        """The top-level window that a window is or lies in."""
         from Xlib import error
 
         known = self._ids("_NET_CLIENT_LIST")
@@ -138,7 +153,7 @@ class WindowList:
         return handle.id if handle else None
 
     def close(self) -> None:
-        """Close the connection."""
+        """See `Windows.close`."""
         with suppress(Exception):  # the server may be gone already
             self._display.close()
 
@@ -146,7 +161,7 @@ class WindowList:
         value = self._property(self._root, name)
         return [int(identifier) for identifier in value] if value is not None else []
 
-    def _describe(self, identifier: int) -> Window | None:
+    def _describe(self, identifier: WindowId) -> Window | None:
         handle = self._display.create_resource_object("window", identifier)
         title = self._property(handle, "_NET_WM_NAME")
         if title is None:
@@ -159,23 +174,25 @@ class WindowList:
         return Window(identifier, _text(title), app, int(pid[0]) if pid is not None and len(pid) else None)
 
     def _property(self, window: Any, name: str) -> Any:
-        from Xlib import X, error
-
-        try:
-            found = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
-        except error.XError:  # the window closed in between
-            return None
-        return None if found is None else found.value
+        return read_property(self._display, window, name)
 
 
-def window_list() -> WindowList | None:
-    """The windows of this desktop, where there is an X server that tells; None elsewhere."""
-    if not sys.platform.startswith("linux"):
-        return None
+def open_windows() -> X11Windows | None:
+    """A connection to the windows of DISPLAY; None where it cannot be made."""
     try:
-        return WindowList()
+        return X11Windows()
     except EnvironmentLacksError:
         return None
+
+
+def same_display(one: str, other: str) -> bool:
+    """Whether two values of DISPLAY name the same server: :0, :0.0 and unix:0 do."""
+
+    def plain(display: str) -> str:
+        host, _, number = display.rpartition(":")
+        return f"{'' if host == 'unix' else host}:{number.split('.')[0]}"
+
+    return bool(one) and bool(other) and plain(one) == plain(other)
 
 
 def _text(value: Any) -> str:

@@ -154,7 +154,7 @@ class RunScreen(AnsweringScreen):
 
     def _tell_stop_key(self) -> None:
         """Once: how a run on the person's own desktop is stopped while another window has the focus."""
-        from agent.desktop.x11.stop_key import DEFAULT_CHORD
+        from agent.desktop.stop_chord import DEFAULT_CHORD
 
         chord, self._stop_key = self._stop_key or DEFAULT_CHORD, "none"
         if chord != "none" and sys.platform.startswith("linux") and not (self._base.sandbox or self._base.dry_run):

@@ -5,12 +5,10 @@ used from one thread only. Geometry is read in one function, because mss 11 chan
 """
 
 import os
-import sys
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent.geometry import Region, Size, Viewport
+from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.screen.capture import Frame
 from agent.screen.heap import keep_freed_memory
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -51,6 +49,12 @@ class MssScreen:
         ]
 
     @property
+    def home(self) -> DesktopPoint:
+        """The middle of the watched monitor."""
+        region = self._region
+        return DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
+
+    @property
     def region(self) -> Region:
         """The watched monitor in desktop units."""
         return self._region
@@ -79,7 +83,6 @@ class MssScreen:
 
 
 def _open_mss() -> "MSS":
-    lacks_display(os.environ)
     from mss import MSS
     from mss.exception import ScreenShotError
 
@@ -95,20 +98,6 @@ def _open_mss() -> "MSS":
             "XAUTHORITY). Or run with --sandbox to use a throw-away desktop.",
         ) from error
     return capture
-
-
-def lacks_display(environ: Mapping[str, str]) -> None:
-    """Raise EnvironmentLacksError where the environment alone shows that no screen can be used."""
-    if not sys.platform.startswith("linux") or environ.get("DISPLAY"):
-        return
-    if environ.get("WAYLAND_DISPLAY"):
-        raise EnvironmentLacksError(
-            "This is a Wayland session without XWayland, where programs may neither capture the screen nor send input.",
-            "Log in to an X11 session, start XWayland, or run with --sandbox to use a throw-away desktop.",
-        )
-    raise EnvironmentLacksError(
-        "There is no display: DISPLAY is not set.", "Run with --sandbox to use a throw-away desktop, or set DISPLAY."
-    )
 
 
 def _primary_index(monitors: list[Any]) -> int:

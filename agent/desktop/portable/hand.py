@@ -1,7 +1,7 @@
 """The hand that touches the desktop, with pyautogui.
 
-pyautogui has not been maintained since 2023: it connects to X when it is imported, ends the program where tkinter is
-missing, ignores unknown keys in silence and pauses 0.1 s after every call. All of that stays inside this module.
+pyautogui has not been maintained since 2023: it ends the program where tkinter is missing, ignores unknown keys in
+silence and pauses 0.1 s after every call. All of that stays inside this module.
 """
 
 import sys
@@ -24,12 +24,8 @@ from agent.actions import (
     TypeText,
     describe,
 )
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.takeover import Rest
-from agent.desktop.text_entry import TextEntry
-from agent.desktop.x11.connection import display_lost, no_display, open_display, prepare_xlib
-from agent.desktop.x11.releaser import Releaser
+from agent.desktop.base import Applications, TextEntry
+from agent.desktop.hand import ActionFailedError, Rest
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
@@ -44,19 +40,14 @@ _PYAUTOGUI_NAMES = {
     "kp_decimal": "decimal", "kp_enter": "enter", "super": "command" if sys.platform == "darwin" else "winleft",
 } | {f"kp_{digit}": f"num{digit}" for digit in range(10)}  # fmt: skip
 
-#: X11's numbers.
-_BUTTON_NUMBERS: dict[Button, int] = {"left": 1, "middle": 2, "right": 3}
-
 #: One wheel notch in the units of pyautogui's scroll: a click on X11, WHEEL_DELTA on Windows, about 10 lines on macOS.
 _NOTCH = {"win32": 120, "darwin": 10}.get(sys.platform, 1)
 
-#: A drag shorter than about 0.1 s sends one motion event, which applications miss (facts/desktop.md).
+#: A drag shorter than about 0.1 s sends one motion event, which applications miss (GTK and Tk, seen under Xvfb).
 _DRAG_SECONDS = 0.4
 _DRAG_STEPS = 20
 #: Between the presses of a double click; well under every desktop's limit (400 to 500 ms).
 _BETWEEN_CLICKS = 0.06
-#: Seconds for a stop to be heard once a hung process goes on.
-_STOP_ARRIVES = 0.3
 #: Toolkits arm a button when the pointer enters it: give them a moment before the press.
 _AFTER_MOVE = 0.02
 
@@ -67,34 +58,31 @@ class PyAutoGuiHand:
     Args:
         stop: checked before every single event.
         text: how text is entered.
-        launcher: opens applications.
+        applications: opens them.
         home: where the wheel turns when an action names no point.
 
     Raises:
-        EnvironmentLacksError: there is no display that takes input.
+        EnvironmentLacksError: the desktop takes no input.
     """
 
     touches = True
+    #: What pastes in most applications.
+    paste: tuple[str, ...] = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 
-    def __init__(self, stop: StopSwitch, text: TextEntry, launcher: Launcher, home: DesktopPoint) -> None:
+    def __init__(self, stop: StopSwitch, text: TextEntry, applications: Applications, home: DesktopPoint) -> None:
         self._stop = stop
         self._text = text
-        self._launcher = launcher
+        self._applications = applications
         self._home = home
         self._gui = import_pyautogui()
         self._keys_down: list[str] = []
         self._buttons_down: list[Button] = []
-        self._releaser = Releaser(stop)
-        if sys.platform.startswith("linux"):
-            self._releaser.serve(_connected(self._gui.platformModule))
-        #: Whether it is at work, for those who watch what the person does meanwhile.
         self.rest = Rest()
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out; see `Hand.perform`."""
         self._stop.check()
         self.rest.busy = True
-        self._releaser.busy(True)
         try:
             return self._perform(action) or describe(action)
         except self._gui.FailSafeException as error:
@@ -102,14 +90,15 @@ class PyAutoGuiHand:
             raise StoppedError("Stopped: the pointer was moved into a corner of the screen.") from error
         except (ActionFailedError, StoppedError, EnvironmentLacksError):
             raise
-        except Exception as error:  # Xlib surfaces a lost display as any of a dozen exceptions
-            # The releaser cuts off a hand that a stop did not reach, because all of us hung: it arrives about now.
-            self._stop.sleep(_STOP_ARRIVES)
-            raise display_lost(error) from error
+        except Exception as error:  # pyautogui surfaces what the system says as it comes
+            raise self._lost(error) from error
         finally:
             self.release_all()
-            self._releaser.busy(False)
             self.rest.since, self.rest.busy = time.monotonic(), False
+
+    def _lost(self, error: Exception) -> EnvironmentLacksError:
+        """The sentence for a system that took input and does not any more."""
+        return EnvironmentLacksError(f"This desktop takes no more input ({error!r}).", "Is it locked?")
 
     def _perform(self, action: Action[DesktopPoint]) -> str | None:
         match action:
@@ -134,7 +123,7 @@ class PyAutoGuiHand:
                 with self._keys_held(keys):
                     self._stop.sleep(seconds)
             case OpenApp(name):
-                return self._launcher.open(name, self._stop)
+                return self._applications.open(name, self._stop)
             case _:
                 raise ActionFailedError(f"a hand cannot {describe(action)}")
         return None
@@ -177,8 +166,7 @@ class PyAutoGuiHand:
                 pass
 
     def _press_paste(self) -> None:
-        chord = {"darwin": ("super", "v"), "win32": ("ctrl", "v")}.get(sys.platform, ("shift", "insert"))
-        with self._keys_held(chord):
+        with self._keys_held(self.paste):
             pass
 
     def _move(self, point: DesktopPoint) -> None:
@@ -189,7 +177,7 @@ class PyAutoGuiHand:
     @contextmanager
     def _button_held(self, button: Button) -> Iterator[None]:
         self._stop.check()
-        self._releaser.down("button", _BUTTON_NUMBERS[button])
+        self._before_press((), (button,))
         self._buttons_down.append(button)
         self._gui.mouseDown(button=button)
         try:
@@ -203,40 +191,29 @@ class PyAutoGuiHand:
         try:
             for name in names:
                 self._stop.check()
-                self._releaser.down("key", self._key_code(name))
+                self._before_press((name,), ())
                 self._keys_down.append(name)
                 self._gui.keyDown(name)
             yield
         finally:
             self._let_go([name for name in reversed(names) if name in self._keys_down], ())
 
-    def _let_go(self, keys: Sequence[str], buttons: Sequence[Button]) -> None:
-        """Release all of these in one go: pyautogui's calls refuse in a corner, and ask the server several times."""
-        platform = self._gui.platformModule
-        if hasattr(platform, "_display"):  # X11
-            from Xlib import X
-            from Xlib.ext import xtest
+    def _before_press(self, keys: Sequence[str], buttons: Sequence[Button]) -> None:
+        """Called before these are pressed."""
 
-            for name in keys:
-                xtest.fake_input(platform._display, X.KeyRelease, self._key_code(name))
-            for button in buttons:
-                xtest.fake_input(platform._display, X.ButtonRelease, _BUTTON_NUMBERS[button])
-            platform._display.sync()
-        else:
-            for name in keys:
-                platform._keyUp(name)
-            for button in buttons:
-                platform._mouseUp(*self._gui.position(), button)
+    def _let_go(self, keys: Sequence[str], buttons: Sequence[Button]) -> None:
+        self._release(keys, buttons)
         for name in keys:
             self._keys_down.remove(name)
-            self._releaser.up("key", self._key_code(name))
         for button in buttons:
             self._buttons_down.remove(button)
-            self._releaser.up("button", _BUTTON_NUMBERS[button])
 
-    def _key_code(self, name: str) -> int:
-        """The number of a key; elsewhere than on X11 only to tell it from others."""
-        return int(self._gui.platformModule.keyboardMapping[name])
+    def _release(self, keys: Sequence[str], buttons: Sequence[Button]) -> None:
+        """Release all of these in one go: pyautogui's own calls refuse in a corner."""
+        for name in keys:
+            self._gui.platformModule._keyUp(name)
+        for button in buttons:
+            self._gui.platformModule._mouseUp(*self._gui.position(), button)
 
     def _key_name(self, key: str) -> str:
         name = _PYAUTOGUI_NAMES.get(key, key)
@@ -255,25 +232,10 @@ class PyAutoGuiHand:
     def close(self) -> None:
         """Release everything."""
         self.release_all()
-        self._releaser.close()
-        self._launcher.close()
-
-
-def _connected(platform: Any) -> int:
-    """Make sure that pyautogui's connection lives (a stop may have cut it off); a resource of it, made for that."""
-    try:
-        platform._display.sync()
-    except Exception:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
-        platform._display = open_display()
-    context = platform._display.screen().root.create_gc()
-    platform._display.sync()
-    return int(context.id)
 
 
 def import_pyautogui() -> Any:
-    """pyautogui, imported and tamed. Raises EnvironmentLacksError when the display takes no input."""
-    if sys.platform.startswith("linux"):
-        prepare_xlib()
+    """pyautogui, imported and tamed. Raises EnvironmentLacksError when the desktop takes no input."""
     # mouseinfo ends the whole program where tkinter is missing; pyautogui works without it.
     sys.modules.setdefault("mouseinfo", None)  # type: ignore[arg-type]  # None is how an import is barred
     try:
@@ -282,7 +244,9 @@ def import_pyautogui() -> Any:
         if isinstance(error, KeyboardInterrupt):
             raise
         sys.modules.pop("pyautogui", None)
-        raise no_display(error) from error
+        raise EnvironmentLacksError(
+            f"This desktop takes no input ({' '.join(str(error).split()) or error!r}).", "May this program control it?"
+        ) from error
     pyautogui.PAUSE = 0
     pyautogui.FAILSAFE = True
     return pyautogui

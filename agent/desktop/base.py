@@ -1,0 +1,183 @@
+"""What a desktop is: the protocol that every display system stands behind.
+
+A new one is a folder beside `x11/` with a class of this shape, and a line in `factory.py`. What follows from its parts
+is the same everywhere and comes for free: `protected.py` puts it together.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from agent.desktop.hand import Hand, Rest
+from agent.desktop.windows import Windows
+from agent.geometry import DesktopPoint, Region
+from agent.safety.stop import StopSwitch
+from agent.screen.capture import Screen
+
+_LACKS = {
+    "windows": "Here it is not known which window gets an action: only rules about keys, texts and applications hold.",
+    "takeover": "It is not noticed here when you use mouse or keyboard yourself: pause the run first.",
+    "stop_key": "There is no stop key here: use Ctrl-C, `mai-agent stop`, or a corner of the screen.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a desktop can do besides being seen and touched.
+
+    Args:
+        windows: it tells which window is where.
+        takeover: it tells when the person uses mouse or keyboard.
+        stop_key: a chord of keys stops a run wherever the focus is.
+        remarks: what else it cannot do, as sentences.
+    """
+
+    windows: bool = True
+    takeover: bool = True
+    stop_key: bool = True
+    remarks: tuple[str, ...] = ()
+
+    def lacks(self) -> list[str]:
+        """What it cannot do, as sentences for the person."""
+        return [*(sentence for name, sentence in _LACKS.items() if not getattr(self, name)), *self.remarks]
+
+
+class Applications(Protocol):
+    """The installed applications."""
+
+    def names(self) -> list[str]:
+        """What they are called, sorted, each once."""
+        ...
+
+    def identify(self, name: str) -> tuple[str, ...] | None:
+        """Name, identifier and program of what would be opened; empty where nothing would be, None if not known."""
+        ...
+
+    def open(self, name: str, stop: StopSwitch) -> str:
+        """Open one, wait for its window, and say what happened.
+
+        Raises:
+            ActionFailedError: no such application, or it ended with an error.
+            StoppedError: the stop switch was set.
+        """
+        ...
+
+
+class TextEntry(Protocol):
+    """Enters text where the keyboard focus is, by the clipboard where there is one, and puts that back."""
+
+    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+        """Enter the text; raises ActionFailedError when nothing takes it, and whatever `check_stop` raises."""
+        ...
+
+
+class Steered(Protocol):
+    """A run that the person can pause: the part of `agent.run.steering.Steering` that is needed here."""
+
+    @property
+    def paused(self) -> str:
+        """Why it is paused; "" when it is not."""
+        ...
+
+    def user_acted(self, what: str) -> None:
+        """The person did something."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverWatch:
+    """What is needed to notice that the person takes over.
+
+    Args:
+        steering: is told.
+        rest: of the hand, whose own doing does not count.
+        is_ours: whether a point, or the window with the focus for None, is our own: there, the person talks to us.
+    """
+
+    steering: Steered
+    rest: Rest
+    is_ours: Callable[[tuple[int, int] | None], bool]
+
+
+class Desktop(Protocol):
+    """One desktop, opened for one run, whose stop switch it got."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it can do, and what it cannot."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What tells it from others on this machine, such as :0; "" where there is but one."""
+        ...
+
+    @property
+    def monitors(self) -> list[Region]:
+        """All monitors in desktop units, in the system's order."""
+        ...
+
+    @property
+    def home(self) -> DesktopPoint:
+        """The middle of the monitor that is watched: where the wheel turns when an action names no point."""
+        ...
+
+    @property
+    def screen(self) -> Screen:
+        """That monitor. Whoever looks at it closes it, on the thread where it is used."""
+        ...
+
+    @property
+    def hand(self) -> Hand:
+        """The hand, made when it is first asked for. Whoever uses it closes it, on the thread where it is used.
+
+        Raises:
+            EnvironmentLacksError: this desktop takes no input, or a program for entering text is missing.
+        """
+        ...
+
+    @property
+    def text_entry(self) -> TextEntry:
+        """How that hand enters text."""
+        ...
+
+    @property
+    def applications(self) -> Applications:
+        """The installed applications."""
+        ...
+
+    def open_windows(self) -> Windows | None:
+        """A connection to the windows, for the thread that calls; None where windows are unknown."""
+        ...
+
+    def shows(self, environ: Mapping[str, str]) -> bool:
+        """Whether the windows of a program with this environment appear on this desktop."""
+        ...
+
+    def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
+        """Watch for the stop key, the pointer in a corner, a lost display and the person's taking over, until `close`.
+
+        Args:
+            stop_key: the chord, such as ctrl+alt+shift+escape; "none" for none.
+            takeover: None where nobody could resume the run.
+
+        Returns:
+            A remark for the person, or "".
+
+        Raises:
+            UsageError: that is no chord.
+        """
+        ...
+
+    def check_input(self) -> str:
+        """Say in words what takes input here, without using it. Raises EnvironmentLacksError."""
+        ...
+
+    def close(self) -> None:
+        """End the watches; does not wait, because a dead display may hang."""
+        ...
+
+
+#: Opens a desktop for a run with this stop switch: a monitor or None for the primary one, and the environment that
+#: applications are started in, or None for this process's own. Raises EnvironmentLacksError, or UsageError.
+OpenDesktop: TypeAlias = Callable[[StopSwitch, int | None, Mapping[str, str] | None], Desktop]

@@ -1,0 +1,98 @@
+"""A desktop as a run uses it: our own windows out of sight and reach, and every action where it was judged to go."""
+
+from agent.desktop.base import Desktop, Steered, TakeoverWatch
+from agent.desktop.checked_hand import CheckedHand, receiver
+from agent.desktop.focus import FocusKeeper
+from agent.desktop.hand import Hand, RecordingHand
+from agent.desktop.masked_screen import MaskedScreen
+from agent.desktop.own_windows import Own, find_own
+from agent.desktop.surroundings import DesktopSurroundings
+from agent.desktop.windows import Connection, OpenWindows, WindowId
+from agent.safety.policy import Approver
+from agent.screen.capture import Screen
+
+
+class ProtectedDesktop:
+    """Screen, hand and surroundings for one run.
+
+    Args:
+        desktop: the real one.
+        dry_run: nothing is touched.
+        ours: whether the terminal that runs us can be on it; not on a throw-away desktop.
+
+    Raises:
+        EnvironmentLacksError: the desktop takes no input.
+    """
+
+    def __init__(self, desktop: Desktop, *, dry_run: bool = False, ours: bool = True) -> None:
+        self._desktop = desktop
+        self._own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
+        self.applications = desktop.applications
+        self.screen: Screen = desktop.screen
+        if self._own.windows:
+            self.screen = MaskedScreen(desktop.screen, self._own.windows, desktop.open_windows)
+        self.surroundings = DesktopSurroundings(
+            self.screen,
+            desktop.applications,
+            desktop.home,
+            desktop.open_windows,
+            lambda windows: receiver(windows, self._own.windows),
+        )
+        self.hand: Hand = RecordingHand()
+        if not dry_run:
+            self.hand = CheckedHand(
+                desktop.hand,
+                desktop.open_windows,
+                self._own.windows,
+                desktop.home,
+                lambda: self.surroundings.judged,
+            )
+
+    def remarks(self, *, judged: bool) -> list[str]:
+        """What the person must know about this desktop.
+
+        Args:
+            judged: whether a policy judges what is done.
+        """
+        said = [*self._desktop.abilities.lacks(), self._own.remark, self.surroundings.remark() if judged else ""]
+        return [remark for remark in said if remark]
+
+    def approver(self, approver: Approver) -> Approver:
+        """The approver, so that its questions leave the windows as they are."""
+        return FocusKeeper(approver, self._desktop.open_windows) if self.hand.touches else approver
+
+    def watch(self, stop_key: str, steering: Steered | None) -> str:
+        """Watch for what the person does besides the terminal, until `close`; a remark or "".
+
+        Args:
+            stop_key: the chord that stops the run anywhere; "none" for none.
+            steering: is told of a takeover; None where nobody could resume the run, which would rest for good.
+
+        Raises:
+            UsageError: that is no chord.
+        """
+        if steering is None or not self.hand.touches:
+            return self._desktop.watch(stop_key, None)
+        is_ours = OnOwnWindow(self._own.windows, self._desktop.open_windows)
+        return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, is_ours))
+
+    def close(self) -> None:
+        """End the watches; screen and hand are closed on their own threads."""
+        self.surroundings.close()
+        self._desktop.close()
+
+
+class OnOwnWindow:
+    """Tells whether a point, or the focus for None, is on one of our own windows; opens its connection when asked."""
+
+    def __init__(self, own: frozenset[WindowId], open_windows: OpenWindows) -> None:
+        self._own = own
+        self._windows = Connection(open_windows)
+
+    def __call__(self, at: tuple[int, int] | None) -> bool:
+        """Whether it is."""
+        windows = self._windows.get() if self._own else None
+        if windows is None:
+            return False
+        found = windows.active() if at is None else windows.at(*at)
+        return found is not None and found.id in self._own

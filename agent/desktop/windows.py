@@ -1,0 +1,105 @@
+"""The windows of a desktop, as far as it tells of them."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from agent.geometry import Region
+
+#: What a desktop calls a window by; means nothing elsewhere.
+WindowId: TypeAlias = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A top-level window.
+
+    Args:
+        id: which.
+        title: its title.
+        app: the name of the application's class, such as Firefox.
+        pid: the process that shows it; None where that is not known.
+    """
+
+    id: WindowId
+    title: str
+    app: str
+    pid: int | None
+
+
+class Windows(Protocol):
+    """One user's connection to the windows, used from one thread.
+
+    Every method but `close` raises EnvironmentLacksError where the connection was lost.
+    """
+
+    def windows(self) -> list[Window]:
+        """All top-level windows, in the order in which they appeared."""
+        ...
+
+    def window(self, identifier: WindowId) -> Window | None:
+        """One of them; None when it is gone."""
+        ...
+
+    def active(self) -> Window | None:
+        """The window that has the focus."""
+        ...
+
+    def stacking(self) -> list[WindowId]:
+        """All top-level windows, the lowest first."""
+        ...
+
+    def at(self, x: int, y: int) -> Window | None:
+        """The top-most window at a point of the desktop; a menu or other helper counts as the window that it is of."""
+        ...
+
+    def region(self, identifier: WindowId) -> Region | None:
+        """Where a window is, without its frame; None when it is gone."""
+        ...
+
+    def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
+        """The parts of these windows that nothing covers. Asked often, and always for the same ones."""
+        ...
+
+    def is_ordinary(self, identifier: WindowId) -> bool:
+        """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""
+        ...
+
+    def pointer(self) -> tuple[int, int]:
+        """Where the pointer is."""
+        ...
+
+    def activate(self, identifier: WindowId) -> bool:
+        """Bring a window to the front; False when it is not there any more."""
+        ...
+
+    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
+        """The window that a terminal tells the programs in it, by their environment; None where none is told."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; never raises."""
+        ...
+
+
+#: Opens a connection for the thread that calls it; None where windows are unknown.
+OpenWindows: TypeAlias = Callable[[], Windows | None]
+
+
+class Connection:
+    """One thread's connection to the windows, opened when it is first needed, and anew after it was dropped."""
+
+    def __init__(self, open_windows: OpenWindows) -> None:
+        self._open = open_windows
+        self._windows: Windows | None = None
+
+    def get(self) -> Windows | None:
+        """The connection; None where windows are unknown."""
+        self._windows = self._windows or self._open()
+        return self._windows
+
+    def close(self) -> None:
+        """Close it; the next `get` opens another one."""
+        windows, self._windows = self._windows, None
+        if windows is not None:
+            windows.close()

@@ -1,0 +1,71 @@
+"""The desktop of the X server that DISPLAY names."""
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cached_property
+
+from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
+from agent.desktop.hand import Hand
+from agent.desktop.portable.desktop import PortableDesktop
+from agent.desktop.takeover import Takeover
+from agent.desktop.windows import Windows
+from agent.desktop.x11.display_watch import DisplayWatch
+from agent.desktop.x11.input_state import X11Input
+from agent.desktop.x11.stop_key import StopKey
+from agent.desktop.x11.windows import open_windows, same_display
+from agent.safety.stop import StopSwitch
+
+_WAYLAND = "This is a Wayland session: only X11 applications can be seen and used, the rest of the screen is black."
+
+
+class X11Desktop(PortableDesktop):
+    """See `Desktop` and `PortableDesktop`."""
+
+    def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
+        super().__init__(stop, monitor, environ)
+        self.name = os.environ.get("DISPLAY", "")
+        self.abilities = Abilities(remarks=(_WAYLAND,) if os.environ.get("WAYLAND_DISPLAY") else ())
+        self._watches = ExitStack()
+
+    @cached_property
+    def text_entry(self) -> TextEntry:
+        """See `Desktop.text_entry`."""
+        from agent.desktop.x11.clipboard import X11TextEntry
+
+        return X11TextEntry()
+
+    @cached_property
+    def hand(self) -> Hand:
+        """See `Desktop.hand`."""
+        from agent.desktop.x11.hand import X11Hand
+
+        return X11Hand(self._stop, self.text_entry, self.applications, self.home)
+
+    def open_windows(self) -> Windows | None:
+        """See `Desktop.open_windows`."""
+        return open_windows()
+
+    def shows(self, environ: Mapping[str, str]) -> bool:
+        """See `Desktop.shows`."""
+        return same_display(environ.get("DISPLAY", ""), self.name)
+
+    def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
+        """See `Desktop.watch`."""
+        key = StopKey(self._stop, stop_key)
+        self._watches.callback(key.close)
+        self._watches.callback(DisplayWatch(self._stop).close)
+        if takeover is not None:
+            self._watches.callback(Takeover(takeover, X11Input).close)
+        return key.remark
+
+    def check_input(self) -> str:
+        """See `Desktop.check_input`."""
+        from agent.desktop.x11.hand import import_pyautogui
+
+        import_pyautogui()
+        return super().check_input()
+
+    def close(self) -> None:
+        """See `Desktop.close`."""
+        self._watches.close()

@@ -1,0 +1,131 @@
+"""Which parts of windows can be seen on an X11 desktop."""
+
+from contextlib import suppress
+from typing import Any
+
+from agent.desktop.x11.connection import read_property
+from agent.geometry import Region
+
+#: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
+_COVERING = {
+    f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND")
+}
+
+
+class VisibleParts:
+    """Where some windows can be seen, kept up to date by the X server's own events: looking costs one round trip.
+
+    Args:
+        display: a connection of which nobody else reads the events.
+        of: the windows.
+    """
+
+    def __init__(self, display: Any, of: frozenset[Any]) -> None:
+        from Xlib import X
+
+        self.of = of
+        self._display = display
+        self._root = display.screen().root
+        self._root.change_attributes(event_mask=X.SubstructureNotifyMask | X.PropertyChangeMask)
+        self._visible: list[Region] | None = None
+        self._frames: dict[int, int] = {}
+
+    def visible(self) -> list[Region]:
+        """The parts of them that nothing covers."""
+        self._display.sync()
+        while self._display.pending_events():
+            event = self._display.next_event()
+            if type(event).__name__ in ("ReparentNotify", "DestroyNotify"):
+                self._frames.clear()
+            self._visible = None
+        if self._visible is None:
+            self._visible = self._look()
+        return self._visible
+
+    def _look(self) -> list[Region]:
+        stack = [child.id for child in self._root.query_tree().children]
+        clients = {*(self._property(self._root.id, "_NET_CLIENT_LIST") or ()), *self.of}
+        of_frame = {self._frame(client): client for client in clients}
+        ours = {frame for frame, client in of_frame.items() if client in self.of}
+        seen: list[Region] = []
+        for identifier in stack:  # from the lowest up: what comes later covers what was there
+            box = self._box(identifier)
+            if box is None:
+                continue
+            if identifier in ours:
+                seen.append(box)
+            elif seen:
+                for cover in self._covers(identifier, box, of_frame.get(identifier)):
+                    seen = [rest for region in seen for rest in without(region, cover)]
+        return seen
+
+    def _covers(self, identifier: int, box: Region, client: int | None) -> list[Region]:
+        """The part of a window that hides what is under it."""
+        if client is None:
+            return [box] if self._is_menu(identifier) else []
+        if self._property(identifier, "_NET_WM_WINDOW_OPACITY"):
+            return []
+        opaque, shadow = self._property(client, "_NET_WM_OPAQUE_REGION"), self._property(client, "_GTK_FRAME_EXTENTS")
+        if client == identifier and opaque:
+            return [
+                Region(box.left + x, box.top + y, w, h)
+                for x, y, w, h in zip(*[iter(opaque)] * 4, strict=False)
+                if w and h
+            ]
+        if shadow and len(shadow) == 4:
+            left, right, top, bottom = shadow
+            width, height = box.width - left - right, box.height - top - bottom
+            return [Region(box.left + left, box.top + top, width, height)] if width > 0 and height > 0 else []
+        return [box]
+
+    def _is_menu(self, identifier: int) -> bool:
+        mask = ~self._display.display.info.resource_id_mask
+        if any(identifier & mask == own & mask for own in self.of):  # a menu of one of them is part of it
+            return False
+        kinds = self._property(identifier, "_NET_WM_WINDOW_TYPE") or ()
+        return any(self._display.get_atom_name(kind) in _COVERING for kind in kinds)
+
+    def _frame(self, client: int) -> int:
+        """The child of the root that a window is in."""
+        from Xlib import error
+
+        if client not in self._frames:
+            handle = self._display.create_resource_object("window", client)
+            with suppress(error.XError):  # it closed in between
+                while (parent := handle.query_tree().parent) and parent.id != self._root.id:
+                    handle = parent
+            self._frames[client] = handle.id
+        return self._frames[client]
+
+    def _box(self, identifier: int) -> Region | None:
+        """Where a child of the root is; None if it cannot be seen."""
+        from Xlib import X, error
+
+        handle = self._display.create_resource_object("window", identifier)
+        with suppress(error.XError):  # it closed in between
+            attributes = handle.get_attributes()
+            if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
+                return None
+            at = handle.get_geometry()
+            return Region(at.x, at.y, at.width + 2 * at.border_width, at.height + 2 * at.border_width)
+        return None
+
+    def _property(self, identifier: int, name: str) -> Any:
+        return read_property(self._display, self._display.create_resource_object("window", identifier), name)
+
+
+def without(region: Region, cover: Region) -> list[Region]:
+    """A rectangle minus another one, as up to four rectangles."""
+    left, top = max(region.left, cover.left), max(region.top, cover.top)
+    right = min(region.left + region.width, cover.left + cover.width)
+    bottom = min(region.top + region.height, cover.top + cover.height)
+    if left >= right or top >= bottom:
+        return [region]
+    far_right, far_bottom = region.left + region.width, region.top + region.height
+    parts = (
+        (region.left, region.top, region.width, top - region.top),
+        (region.left, bottom, region.width, far_bottom - bottom),
+        (region.left, top, left - region.left, bottom - top),
+        (right, top, far_right - right, bottom - top),
+    )
+    return [Region(*part) for part in parts if part[2] > 0 and part[3] > 0]
