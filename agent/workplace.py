@@ -92,8 +92,8 @@ class Job:
 
 def _broken_off(error: BaseException) -> "RunFinished":
     """The end of a run that an error ended before the loop could."""
-    from agent.model.client import Usage
     from agent.run.events import RunFinished
+    from foundation.chat_stream import Usage
 
     stopped = isinstance(error, StoppedError)
     known = error.exit_status if isinstance(error, MaiError) else ExitStatus.NOT_DONE
@@ -162,7 +162,7 @@ class Workplace:
             environ=desk.environ,
             sandbox=options.sandbox,
             bundle=str(recorder.path),
-            patience=_patience(options, settings),
+            patience=Patience.of(options.patience or settings.get("patience")),
             grants=self.grants,
             stop_key=settings.get("stop_key") or DEFAULT_CHORD,
             title=title,
@@ -225,11 +225,6 @@ def _run_settings(options: argparse.Namespace, settings: Settings, instruction: 
         image_format=chosen("image_format", None),
         system_prompt=prompt,
     )
-
-
-def _patience(options: argparse.Namespace, settings: Settings) -> Patience:
-    wait = options.patience or settings.get("patience")
-    return Patience() if wait is None else Patience(first_token=wait, between_tokens=min(wait, 60.0))
 
 
 class _Desk:

@@ -13,8 +13,9 @@ from agent.commands.arguments import add_engine, engine_wish
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import Size, Viewport
-from agent.model.client import ChatClient, Completion, Patience
+from agent.model.client import ChatClient, Patience
 from agent.model.engine import Engine, choose_engine
+from agent.model.request import ChatRequest
 from agent.model.serving import terminal_ask
 from agent.run.session import DEFAULT_MAX_PIXELS
 from agent.run.think import answer_tokens
@@ -51,11 +52,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _act(options: Any, settings: Settings, engine: Engine, image: "Image") -> int:
-    wait = options.patience or settings.get("patience")
-    patience = Patience() if wait is None else Patience(first_token=wait)
+    patience = Patience.of(options.patience or settings.get("patience"))
     client = ChatClient(engine.endpoint, patience, engine.condition)
     try:
-        endpoint = await client.discover()
+        endpoint = await client.discover(detect_family)
         named = options.family or settings.get("family") or engine.family
         family = get_family(named or detect_family(endpoint.model or "") or DEFAULT_FAMILY)
         name = family.facts.name
@@ -70,10 +70,8 @@ async def _act(options: Any, settings: Settings, engine: Engine, image: "Image")
                 PromptRequest(options.instruction, sent, thinking=not options.no_thinking, system_prompt=system)
             )
         limit = answer_tokens(family, endpoint.limits.context)
-        text = ""
-        async for item in client.stream(messages, family.facts.sampling, limit):
-            if isinstance(item, Completion):
-                text = item.text
+        completion = await client.complete(ChatRequest(messages, family.facts.sampling, limit))
+        text = completion.answer.content
     finally:
         await client.aclose()
     result = family.parse_grounding(text, sent.size) if options.grounding else family.parse(text, sent.size)

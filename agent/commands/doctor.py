@@ -115,6 +115,7 @@ def _reading() -> str:
 
 
 def _endpoint(url: str, settings: Settings) -> str:
+    from agent.families.registry import detect_family
     from agent.model.client import ChatClient
     from agent.model.endpoint import Endpoint
     from foundation.addresses import normalize_url
@@ -122,7 +123,7 @@ def _endpoint(url: str, settings: Settings) -> str:
     async def ask() -> Endpoint:
         client = ChatClient(Endpoint(normalize_url(url), settings.api_key, settings.get("model")))
         try:
-            return await client.discover()
+            return await client.discover(detect_family)
         finally:
             await client.aclose()
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.families.base import Call, PastStep, PromptRequest, Style, to_openai
+from agent.families.base import Call, PastStep, PromptRequest, Style
 from agent.families.jsonish import clean
 from agent.families.registry import get_family
+from agent.model.messages import to_openai
 from agent.settings import load_settings, read_text
 from foundation.arguments import Parser
 from foundation.errors import UsageError

@@ -1,16 +1,17 @@
 """What a model family is to the rest of the program, and the plain values that cross its border."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from agent.actions import Action
 from agent.geometry import GridPoint, Size
+from agent.model.messages import Message
+from agent.model.request import Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
 from foundation.images import ImageRule
 
 Style: TypeAlias = Literal["reference", "desktop"]
-Role: TypeAlias = Literal["system", "user", "assistant"]
 
 FailureKind: TypeAlias = Literal[
     "empty",  # nothing was said
@@ -23,69 +24,6 @@ FailureKind: TypeAlias = Literal[
     "bad_point",
     "off_screen",  # a point far outside the grid: probably another coordinate space
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """Text in a message."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImagePart:
-    """A screenshot in a message; None stands for the place of an image in `mai-agent prompt`."""
-
-    image: EncodedImage | None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One chat message."""
-
-    role: Role
-    parts: tuple[TextPart | ImagePart, ...]
-
-    @classmethod
-    def text(cls, role: Role, text: str) -> "Message":
-        """A message of one text part."""
-        return cls(role, (TextPart(text),))
-
-    @classmethod
-    def screenshot(cls, image: EncodedImage | None) -> "Message":
-        """A user message that holds one screenshot."""
-        return cls("user", (ImagePart(image),))
-
-
-def to_openai(messages: Sequence[Message], image_part: Callable[[EncodedImage | None], Any]) -> list[dict[str, Any]]:
-    """Messages in the shape of the OpenAI chat API; `image_part` renders the content part of an image."""
-    return [
-        {
-            "role": message.role,
-            "content": [
-                {"type": "text", "text": part.text} if isinstance(part, TextPart) else image_part(part.image)
-                for part in message.parts
-            ],
-        }
-        for message in messages
-    ]
-
-
-def images_in(messages: Sequence[Message]) -> int:
-    """How many images the messages hold."""
-    return sum(isinstance(part, ImagePart) for message in messages for part in message.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling as the family's own client asks for it."""
-
-    temperature: float
-    top_p: float
-    top_k: int
-    repetition_penalty: float
-    max_tokens: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,23 @@ sampling beyond OpenAI's, images by id) are left out from the first refusal on.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agent.families.base import Message, Sampling, to_openai
 from agent.model.endpoint import Endpoint, ServerKind
+from agent.model.messages import to_openai
 from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
+from agent.model.request import ChatRequest
 from agent.model.serving import ServerCondition
 from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer, AnswerReader, AnswerTooLongError
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+T = TypeVar("T")
 
 _TRANSIENT: frozenset[ErrorKind] = frozenset({"unreachable", "overloaded", "broken"})
 #: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
@@ -35,8 +39,9 @@ class Patience:
     Args:
         connect: for the connection.
         first_token: from the request to the first token. A 2B model on two CPU cores needs 3 s for one small
-            screenshot (facts/desktop.md), an 8B model with several large ones minutes.
+            screenshot, an 8B model with several large ones minutes.
         between_tokens: silence in the middle of an answer.
+        total: the longest answer. 2,048 tokens at one a second, as an 8B model on a processor has it, take half of it.
         notice: after this much silence the person is told, again each time it has passed.
         retries: further tries after something transient.
         backoff: pause before the first retry; doubled each time.
@@ -45,25 +50,25 @@ class Patience:
     connect: float = 5.0
     first_token: float = 300.0
     between_tokens: float = 60.0
+    total: float = 3600.0
     notice: float = 15.0
     retries: int = 2
     backoff: float = 0.5
 
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one request; None where the server does not say."""
-
-    prompt: int | None = None
-    completion: int | None = None
-    cached: int | None = None
+    @classmethod
+    def of(cls, seconds: float | None) -> "Patience":
+        """As a person sets it with --patience; None for the default."""
+        if seconds is None:
+            return cls()
+        return cls(first_token=seconds, between_tokens=min(seconds, cls().between_tokens))
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer as it streams in."""
+    """A piece of the answer as it streams in; `reasoning` marks what the model thinks before it answers."""
 
     text: str
+    reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +86,25 @@ class Retrying:
     attempt: int
 
 
+Progress: TypeAlias = Delta | Silence | Retrying
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A whole answer.
 
     Args:
-        text: what the model said.
-        usage: tokens.
-        finish_reason: "length" when the token limit cut the answer off.
+        answer: what the model said.
         ttft_ms: milliseconds from the request to the first token; None when there was none.
         total_ms: milliseconds of the request that succeeded.
         images_sent: images whose bytes travelled; the others were named by id.
     """
 
-    text: str
-    usage: Usage
-    finish_reason: str | None
+    answer: Answer
     ttft_ms: float | None
     total_ms: float
     images_sent: int
-
-
-StreamItem: TypeAlias = Delta | Silence | Retrying | Completion
 
 
 @dataclass(slots=True)
@@ -151,15 +153,16 @@ class ChatClient:
         if self._openai is not None:
             await self._openai.close()
 
-    async def discover(self) -> Endpoint:
+    async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
         """The endpoint with model, kind and context filled in from /v1/models, as far as the server tells.
+
+        Args:
+            prefer: whether a model of this name is taken before others, where the server has several.
 
         Raises:
             ModelError: the server cannot be asked, or serves no such model.
             UsageError: it serves several models and none was chosen.
         """
-        from agent.families.registry import detect_family
-
         try:
             listing = await asyncio.wait_for(self._connection().models.list(), 20)
             models = {entry.id: entry for entry in listing.data if isinstance(getattr(entry, "id", None), str)}
@@ -168,7 +171,7 @@ class ChatClient:
                 "silent", f"{self.endpoint.base_url} does not answer.", "Is the server still starting, or hung?"
             ) from error
         except Exception as error:  # whatever a foreign server makes of this question
-            problem = self._explain(error)
+            problem = explain(error, self.endpoint)
             if problem.kind in ("unreachable", "bad_key", "overloaded", "silent"):
                 raise problem from error
             if self.endpoint.model is None:
@@ -181,7 +184,7 @@ class ChatClient:
         names = list(models)
         model = self.endpoint.model
         if model is None:
-            known = [name for name in names if detect_family(name)]
+            known = [name for name in names if prefer(name)]
             choice = known or names
             if not choice:
                 raise ModelError("unknown_model", f"{self.endpoint.base_url} serves no model.", "Load one there first.")
@@ -207,20 +210,8 @@ class ChatClient:
         self.endpoint = replace(self.endpoint, model=model, kind=_kind(owner, self.endpoint.kind), limits=limits)
         return self.endpoint
 
-    async def stream(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        max_tokens: int,
-        constraint: str | None = None,
-    ) -> AsyncIterator[StreamItem]:
-        """Ask, and yield the answer as it comes; the last item is the `Completion`.
-
-        Args:
-            messages: the chat.
-            sampling: as the family asks for it.
-            max_tokens: limit of the answer.
-            constraint: a regular expression the answer must match, used where the server can (vLLM).
+    async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
+        """Ask, and tell of the answer as it comes.
 
         Raises:
             ModelError: after the retries, or at once where retrying cannot help.
@@ -228,30 +219,30 @@ class ChatClient:
         attempt = 0
         while True:
             try:
-                async for item in self._attempt(messages, sampling, max_tokens, constraint):
-                    yield item
-                return
+                return await self._attempt(request, on_progress)
             except ModelError as error:
                 if error.kind in ("unsupported", "image_forgotten"):  # ask again without it; not a failure
-                    yield Retrying(error.what, attempt)
+                    on_progress(Retrying(error.what, attempt))
                     continue
                 if error.kind not in _TRANSIENT or attempt >= self._patience.retries:
                     raise
                 attempt += 1
-                yield Retrying(error.what, attempt)
-                async for item in self._come_back():
+                on_progress(Retrying(error.what, attempt))
+                if await self._come_back(on_progress):
                     attempt = 0  # a server that came back is asked afresh; two crashes in ten minutes end that
-                    yield item
                 await asyncio.sleep(self._patience.backoff * 2 ** max(0, attempt - 1))
 
-    async def _come_back(self) -> AsyncIterator[Retrying]:
+    async def _come_back(self, on_progress: OnProgress) -> bool:
         """Waits while a server of ours is started again after a crash; its supervisor bounds how long that takes.
+
+        Returns:
+            Whether it was away.
 
         Raises:
             ModelError: it is not coming back; with the controller's reason.
         """
         if self._condition is None:
-            return
+            return False
         said = ""
         while True:
             now = await asyncio.to_thread(self._condition)
@@ -260,80 +251,93 @@ class ChatClient:
             if now.condition == "ready":
                 if said:
                     self._remembered.clear()  # a new process has none of the images
-                return
+                return bool(said)
             if now.words != said:
                 said = now.words
-                yield Retrying(f"The server is being started again: {said}.", 0)
+                on_progress(Retrying(f"The server is being started again: {said}.", 0))
             await asyncio.sleep(_COME_BACK_POLL)
 
-    async def _attempt(
-        self, messages: Sequence[Message], sampling: Sampling, max_tokens: int, constraint: str | None
-    ) -> AsyncIterator[StreamItem]:
+    async def _attempt(self, request: ChatRequest, on_progress: OnProgress) -> Completion:
         began = time.monotonic()
         images = _Images()
-        request = self._request(messages, sampling, max_tokens, constraint, images)
-        pieces: list[str] = []
-        usage, finish_reason, first_at = Usage(), None, None
+        optional = request.optional_parts(self.endpoint.kind)
+        for name in self._dropped & optional.keys():
+            del optional[name]
+        extra = {name: value for part in optional.values() for name, value in part.items()}
+        body = self._body(request, images) | {"extra_body": extra}
+        sent = {*optional, *(["image_id"] if self._by_id else []), *(["tools"] if request.tools else [])}
+        reader = AnswerReader()
+        first_at: float | None = None
         stream: Any = None
         try:
-            opening = asyncio.ensure_future(self._connection().chat.completions.create(**request))
-            async for item in self._patiently(opening, began, first=True):
-                yield item
-            stream = opening.result()
+            opening = self._connection().chat.completions.create(**body)
+            stream = await self._patiently(opening, began, began, on_progress, first=True)
             chunks = aiter(stream)
             while True:
-                coming = asyncio.ensure_future(anext(chunks, None))
                 since = began if first_at is None else time.monotonic()
-                async for item in self._patiently(coming, since, first=first_at is None):
-                    yield item
-                if (chunk := coming.result()) is None:
+                coming = anext(chunks, None)
+                chunk = await self._patiently(coming, began, since, on_progress, first=first_at is None)
+                if chunk is None:
                     break
-                usage = _usage(chunk) or usage
-                for choice in getattr(chunk, "choices", None) or []:
-                    text = getattr(choice.delta, "content", None)
-                    finish_reason = getattr(choice, "finish_reason", None) or finish_reason
-                    if text and isinstance(text, str):
-                        first_at = first_at or time.monotonic()
-                        pieces.append(text)
-                        yield Delta(text)
-            if finish_reason is None:
+                for piece in reader.take(chunk):
+                    first_at = first_at or time.monotonic()
+                    on_progress(Delta(piece.text, piece.kind == "reasoning"))
+            answer = reader.answer()
+            if answer.finish_reason is None:
                 raise ModelError("broken", "The server ended the answer in the middle.", SEE_ITS_LOG)
         except ModelError:
             raise
+        except AnswerTooLongError as error:
+            raise _endless(time.monotonic() - began) from error
         except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
             if images.named and "cache miss for image" in str(error).lower():
                 raise self._forgotten() from error
-            raise self._explain(error) from error
+            problem = explain(error, self.endpoint, sent)
+            if problem.part is not None:
+                self._dropped.add(problem.part)
+            raise problem from error
         finally:
             if stream is not None:
                 await stream.close()
         self._remembered.update(image.digest for image in images.sent if self._by_id)
-        ended = time.monotonic()
-        yield Completion(
-            text="".join(pieces),
-            usage=usage,
-            finish_reason=finish_reason,
+        return Completion(
+            answer=answer,
             ttft_ms=None if first_at is None else (first_at - began) * 1000,
-            total_ms=(ended - began) * 1000,
+            total_ms=(time.monotonic() - began) * 1000,
             images_sent=len(images.sent),
         )
 
-    async def _patiently(self, task: "asyncio.Future[Any]", since: float, *, first: bool) -> AsyncIterator[Silence]:
-        """Wait for the task, telling of silence, and give up after the family of waits that applies."""
+    async def _patiently(
+        self, coming: Awaitable[T], began: float, since: float, on_progress: OnProgress, *, first: bool
+    ) -> T:
+        """Wait, telling of silence, and give up when the silence or the whole answer has lasted too long.
+
+        Args:
+            coming: what is waited for.
+            began: when the request began.
+            since: when something was last heard.
+            on_progress: is told of silence.
+            first: whether it is the first token that is waited for.
+        """
         limit = self._patience.first_token if first else self._patience.between_tokens
+        task = asyncio.ensure_future(coming)
         try:
             while True:
-                waited = time.monotonic() - since
+                now = time.monotonic()
+                if now - began >= self._patience.total:
+                    raise _endless(now - began)
+                waited = now - since
                 if waited >= limit:
                     raise ModelError(
                         "silent",
                         f"The model has said nothing for {waited:.0f} seconds.",
                         "Is the server overloaded or hung? A longer wait can be set with --patience SECONDS.",
                     )
-                done, _ = await asyncio.wait({task}, timeout=min(self._patience.notice, limit - waited))
+                left = min(limit - waited, began + self._patience.total - now)
+                done, _ = await asyncio.wait({task}, timeout=min(self._patience.notice, left))
                 if done:
-                    return
-                yield Silence(time.monotonic() - since)
+                    return task.result()
+                on_progress(Silence(time.monotonic() - since))
         finally:
             if not task.done():
                 task.cancel()
@@ -344,15 +348,8 @@ class ChatClient:
         """Whether images are named by id once the server has them (vLLM's `uuid`)."""
         return self.endpoint.kind == "vllm" and "image_id" not in self._dropped
 
-    def _request(
-        self,
-        messages: Sequence[Message],
-        sampling: Sampling,
-        max_tokens: int,
-        constraint: str | None,
-        images: "_Images",
-    ) -> dict[str, Any]:
-        """The request; `images` receives what becomes of its images."""
+    def _body(self, request: ChatRequest, images: "_Images") -> dict[str, Any]:
+        """What every server gets; `images` receives what becomes of the request's images."""
 
         def image_part(image: EncodedImage | None) -> dict[str, Any]:
             assert image is not None, "a request needs its images"
@@ -363,24 +360,8 @@ class ChatClient:
             part: dict[str, Any] = {"type": "image_url", "image_url": {"url": image.data_url}}
             return part | {"uuid": image.digest} if self._by_id else part
 
-        request: dict[str, Any] = {
-            "model": self.endpoint.model,
-            "messages": to_openai(messages, image_part),
-            "stream": True,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "max_tokens": max_tokens,
-        }
-        if "seed" not in self._dropped:
-            request["seed"] = sampling.seed
-        if "stream_options" not in self._dropped:
-            request["stream_options"] = {"include_usage": True}
-        extra: dict[str, Any] = {}
-        if "sampling" not in self._dropped and self.endpoint.kind == "vllm":
-            extra |= {"top_k": sampling.top_k, "repetition_penalty": sampling.repetition_penalty}
-        if constraint is not None and self.endpoint.kind == "vllm" and "constraint" not in self._dropped:
-            extra["structured_outputs"] = {"regex": constraint}
-        return request | {"extra_body": extra} if extra else request
+        messages = to_openai(request.messages, image_part)
+        return {"model": self.endpoint.model, "messages": messages, **request.required_parts()}
 
     def _forgotten(self) -> ModelError:
         """The server dropped an image that the request only named: from now on all are sent anew."""
@@ -390,27 +371,16 @@ class ChatClient:
             self._dropped.add("image_id")
         return ModelError("image_forgotten", "The server no longer has an image: it is sent again.", "")
 
-    def _explain(self, error: Exception) -> ModelError:
-        problem = explain(error, self.endpoint, self._dropped)
-        if problem.part is not None:
-            self._dropped.add(problem.part)
-        return problem
+
+def _endless(seconds: float) -> ModelError:
+    return ModelError(
+        "endless",
+        f"The model's answer has no end: it was given up after {seconds:.0f} seconds.",
+        "Is it the model's own server and chat template? Another model or quantization may stop by itself.",
+    )
 
 
 def _kind(owner: str, known: ServerKind) -> ServerKind:
     if owner == "vllm":
         return "vllm"
     return "literal" if owner == "mai-agent" else known
-
-
-def _usage(chunk: Any) -> Usage | None:
-    usage = getattr(chunk, "usage", None)
-    if usage is None:
-        return None
-    details = getattr(usage, "prompt_tokens_details", None)
-    return Usage(_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), _count(details, "cached_tokens"))
-
-
-def _count(holder: Any, name: str) -> int | None:
-    value = getattr(holder, name, None)
-    return value if isinstance(value, int) else None

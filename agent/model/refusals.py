@@ -10,7 +10,7 @@ from foundation.refusals import RefusalKind, refusal_of
 
 ErrorKind: TypeAlias = Literal[
     "unreachable", "overloaded", "broken", "silent", "bad_key", "unknown_model", "too_many_images",
-    "context_too_long", "image_forgotten", "unsupported", "refused", "gone",
+    "context_too_long", "image_forgotten", "unsupported", "no_tools", "refused", "endless", "gone",
 ]  # fmt: skip
 
 SEE_ITS_LOG = "The server's own log says more."
@@ -24,7 +24,10 @@ _OPTIONAL_PARTS = (
     ("stream_options", ("stream_options", "include_usage")),
     ("sampling", ("top_k", "repetition_penalty")),
     ("seed", ("seed",)),
-    ("constraint", ("structured_outputs",)),
+    ("regex", ("structured_outputs",)),
+    ("schema", ("response_format", "json_schema")),
+    ("template_arguments", ("chat_template_kwargs",)),
+    ("stop", ("stop",)),
     ("image_id", ("uuid",)),
 )
 
@@ -75,13 +78,13 @@ _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
 }
 
 
-def explain(error: Exception, endpoint: Endpoint, dropped: Collection[str]) -> ModelError:
+def explain(error: Exception, endpoint: Endpoint, sent: Collection[str] = ()) -> ModelError:
     """Any exception of a request as one of ours.
 
     Args:
         error: what was raised, by the library or the transport below it.
         endpoint: what was asked.
-        dropped: optional parts that were not sent, so that the refusal cannot mean them.
+        sent: names of the parts that the refusal may mean, because they were in the request.
     """
     if isinstance(error, ModelError):
         return error
@@ -89,7 +92,14 @@ def explain(error: Exception, endpoint: Endpoint, dropped: Collection[str]) -> M
     kind = refusal.kind
     if kind == "server_error" and refusal.status is None:  # inside a stream
         kind = "broken"
-    if kind in ("refused", "unknown_model") and (part := _unknown_part(refusal.reason, dropped)):
+    if kind == "refused" and "tools" in sent and "tool" in refusal.reason.lower():
+        return ModelError(  # they are never left out: without them the model could not act
+            "no_tools",
+            f"{endpoint.base_url} does not take tools ({refusal.reason}).",
+            "Start it so that it does (vLLM: --enable-auto-tool-choice --tool-call-parser NAME), or choose a --family "
+            "that needs none.",
+        )
+    if kind in ("refused", "unknown_model") and (part := _unknown_part(refusal.reason, sent)):
         return ModelError("unsupported", f"The server does not know {part}: it is left out.", "", part=part)
     what, remedy = _SENTENCES[kind]
     words = {"where": endpoint.base_url, "model": endpoint.model, "reason": refusal.reason}
@@ -97,12 +107,12 @@ def explain(error: Exception, endpoint: Endpoint, dropped: Collection[str]) -> M
     return ModelError("overloaded" if kind == "server_error" else kind, what, remedy, refusal.limit)
 
 
-def _unknown_part(reason: str, dropped: Collection[str]) -> str | None:
+def _unknown_part(reason: str, sent: Collection[str]) -> str | None:
     """The optional part of the request that the server does not know."""
     if not _UNSUPPORTED.search(reason):
         return None
     mentioned = (part for part, words in _OPTIONAL_PARTS if any(word in reason for word in words))
-    return next((part for part in mentioned if part not in dropped), None)
+    return next((part for part in mentioned if part in sent), None)
 
 
 def reason_of(error: Exception) -> str:

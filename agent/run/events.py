@@ -11,8 +11,8 @@ from agent import actions
 from agent.actions import Action
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
-from agent.model.client import Usage
 from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 
 Outcome: TypeAlias = Literal[

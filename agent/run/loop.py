@@ -28,7 +28,6 @@ from agent.actions import (
 from agent.desktop.hand import ActionFailedError, Hand
 from agent.families.base import Call, Decision, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint
-from agent.model.client import Usage
 from agent.notes import Note
 from agent.run.consent import Consent
 from agent.run.events import (
@@ -53,6 +52,7 @@ from agent.run.think import Mind, Thought
 from agent.run.worker import Worker
 from agent.safety.stop import StopSwitch
 from agent.screen.settle import Settled, unchanged
+from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."

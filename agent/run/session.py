@@ -91,7 +91,7 @@ async def run(
     registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
     opened.callback(registered.close)
     try:
-        endpoint = await race(client.discover())
+        endpoint = await race(client.discover(detect_family))
         family, remarks = _family(request, endpoint)
         settings = _settled(request, endpoint, family)
         real = request.open_desktop(stop, request.monitor, request.environ)

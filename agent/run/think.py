@@ -8,22 +8,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent.families.base import (
-    Decision,
-    Family,
-    Message,
-    ParseFailure,
-    PastStep,
-    PromptRequest,
-    TextPart,
-)
-from agent.model.client import ChatClient, Completion, Delta, Retrying, Silence, Usage
+from agent.families.base import Decision, Family, ParseFailure, PastStep, PromptRequest
+from agent.model.client import ChatClient, Completion, Delta, Progress, Retrying, Silence
+from agent.model.messages import Message, TextPart
 from agent.model.refusals import ModelError
+from agent.model.request import ChatRequest
 from agent.run.events import ModelDelta, Warned
 from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
+from foundation.chat_stream import Usage
 
 #: The least room that an answer needs: a short thought and a call.
 _MIN_ANSWER_TOKENS = 256
@@ -84,9 +79,10 @@ class Mind:
         prepared = time.perf_counter()
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
         began = time.perf_counter()
-        result = self._family.parse(completion.text, seen.image.size)
+        answer = completion.answer
+        result = self._family.parse(answer.content, seen.image.size)
         parsed = (time.perf_counter() - began) * 1000
-        if isinstance(result, ParseFailure) and completion.finish_reason == "length":
+        if isinstance(result, ParseFailure) and answer.finish_reason == "length":
             result = replace(result, kind="truncated", message=f"{result.message}; the token limit cut it off")
         milliseconds = {
             "prompt": (began - prepared) * 1000 - completion.total_ms,
@@ -95,7 +91,7 @@ class Mind:
         }
         if completion.ttft_ms is not None:
             milliseconds["ttft"] = completion.ttft_ms
-        return Thought(completion.text, result, completion.usage, milliseconds)
+        return Thought(answer.content, result, answer.usage, milliseconds)
 
     def _feedback(self, tried: Sequence[Thought]) -> list[Message]:
         """Unusable answers of this step, each with what was wrong with it."""
@@ -110,21 +106,22 @@ class Mind:
     async def _ask(
         self, step: int, seen: Observation, feedback: list[Message], constraint: str | None, emit: Emit
     ) -> Completion:
+        def told(progress: Progress) -> None:
+            match progress:
+                case Delta(text=text):
+                    emit(ModelDelta(step, text))
+                case Silence(seconds):
+                    emit(Warned(f"The model has been silent for {seconds:.0f} seconds; still waiting."))
+                case Retrying(reason, attempt):
+                    emit(ModelDelta(step, "", restart=True))
+                    emit(Warned(f"{reason} Trying again ({attempt})." if attempt else reason))
+
         for _ in range(_MOST_SHRINKS):
             messages = self._messages(seen, feedback)
             most = answer_tokens(self._family, self._history.context)
             try:
-                async for item in self._client.stream(messages, self._family.facts.sampling, most, constraint):
-                    match item:
-                        case Delta(text):
-                            emit(ModelDelta(step, text))
-                        case Silence(seconds):
-                            emit(Warned(f"The model has been silent for {seconds:.0f} seconds; still waiting."))
-                        case Retrying(reason, attempt):
-                            emit(ModelDelta(step, "", restart=True))
-                            emit(Warned(f"{reason} Trying again ({attempt})." if attempt else reason))
-                        case Completion():
-                            return item
+                request = ChatRequest(messages, self._family.facts.sampling, most, regex=constraint)
+                return await self._client.complete(request, told)
             except ModelError as error:
                 if not self._adapt(error):
                     raise

@@ -21,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent.actions import map_points
 from agent.desktop.portable.screen import MssScreen
-from agent.families.base import Call, Decision, PastStep, PromptRequest, to_openai
+from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.families.registry import get_family
 from agent.geometry import Size
+from agent.model.messages import to_openai
 from agent.run.observe import Eye
 
 ANSWER = (

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.actions import Click
-from agent.families.base import Call, Decision, ImagePart, Message, PastStep, PromptRequest, TextPart, images_in
+from agent.families.base import Call, Decision, PastStep, PromptRequest
+from agent.model.messages import ImagePart, Message, TextPart, images_in
 
 PROPERTY = settings(deadline=None, max_examples=200)
 PLAIN = PromptRequest("Enable dark mode", None)

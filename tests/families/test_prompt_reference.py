@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.commands.prompt import read_request
-from agent.families.base import Message, TextPart, to_openai
 from agent.families.registry import get_family
+from agent.model.messages import Message, TextPart, to_openai
 
 FAMILY = get_family("mai-ui")
 PROPERTY = settings(deadline=None, max_examples=200)

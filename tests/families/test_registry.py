@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.families.base import Sampling
 from agent.families.registry import DEFAULT_FAMILY, detect_family, family_names, get_family
+from agent.model.request import Sampling
 from foundation.errors import UsageError
 from foundation.families import image_rule
 

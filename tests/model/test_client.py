@@ -9,6 +9,7 @@ from stubs.endpoint import (
     MODEL,
     Behaviour,
     Checks,
+    Exchange,
     FakeEndpoint,
     after,
     events,
@@ -20,18 +21,20 @@ from stubs.endpoint import (
     silent,
 )
 
-from agent.families.base import Message, Sampling
-from agent.families.registry import get_family
 from agent.geometry import Size
-from agent.model.client import ChatClient, Completion, Delta, Patience, Retrying, Silence, StreamItem
+from agent.model.client import ChatClient, Completion, Delta, Patience, Progress, Retrying, Silence
 from agent.model.endpoint import Endpoint, ServerKind
+from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.refusals import ModelError
+from agent.model.request import ChatRequest, Sampling
 from agent.model.serving import ServerCondition
 from agent.screen.encode import EncodedImage
 from foundation.addresses import normalize_url
+from foundation.chat_stream import ToolCall
 from foundation.errors import ExitStatus
 
 HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=2, backoff=0.01)
+SAMPLING = Sampling()
 HELLO = [Message.text("user", "hello")]
 
 
@@ -45,14 +48,17 @@ def client_of(endpoint: FakeEndpoint, kind: ServerKind = "other", patience: Pati
 
 
 async def ask(
-    client: ChatClient, messages: Sequence[Message] = HELLO, constraint: str | None = None, sampling: Any = None
-) -> list[StreamItem]:
-    wanted: Sampling = sampling or get_family("mai-ui").facts.sampling
-    return [item async for item in client.stream(messages, wanted, 64, constraint)]
+    client: ChatClient, messages: Sequence[Message] = HELLO, constraint: str | None = None, **parts: Any
+) -> list[Progress | Completion]:
+    heard: list[Progress | Completion] = []
+    heard.append(await client.complete(ChatRequest(messages, SAMPLING, 64, regex=constraint, **parts), heard.append))
+    return heard
 
 
-async def whole(client: ChatClient, messages: Sequence[Message] = HELLO, constraint: str | None = None) -> Completion:
-    last = (await ask(client, messages, constraint))[-1]
+async def whole(
+    client: ChatClient, messages: Sequence[Message] = HELLO, constraint: str | None = None, **parts: Any
+) -> Completion:
+    last = (await ask(client, messages, constraint, **parts))[-1]
     assert isinstance(last, Completion)
     return last
 
@@ -63,8 +69,8 @@ async def test_the_answer_streams_in_pieces_that_add_up_to_the_completion() -> N
     deltas = [item.text for item in items if isinstance(item, Delta)]
     assert len(deltas) > 1
     assert isinstance(items[-1], Completion)
-    assert items[-1].text == "".join(deltas) == "one two three four"
-    assert items[-1].finish_reason == "stop"
+    assert items[-1].answer.content == "".join(deltas) == "one two three four"
+    assert items[-1].answer.finish_reason == "stop"
     assert items[-1].ttft_ms is not None
     assert items[-1].ttft_ms <= items[-1].total_ms
 
@@ -74,8 +80,8 @@ async def test_usage_comes_with_cached_tokens_where_the_server_tells_them() -> N
     with FakeEndpoint(script) as endpoint:
         client = client_of(endpoint)
         first, second = await whole(client), await whole(client)
-    assert (first.usage.prompt, first.usage.completion, first.usage.cached) == (500, 7, 480)
-    assert (second.usage.prompt, second.usage.cached) == (5, None)
+    assert (first.answer.usage.prompt, first.answer.usage.completion, first.answer.usage.cached) == (500, 7, 480)
+    assert (second.answer.usage.prompt, second.answer.usage.cached) == (5, None)
 
 
 async def test_the_request_carries_the_familys_sampling_and_only_vllm_gets_what_openai_lacks() -> None:
@@ -112,7 +118,7 @@ async def test_what_is_transient_is_retried_and_what_streamed_in_before_is_void(
     retrying = next(index for index, item in enumerate(items) if isinstance(item, Retrying))
     assert "".join(item.text for item in items[retrying:] if isinstance(item, Delta)) == "the answer"
     assert isinstance(items[-1], Completion)
-    assert items[-1].text == "the answer"
+    assert items[-1].answer.content == "the answer"
 
 
 @pytest.mark.parametrize("behaviour", TRANSIENT.values(), ids=TRANSIENT.keys())
@@ -132,12 +138,11 @@ async def test_after_two_retries_the_person_is_told_in_sentences(behaviour: Beha
 async def test_a_refused_connection_is_retried_and_then_explained_with_the_address() -> None:
     endpoint = FakeEndpoint()
     endpoint.close()
-    attempts: list[Retrying] = []
+    attempts: list[Progress] = []
     with pytest.raises(ModelError) as raised:
-        async for item in client_of(endpoint).stream(HELLO, get_family("mai-ui").facts.sampling, 8):
-            assert isinstance(item, Retrying)
-            attempts.append(item)
-    assert [item.attempt for item in attempts] == [1, 2]
+        await client_of(endpoint).complete(ChatRequest(HELLO, SAMPLING, 8), attempts.append)
+    assert all(isinstance(item, Retrying) for item in attempts)
+    assert [item.attempt for item in attempts if isinstance(item, Retrying)] == [1, 2]
     assert raised.value.kind == "unreachable"
     assert endpoint.url in raised.value.what
 
@@ -173,6 +178,19 @@ async def test_a_refusal_that_names_a_limit_gives_the_number() -> None:
                 await ask(client)
             limits.append(raised.value.limit)
     assert limits == [4, 8192]
+
+
+async def test_the_pause_before_a_retry_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    patience = Patience(first_token=5, retries=4, backoff=0.5)
+    with FakeEndpoint(lambda _: refuse(503, "loading")) as endpoint, pytest.raises(ModelError):
+        monkeypatch.setattr("agent.model.client.asyncio.sleep", note)
+        await ask(client_of(endpoint, patience=patience))
+    assert pauses == [0.5, 1.0, 2.0, 4.0]
 
 
 # What servers do not know
@@ -214,8 +232,125 @@ async def test_chunks_that_leave_fields_out_are_read_as_far_as_they_go() -> None
     )
     with FakeEndpoint([script]) as endpoint:
         completion = await whole(client_of(endpoint))
-    assert completion.text == "half whole"
-    assert (completion.usage.prompt, completion.usage.completion) == (None, 3)
+    assert completion.answer.content == "half whole"
+    assert (completion.answer.usage.prompt, completion.answer.usage.completion) == (None, 3)
+
+
+# What families ask for and answer besides text
+
+TOOLS = [{"type": "function", "function": {"name": "computer", "parameters": {"type": "object"}}}]
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+async def test_tools_stop_strings_schema_and_template_arguments_travel_in_the_fields_servers_read() -> None:
+    parts: dict[str, Any] = {
+        "tools": TOOLS, "stop": ["</tool_call>"], "schema": {"type": "object"},
+        "template_arguments": {"enable_thinking": False},
+    }  # fmt: skip
+    with FakeEndpoint([say("ok")]) as endpoint:
+        await whole(client_of(endpoint), **parts)
+    (body,) = endpoint.requests
+    assert body["tools"] == TOOLS
+    assert body["stop"] == ["</tool_call>"]
+    assert body["response_format"] == {
+        "type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}
+    }  # fmt: skip
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("Unknown parameter: 'chat_template_kwargs'", "chat_template_kwargs"),
+        ("response_format of type json_schema is not supported", "response_format"),
+        ("Unsupported parameter: stop", "stop"),
+    ],
+)
+async def test_a_part_that_the_answer_can_do_without_is_left_out_where_it_is_refused(message: str, field: str) -> None:
+    parts: dict[str, Any] = {"stop": ["x"], "schema": {}, "template_arguments": {"enable_thinking": False}}
+    with FakeEndpoint([refuse(400, message), say("a"), say("b")]) as endpoint:
+        client = client_of(endpoint)
+        await whole(client, **parts)
+        await whole(client, **parts)
+    assert [field in request for request in endpoint.requests] == [True, False, False]
+
+
+async def test_tools_are_never_left_out_in_silence() -> None:
+    message = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+    with FakeEndpoint([refuse(400, message), say("never")]) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await whole(client_of(endpoint), tools=TOOLS)
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "no_tools"
+    assert "--tool-call-parser" in raised.value.remedy
+
+
+async def test_tool_calls_and_their_results_go_both_ways() -> None:
+    call = {"index": 0, "id": "c1", "function": {"name": "computer", "arguments": '{"action": "wait"}'}}
+    with FakeEndpoint([events(chunk(tool_calls=[call]), chunk("tool_calls")), say("ok")]) as endpoint:
+        client = client_of(endpoint)
+        answer = (await whole(client, tools=TOOLS)).answer
+        assert answer.tool_calls == (ToolCall("c1", "computer", '{"action": "wait"}'),)
+        said = Message("assistant", tool_calls=answer.tool_calls, reasoning="I wait.")
+        await whole(client, [*HELLO, said, Message.result("c1", TextPart("done"), ImagePart(png(1)))])
+    assistant, tool = endpoint.requests[1]["messages"][1:]
+    assert assistant["tool_calls"] == [{"id": "c1", "type": "function", "function": call["function"]}]
+    assert assistant["reasoning_content"] == "I wait."
+    assert (tool["role"], tool["tool_call_id"]) == ("tool", "c1")
+    assert [part["type"] for part in tool["content"]] == ["text", "image_url"]
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+async def test_a_model_that_thinks_aloud_is_not_silent(name: str) -> None:
+    def think(exchange: Exchange) -> None:
+        exchange.start_stream()
+        for _ in range(10):
+            exchange.event(chunk(**{name: "hm "}))
+            exchange.over.wait(0.15)
+        exchange.delta("So.", "stop")
+        exchange.end_stream()
+
+    patience = Patience(first_token=1.2, between_tokens=1.2, notice=1, retries=0)
+    with FakeEndpoint([think]) as endpoint:
+        items = await ask(client_of(endpoint, patience=patience))
+    assert [item.reasoning for item in items if isinstance(item, Delta)] == [True] * 10 + [False]
+    assert not any(isinstance(item, Silence) for item in items)
+    assert isinstance(items[-1], Completion)
+    assert (items[-1].answer.reasoning, items[-1].answer.content) == ("hm " * 10, "So.")
+
+
+# Answers without end
+
+
+def babble(exchange: Exchange, text: str = "again and again " * 500) -> None:
+    exchange.start_stream()
+    while not exchange.over.is_set():
+        exchange.delta(text)
+
+
+async def test_an_answer_that_grows_without_end_is_given_up() -> None:
+    with FakeEndpoint([babble, say("never")]) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await ask(client_of(endpoint))
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "endless"
+
+
+async def test_an_answer_that_lasts_without_end_is_given_up() -> None:
+    def drip(exchange: Exchange) -> None:
+        exchange.start_stream()
+        while not exchange.over.wait(0.05):
+            exchange.delta("")
+
+    patience = Patience(first_token=5, between_tokens=5, total=0.4, notice=5, retries=2, backoff=0.01)
+    with FakeEndpoint([drip, say("never")]) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await asyncio.wait_for(ask(client_of(endpoint, patience=patience)), 20)
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "endless"
 
 
 # Images by id
@@ -290,12 +425,9 @@ async def test_image_ids_are_dropped_where_a_server_does_not_know_them() -> None
 async def test_silence_before_the_first_token_is_told_and_then_ends_the_wait() -> None:
     patience = Patience(first_token=0.5, between_tokens=5, notice=0.1, retries=2, backoff=0.01)
     with FakeEndpoint([silent()]) as endpoint:
-        heard: list[StreamItem] = []
+        heard: list[Progress] = []
         with pytest.raises(ModelError) as raised:
-            async for item in client_of(endpoint, patience=patience).stream(
-                HELLO, get_family("mai-ui").facts.sampling, 8
-            ):
-                heard.append(item)
+            await client_of(endpoint, patience=patience).complete(ChatRequest(HELLO, SAMPLING, 8), heard.append)
         assert len(endpoint.requests) == 1
     assert raised.value.kind == "silent"
     assert "--patience" in raised.value.remedy
@@ -318,16 +450,18 @@ async def test_a_slow_first_token_within_patience_is_waited_for() -> None:
         items = await ask(client_of(endpoint, patience=patience))
     assert any(isinstance(item, Silence) for item in items)
     assert isinstance(items[-1], Completion)
-    assert items[-1].text == "late"
+    assert items[-1].answer.content == "late"
 
 
 async def test_an_abandoned_request_hangs_up_on_the_server() -> None:
     with FakeEndpoint([silent("I think"), say("next")]) as endpoint:
         client = client_of(endpoint)
-        stream = client.stream(HELLO, get_family("mai-ui").facts.sampling, 8)
-        assert isinstance(await anext(stream), Delta)
-        await stream.aclose()  # type: ignore[attr-defined]  # an async generator
-        assert (await whole(client)).text == "next"
+        began = asyncio.Event()
+        asking = asyncio.ensure_future(client.complete(ChatRequest(HELLO, SAMPLING, 8), lambda _: began.set()))
+        await began.wait()
+        asking.cancel()
+        await asyncio.wait({asking})
+        assert (await whole(client)).answer.content == "next"
         await client.aclose()
 
 
@@ -353,7 +487,7 @@ async def test_a_crashed_server_of_ours_is_waited_for_and_the_step_goes_on() -> 
     assert any("loading the model" in reason for reason in reasons)
     assert any("engine ready" in reason for reason in reasons)
     assert isinstance(items[-1], Completion)
-    assert items[-1].text == "whole"
+    assert items[-1].answer.content == "whole"
 
 
 async def test_a_server_of_ours_that_does_not_come_back_ends_the_step_with_its_reason() -> None:

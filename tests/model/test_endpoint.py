@@ -6,11 +6,12 @@ import pytest
 from stubs.desk import HURRIED
 from stubs.endpoint import MODEL, FakeEndpoint, say
 
-from agent.families.base import Message
-from agent.families.registry import get_family
-from agent.model.client import ChatClient, Completion
+from agent.families.registry import detect_family
+from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits
+from agent.model.messages import Message
 from agent.model.refusals import ModelError
+from agent.model.request import ChatRequest, Sampling
 from foundation.addresses import normalize_url
 from foundation.errors import UsageError
 
@@ -19,16 +20,14 @@ NONE = Limits()
 
 async def whole(client: ChatClient) -> str:
     """The answer to a hello."""
-    sampling = get_family("mai-ui").facts.sampling
-    last = [item async for item in client.stream([Message.text("user", "hello")], sampling, 64)][-1]
-    assert isinstance(last, Completion)
-    return last.text
+    completion = await client.complete(ChatRequest([Message.text("user", "hello")], Sampling(), 64))
+    return completion.answer.content
 
 
 async def discover(endpoint: FakeEndpoint, model: str | None = None, limits: Limits = NONE) -> Endpoint:
     client = ChatClient(Endpoint(normalize_url(endpoint.url), "", model, limits=limits), HURRIED)
     try:
-        return await client.discover()
+        return await client.discover(detect_family)
     finally:
         await client.aclose()
 

@@ -8,9 +8,9 @@ from agent.actions import Click, Finish
 from agent.families.base import Decision
 from agent.families.registry import get_family
 from agent.geometry import Region, Size, Viewport
-from agent.model.client import Usage
 from agent.run.events import Acted, Decided, Event, ModelDelta, Observed, RunFinished, RunStarted, StepFinished, Warned
 from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 
 VIEW = Viewport(Region(100, 50, 800, 600), Size(1600, 1200))

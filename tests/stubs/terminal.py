@@ -11,7 +11,6 @@ from textual.pilot import Pilot
 from agent.actions import Action, Click
 from agent.families.base import Call
 from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
-from agent.model.client import Usage
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -29,6 +28,7 @@ from agent.tui.app import MaiApp
 from agent.tui.conductor import ApprovalWanted, Report, Run, RunBegan, RunEvent
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
+from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 
 SNAPSHOTS = Path(__file__).parents[1] / "tui" / "snapshots"

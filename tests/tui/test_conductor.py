@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agent.actions import PressKeys
-from agent.model.client import Usage
 from agent.run.events import Event, RunFinished, Warned
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import (
@@ -25,6 +24,7 @@ from agent.tui.conductor import (
     RunFailed,
 )
 from agent.workplace import Job
+from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
 KEYS = PressKeys(("ctrl", "w"))

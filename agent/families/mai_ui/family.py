@@ -2,19 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from agent.families.base import (
-    Decision,
-    FamilyFacts,
-    Message,
-    ParseFailure,
-    PromptRequest,
-    Sampling,
-    Style,
-)
+from agent.families.base import Decision, FamilyFacts, ParseFailure, PromptRequest, Style
 from agent.families.mai_ui.arguments import Vocabulary
 from agent.families.mai_ui.parser import parse_grounding, parse_navigation
 from agent.families.mai_ui.prompt import grounding_messages, navigation_messages
 from agent.geometry import Grid, Size
+from agent.model.messages import Message
+from agent.model.request import Sampling
 from agent.screen.encode import EncodedImage
 from foundation.families import family_data, image_rule
 

@@ -11,8 +11,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.families.base import Call, Message, PastStep, PromptRequest, TextPart
+from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.points import PointError, read_pair
+from agent.model.messages import Message, TextPart
 from foundation.families import family_data
 
 #: The published client's scale; see `_as_reference_replays`.

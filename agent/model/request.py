@@ -1,0 +1,78 @@
+"""What one request to a model is made of, and which of its parts a server may do without."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.model.endpoint import ServerKind
+from agent.model.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling as a family's own client asks for it.
+
+    Args:
+        temperature, top_p, seed: known to every server.
+        top_k, repetition_penalty: known to vLLM.
+        max_tokens: the longest answer that the family asks for.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    repetition_penalty: float = 1.0
+    max_tokens: int = 2048
+    seed: int = 42
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request.
+
+    Args:
+        messages: the chat.
+        sampling: as the family asks for it.
+        max_tokens: limit of the answer.
+        tools: definitions of tools that the model may call, in OpenAI's shape.
+        stop: texts that end the answer.
+        schema: a JSON Schema that the answer must follow, used where the server can.
+        regex: a regular expression that the answer must match, used where the server can (vLLM).
+        template_arguments: for the server's chat template, such as {"enable_thinking": False}.
+    """
+
+    messages: Sequence[Message]
+    sampling: Sampling
+    max_tokens: int
+    tools: Sequence[Mapping[str, Any]] = ()
+    stop: Sequence[str] = ()
+    schema: Mapping[str, Any] | None = None
+    regex: str | None = None
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def required_parts(self) -> dict[str, Any]:
+        """What every server must take, besides the model's name and the messages."""
+        sampling = self.sampling
+        parts: dict[str, Any] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        parts |= {"max_tokens": self.max_tokens, "stream": True}
+        return parts | ({"tools": [dict(tool) for tool in self.tools]} if self.tools else {})
+
+    def optional_parts(self, kind: ServerKind) -> dict[str, dict[str, Any]]:
+        """By name, the parts that are left out where a server refuses them: the answer is then as good, or nearly."""
+        sampling = self.sampling
+        parts: dict[str, dict[str, Any]] = {
+            "stream_options": {"stream_options": {"include_usage": True}},
+            "seed": {"seed": sampling.seed},
+        }
+        if kind == "vllm":
+            parts["sampling"] = {"top_k": sampling.top_k, "repetition_penalty": sampling.repetition_penalty}
+        if kind == "vllm" and self.regex is not None:
+            parts["regex"] = {"structured_outputs": {"regex": self.regex}}
+        if self.schema is not None:
+            schema = {"name": "answer", "schema": dict(self.schema)}
+            parts["schema"] = {"response_format": {"type": "json_schema", "json_schema": schema}}
+        if self.stop:
+            parts["stop"] = {"stop": list(self.stop)}
+        if self.template_arguments:
+            parts["template_arguments"] = {"chat_template_kwargs": dict(self.template_arguments)}
+        return parts
