@@ -4,6 +4,7 @@ Desktop programs detach, fork and start each other over D-Bus, so a list of star
 of them inherits the environment, and with it the sandbox's name.
 """
 
+import time
 from collections.abc import Iterable
 
 import psutil
@@ -33,10 +34,37 @@ def end_marked(name: str, grace: float = 0.5) -> int:
             break
         total += len(processes)
         _signal(processes, kill=False)
-        _, alive = psutil.wait_procs(processes, timeout=grace)
+        alive = _running_after(processes, grace)
         _signal(alive, kill=True)
-        psutil.wait_procs(alive, timeout=2)
+        _running_after(alive, 2)
     return total
+
+
+def _running_after(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that still run after this time, or none of them as soon as none does.
+
+    A zombie has ended. Waiting for it to be gone, as psutil does, is waiting for its parent: most of these have none
+    left but the first process of the machine or container, and not every one of those reaps at once, or at all.
+    """
+    deadline = time.monotonic() + seconds
+    while (running := [process for process in processes if _runs(process)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return running
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        process.wait(timeout=0)  # reaps it, if it is a child of ours
+    except psutil.TimeoutExpired:
+        pass
+    except psutil.Error:
+        return False
+    else:
+        return False
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _signal(processes: Iterable[psutil.Process], *, kill: bool) -> None:
