@@ -1,0 +1,41 @@
+"""The end of a sandbox's processes, without a desktop."""
+
+import subprocess
+import sys
+import time
+
+from agent.sandbox.processes import MARK, end_marked, marked
+
+#: Starts a marked program and never asks how it ended, as the first process of some containers does.
+CARELESS = """
+import os, subprocess, sys, time
+child = subprocess.Popen(["sleep", "60"], env={**os.environ, sys.argv[1]: sys.argv[2]})
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_program_that_has_ended_is_not_waited_for_until_somebody_reaps_it():
+    parent = subprocess.Popen(
+        [sys.executable, "-c", CARELESS, MARK, "a-test-of-ending"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        parent.stdout.readline()
+        assert [process.name() for process in marked("a-test-of-ending")] == ["sleep"]
+        began = time.monotonic()
+        assert end_marked("a-test-of-ending", grace=20) == 1
+        assert time.monotonic() - began < 10
+        assert marked("a-test-of-ending") == []
+    finally:
+        parent.kill()
+        parent.communicate()
+
+
+def test_a_program_that_does_not_listen_is_killed():
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    program = subprocess.Popen(
+        [sys.executable, "-c", deaf], env={MARK: "a-deaf-test"}, stdout=subprocess.PIPE, text=True
+    )
+    program.stdout.readline()
+    assert end_marked("a-deaf-test", grace=0.2) == 1
+    program.communicate(timeout=10)
