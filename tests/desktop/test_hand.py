@@ -35,19 +35,10 @@ def desk(sandbox):
     """A hand in a sandbox, and its stop switch."""
     from agent.desktop.x11.hand import X11Hand
 
-    _fresh_pyautogui()
     stop = StopSwitch()
     hand = X11Hand(stop, X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540))
     yield hand, stop, sandbox
     hand.close()
-
-
-def _fresh_pyautogui():
-    """pyautogui keeps the display it was imported with: every sandbox needs a new import."""
-    import sys
-
-    for name in [name for name in sys.modules if name.split(".")[0] in ("pyautogui", "pyscreeze", "pymsgbox")]:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
 from agent.desktop.x11.windows import X11Windows
-from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.sandbox.processes import MARK
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -62,13 +61,8 @@ class Lair:
 
 
 @pytest.fixture
-def lair(tmp_path, monkeypatch):
-    for name in ("DISPLAY", "XAUTHORITY"):
-        monkeypatch.setenv(name, "")
-    sandbox = start_sandbox(SandboxSpec())
-    sandbox.applied()
-    yield Lair(sandbox, tmp_path / "owned")
-    sandbox.close()
+def lair(sandbox, tmp_path):
+    return Lair(sandbox, tmp_path / "owned")
 
 
 def obeying(lair, *, opens="Terminal"):

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ class PlainDisplay:
         self._connection: Any = None
 
     def __enter__(self) -> "PlainDisplay":
+        forget_pyautogui()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,6 +88,12 @@ class PlainDisplay:
                 else:
                     os.environ["XAUTHORITY"] = before
         return self._connection
+
+
+def forget_pyautogui() -> None:
+    """pyautogui keeps the display it was imported with: on another display it must be imported anew."""
+    for name in [name for name in sys.modules if name.split(".")[0] in ("pyautogui", "pyscreeze", "pymsgbox")]:
+        del sys.modules[name]
 
 
 def wait_until(true: Callable[[], object], what: str, seconds: float = 30) -> None:
