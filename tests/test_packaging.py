@@ -26,7 +26,7 @@ def wheel(tmp_path_factory):
 def test_the_wheel_holds_the_packages_and_the_configuration(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"agent/cli.py", "serverctl/__init__.py", "foundation/__init__.py", "agent/py.typed"} <= names
-    shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.toml")}
+    shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*") if path.is_file()}
     assert {f"foundation/{name}" for name in shipped} <= names
 
 

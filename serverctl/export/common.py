@@ -1,11 +1,13 @@
 """What every export is made from, the servers of a plan, and the lines that say how a file was made."""
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from foundation.configs import configs_dir
 from foundation.errors import UsageError
 from serverctl.capabilities import Capabilities
 from serverctl.hardware.facts import Gpu, Hardware
@@ -49,6 +51,21 @@ class Server:
     port: int
     cards: tuple[Gpu, ...]
     command: Command
+
+    @property
+    def url(self) -> str:
+        """Its address on its own machine."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def unpinned_env(self) -> dict[str, str]:
+        """The plan's variables, without those that pin cards: a container shows it only its own."""
+        return {name: value for name, value in self.command.env.items() if name not in PINS}
+
+    @property
+    def health_check(self) -> str:
+        """A Python program that fails where the server is not healthy; curl may be missing."""
+        return f"import urllib.request as u; u.urlopen('{self.url}/health', timeout=5)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +144,6 @@ class Source:
 Exporter: TypeAlias = Callable[[Source], Sequence[Document]]
 
 
-def card_ids(cards: Sequence[Gpu]) -> list[str]:
-    """Cards by their stable names, or by their numbers where they have none."""
-    named = all(card.uuid for card in cards)
-    return [card.uuid if named else str(card.index) for card in cards]
-
-
-def replaced(command: Command, **values: str) -> Command:
-    """A command with other values of some flags, named like Python's arguments: host="0.0.0.0"."""
-    wanted = {f"--{name.replace('_', '-')}": value for name, value in values.items()}
-    lines = tuple(replace(line, value=wanted.get(line.flag, line.value)) for line in command.lines)
-    return replace(command, lines=lines)
-
-
-def without(command: Command, *flags: str) -> Command:
-    """A command without some flags."""
-    return replace(command, lines=tuple(line for line in command.lines if line.flag not in flags))
-
-
 def flag_groups(command: Command) -> list[list[str]]:
     """The command's flags, each with its value; the person's own words follow one by one."""
     own: list[list[str]] = []
@@ -175,8 +174,8 @@ def _cards(source: Source) -> str:
     return cards if len(plan.replicas) == 1 else f"{cards} each, {len(plan.replicas)} independent servers"
 
 
-def header(source: Source, *lines: str) -> list[str]:
-    """How a file was made, what the plan warns of, and what the file's own format has to say; plain lines."""
+def header(source: Source) -> list[str]:
+    """How a file was made, and what the plan warns of; plain lines."""
     plan, version = source.plan, source.capabilities.version
     found = [
         f"Made by: {source.made_by}",
@@ -184,8 +183,12 @@ def header(source: Source, *lines: str) -> list[str]:
         f"vLLM {version}: every flag below was checked against the parser of this version.",
     ]
     found += [f"Note: {text}" for text in plan.warnings]
-    found += [f"Left out: {text}" for text in source.servers()[0].command.dropped]
-    return [*found, *(["", *lines] if lines else [])]
+    return found + [f"Left out: {text}" for text in source.servers()[0].command.dropped]
+
+
+def header_comment(source: Source, *lines: str) -> str:
+    """The header and what a file's own format has to say, as comments."""
+    return commented([*header(source), "", *lines])
 
 
 def commented(lines: Sequence[str]) -> str:
@@ -195,6 +198,13 @@ def commented(lines: Sequence[str]) -> str:
         whole = line.startswith((" ", "Made by: ")) or len(line) <= _WIDTH
         found += [line] if whole else textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}".rstrip() + "\n" for line in found)
+
+
+def template(name: str, values: Mapping[str, str]) -> str:
+    """A file of configs/exports/ with its marks (@NAME@) filled in."""
+    text = (configs_dir() / "exports" / name).read_text(encoding="utf-8")
+    marks = re.compile("|".join(map(re.escape, values)))
+    return marks.sub(lambda found: values[found[0]], text)
 
 
 def check_secrets(command: Command) -> None:

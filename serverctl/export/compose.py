@@ -3,24 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from serverctl.export.common import START_SECONDS, Document, Server, Source, card_ids, commented, header
-from serverctl.export.container import (
-    HUB_CACHE,
-    LISTENS,
-    SHM_GIB,
-    VLLM_CACHE,
-    about_image,
-    argv,
-    environment,
-    healthy,
-    image,
-    to_yaml,
-)
+from serverctl.export.common import START_SECONDS, Document, Server, Source, header_comment
+from serverctl.export.container import HUB_CACHE, LISTENS, SHM_GIB, VLLM_CACHE, about_image, argv, image, to_yaml
 
 
 def documents(source: Source) -> Sequence[Document]:
     """The compose file."""
-    return [Document("compose.yaml", commented([*header(source), "", *_about(source)]) + to_yaml([data(source)]))]
+    return [Document("compose.yaml", header_comment(source, *_about(source)) + to_yaml([data(source)]))]
 
 
 def data(source: Source) -> dict[str, Any]:
@@ -49,13 +38,13 @@ def _service(source: Source, server: Server) -> dict[str, Any]:
         "command": [literal(word) for word in arguments],
         "environment": {
             "VLLM_API_KEY": "${VLLM_API_KEY:?set a key}",
-            **{name: literal(value) for name, value in environment(server).items()},
+            **{name: literal(value) for name, value in server.unpinned_env.items()},
         },
         "ports": [f"127.0.0.1:{server.port}:{server.port}"],
         "volumes": volumes,
         "shm_size": f"{SHM_GIB}gb",
         "healthcheck": {
-            "test": ["CMD", *healthy(server.port)],
+            "test": ["CMD", "python3", "-c", server.health_check],
             "start_period": f"{START_SECONDS}s",
             "interval": "30s",
             "timeout": "10s",
@@ -74,8 +63,10 @@ def _service(source: Source, server: Server) -> dict[str, Any]:
 
 def _devices(source: Source, server: Server) -> dict[str, Any]:
     """The cards: by name where the plan pins them or servers must be kept apart, by number of cards otherwise."""
-    pinned = len(source.plan.replicas) > 1 or all(card.uuid for card in server.cards)
-    which = {"device_ids": card_ids(server.cards)} if pinned else {"count": len(server.cards)}
+    named = all(card.uuid for card in server.cards)
+    which: dict[str, Any] = {"count": len(server.cards)}
+    if named or len(source.plan.replicas) > 1:
+        which = {"device_ids": [card.uuid if named else str(card.index) for card in server.cards]}
     return {"driver": "nvidia", **which, "capabilities": ["gpu"]}
 
 

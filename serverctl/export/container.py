@@ -5,15 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.export.common import PINS, Server, Source, replaced
+from serverctl.export.common import Server, Source
 
 #: The images' home folders: weights, and what vLLM compiles and measures.
 HUB_CACHE = "/root/.cache/huggingface"
 VLLM_CACHE = "/root/.cache/vllm"
 #: Shared memory between vLLM's processes (NCCL, PyTorch). A limit, not a reservation.
 SHM_GIB = 8
-#: A Python that exits with 0 when the server is healthy; the image has it, and need not have curl.
-_HEALTHY = "import urllib.request as u; u.urlopen('http://127.0.0.1:{port}/health', timeout=5)"
 
 
 def image(source: Source) -> str:
@@ -45,26 +43,16 @@ def about_image(source: Source) -> list[str]:
 
 def argv(source: Source, server: Server) -> list[str]:
     """The command inside the container, program first: on every interface of the container, see `LISTENS`."""
-    command = replace(replaced(server.command, host="0.0.0.0"), module=False)  # noqa: S104
-    if source.folder is not None:
-        command = replace(command, model=f"/models/{source.folder.name}")
-    return command.argv()
+    model = server.command.model if source.folder is None else f"/models/{source.folder.name}"
+    host = "0.0.0.0"  # noqa: S104
+    lines = tuple(replace(line, value=host) if line.flag == "--host" else line for line in server.command.lines)
+    return replace(server.command, lines=lines, model=model, module=False).argv()
 
 
 LISTENS = (
     "Inside the container the server must listen on 0.0.0.0: on the container's own loopback nothing outside would "
     "reach it."
 )
-
-
-def environment(server: Server) -> dict[str, str]:
-    """The plan's variables, without those that pin cards: the container's runtime shows it only its own."""
-    return {name: value for name, value in server.command.env.items() if name not in PINS}
-
-
-def healthy(port: int) -> list[str]:
-    """A command that says whether the server is healthy."""
-    return ["python3", "-c", _HEALTHY.format(port=port)]
 
 
 def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
@@ -78,8 +66,4 @@ def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
             return super().increase_indent(flow, False)
 
-    texts = [
-        yaml.dump(dict(document), Dumper=Plain, sort_keys=False, width=1000, allow_unicode=True)
-        for document in documents
-    ]
-    return "---\n".join(texts)
+    return yaml.dump_all(documents, Dumper=Plain, sort_keys=False, width=1000, allow_unicode=True)

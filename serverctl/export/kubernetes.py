@@ -4,18 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from serverctl.export.common import START_SECONDS, Document, Server, Source, commented, header, portable
-from serverctl.export.container import (
-    HUB_CACHE,
-    LISTENS,
-    SHM_GIB,
-    VLLM_CACHE,
-    about_image,
-    argv,
-    environment,
-    image,
-    to_yaml,
-)
+from serverctl.export.common import START_SECONDS, Document, Server, Source, header_comment, portable
+from serverctl.export.container import HUB_CACHE, LISTENS, SHM_GIB, VLLM_CACHE, about_image, argv, image, to_yaml
 from serverctl.hardware.facts import GIB
 
 #: Not base64, on purpose: the cluster refuses it, so nothing runs with a key that everybody can read here.
@@ -29,8 +19,7 @@ _BASE_GIB, _CARD_GIB = 8, 4
 def documents(source: Source) -> Sequence[Document]:
     """The manifest: one file, several objects."""
     portable(source, "A manifest")
-    text = commented([*header(source), "", *_about(source)]) + to_yaml(data(source))
-    return [Document(f"{source.name}.yaml", text)]
+    return [Document(f"{source.name}.yaml", header_comment(source, *_about(source)) + to_yaml(data(source)))]
 
 
 def data(source: Source) -> list[dict[str, Any]]:
@@ -39,8 +28,8 @@ def data(source: Source) -> list[dict[str, Any]]:
     return [_secret(source), _volume(source), _deployment(source, server), _service(source, server)]
 
 
-def _meta(source: Source, name: str) -> dict[str, Any]:
-    return {"name": name, "labels": _labels(source)}
+def _object(source: Source, kind: str, name: str, api: str = "v1", **rest: Any) -> dict[str, Any]:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "labels": _labels(source)}, **rest}
 
 
 def _labels(source: Source) -> dict[str, str]:
@@ -48,60 +37,39 @@ def _labels(source: Source) -> dict[str, str]:
 
 
 def _secret(source: Source) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": _meta(source, f"{source.name}-key"),
-        "type": "Opaque",
-        "data": {"VLLM_API_KEY": PLACEHOLDER},
-    }
+    return _object(source, "Secret", f"{source.name}-key", type="Opaque", data={"VLLM_API_KEY": PLACEHOLDER})
 
 
 def _volume(source: Source) -> dict[str, Any]:
     weights = source.plan.model.weight_bytes(source.plan.model.own_precision) / GIB
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": _meta(source, f"{source.name}-cache"),
-        "spec": {
-            "accessModes": ["ReadWriteMany" if len(source.plan.replicas) > 1 else "ReadWriteOnce"],
-            # The weights, as much again for another model or revision, and compiled kernels.
-            "resources": {"requests": {"storage": f"{math.ceil(2 * weights + 10)}Gi"}},
-        },
+    spec = {
+        "accessModes": ["ReadWriteMany" if len(source.plan.replicas) > 1 else "ReadWriteOnce"],
+        # The weights, as much again for another model or revision, and compiled kernels.
+        "resources": {"requests": {"storage": f"{math.ceil(2 * weights + 10)}Gi"}},
     }
+    return _object(source, "PersistentVolumeClaim", f"{source.name}-cache", spec=spec)
 
 
 def _deployment(source: Source, server: Server) -> dict[str, Any]:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _meta(source, source.name),
-        "spec": {
-            "replicas": len(source.plan.replicas),
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": _labels(source)},
-            "template": {
-                "metadata": {
-                    "labels": _labels(source),
-                    "annotations": {
-                        "prometheus.io/scrape": "true",
-                        "prometheus.io/port": str(server.port),
-                        "prometheus.io/path": "/metrics",
-                    },
-                },
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "terminationGracePeriodSeconds": 30,
-                    "containers": [_container(source, server)],
-                    "volumes": [
-                        {"name": "cache", "persistentVolumeClaim": {"claimName": f"{source.name}-cache"}},
-                        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{SHM_GIB}Gi"}},
-                    ],
-                },
-            },
-        },
+    scraping = {"scrape": "true", "port": str(server.port), "path": "/metrics"}
+    pod = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 30,
+        "containers": [_container(source, server)],
+        "volumes": [
+            {"name": "cache", "persistentVolumeClaim": {"claimName": f"{source.name}-cache"}},
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{SHM_GIB}Gi"}},
+        ],
     }
+    annotations = {f"prometheus.io/{name}": value for name, value in scraping.items()}
+    spec = {
+        "replicas": len(source.plan.replicas),
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": _labels(source)},
+        "template": {"metadata": {"labels": _labels(source), "annotations": annotations}, "spec": pod},
+    }
+    return _object(source, "Deployment", source.name, "apps/v1", spec=spec)
 
 
 def _container(source: Source, server: Server) -> dict[str, Any]:
@@ -114,7 +82,7 @@ def _container(source: Source, server: Server) -> dict[str, Any]:
         "args": [literal(word) for word in arguments],
         "env": [
             {"name": "VLLM_API_KEY", "valueFrom": key},
-            *({"name": name, "value": literal(value)} for name, value in environment(server).items()),
+            *({"name": name, "value": literal(value)} for name, value in server.unpinned_env.items()),
         ],
         "ports": [{"name": "http", "containerPort": server.port}],
         "resources": _resources(source),
@@ -131,17 +99,12 @@ def _container(source: Source, server: Server) -> dict[str, Any]:
 
 
 def _security(source: Source) -> dict[str, Any]:
-    if source.plan.vendor == "cpu":
-        # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
-        return {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"], "add": ["SYS_NICE"]},
-            "seccompProfile": {"type": "Unconfined"},
-        }
+    # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
+    binds = source.plan.vendor == "cpu"
     return {
         "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
+        "capabilities": {"drop": ["ALL"], **({"add": ["SYS_NICE"]} if binds else {})},
+        "seccompProfile": {"type": "Unconfined" if binds else "RuntimeDefault"},
     }
 
 
@@ -174,7 +137,7 @@ def _service(source: Source, server: Server) -> dict[str, Any]:
     if len(source.plan.replicas) > 1:
         spec["sessionAffinity"] = "ClientIP"
         spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(source, source.name), "spec": spec}
+    return _object(source, "Service", source.name, spec=spec)
 
 
 def _about(source: Source) -> list[str]:

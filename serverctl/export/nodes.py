@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from foundation.errors import UsageError
-from serverctl.export.common import PINS, Document, Source, commented, flag_groups, header, without
+from serverctl.export.common import Document, Source, flag_groups, header_comment
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model
 from serverctl.plan.decide import AUTOMATIC_MODELS, best_group, make_plan, tensor_parallel_sizes
@@ -76,7 +76,9 @@ def node_command(source: Source, rank: int) -> tuple[Command, list[list[str]]]:
     if rank == 0:
         return command, own
     # A machine without a front end refuses a number of them, and has no port or key to guard.
-    return without(command, "--api-server-count", "--host", "--port"), [*own, ["--headless"]]
+    refused = ("--api-server-count", "--host", "--port")
+    lines = tuple(line for line in command.lines if line.flag not in refused)
+    return replace(command, lines=lines), [*own, ["--headless"]]
 
 
 def _node(source: Source, rank: int) -> str:
@@ -99,7 +101,7 @@ def _ray(source: Source) -> list[Document]:
         "In order: ray-head.sh on machine 0, ray-worker.sh on the others, then ray-serve.sh on machine 0.",
         *_everywhere(source),
     ]
-    intro = "#!/usr/bin/env bash\n" + commented([*header(source), "", *common])
+    intro = "#!/usr/bin/env bash\n" + header_comment(source, *common)
     head = f'exec ray start --head --node-ip-address="$HEAD_ADDRESS" --port={_RAY_PORT}\n'
     worker = f'exec ray start --address="$HEAD_ADDRESS:{_RAY_PORT}" --node-ip-address="$OWN_ADDRESS"\n'
     check = [*common, f"`ray status` must show {total} GPUs before this. `ray stop` on each machine ends the cluster."]
@@ -119,7 +121,7 @@ def _shell(source: Source, lines: Sequence[str], serves: bool, command: Command,
     flags = [shlex.join(group) for group in flag_groups(command)] + [" ".join(group) for group in own]
     return (
         "#!/usr/bin/env bash\n"
-        + commented([*header(source), "", *lines])
+        + header_comment(source, *lines)
         + _settings(source, serves)
         + "exec "
         + " \\\n  ".join([start, *flags])
@@ -138,8 +140,8 @@ def _settings(source: Source, serves: bool) -> str:
     ]
     if serves:
         lines.append('export VLLM_API_KEY="${VLLM_API_KEY:?set a key}"')
-    env = source.servers()[0].command.env
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in env.items() if name not in PINS]
+    env = source.servers()[0].unpinned_env
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -6,7 +6,7 @@ takes is only known there.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pprint import pformat
 from typing import Any
@@ -14,9 +14,7 @@ from typing import Any
 from foundation.errors import UsageError
 from foundation.families import family_data, family_names
 from serverctl.capabilities import snapshot
-from serverctl.export.cells_ask import ASK
-from serverctl.export.cells_serve import SERVE, Cell
-from serverctl.export.common import Document, Source, flag_groups, header, portable
+from serverctl.export.common import Document, Source, flag_groups, header, portable, template
 from serverctl.hardware.facts import GIB
 from serverctl.plan.decide import make_plan
 from serverctl.plan.gate import Build, builds
@@ -32,7 +30,7 @@ def documents(source: Source) -> Sequence[Document]:
     if source.plan.vendor != "nvidia":
         raise UsageError("Notebooks are for NVIDIA cards.", "Name one: --gpu T4, L4, A100-40, A100-80, H100 or B200.")
     plans = _plans(source)
-    text = json.dumps(_notebook(source, plans), indent=1, ensure_ascii=False)
+    text = json.dumps(_notebook(source, plans), indent=1, ensure_ascii=False, sort_keys=True)
     return [Document(f"{source.name}.ipynb", text + "\n")]
 
 
@@ -96,7 +94,7 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
     }
     colab = _COLAB.search(card.name)
     return {
-        "cells": [_cell(cell, values) for cell in (*SERVE, *ASK)],
+        "cells": list(_cells(values)),
         "metadata": {
             "accelerator": "GPU",
             "colab": {"provenance": [], **({"gpuType": colab[1]} if colab else {})},
@@ -115,18 +113,16 @@ def _divisor(family: str | None) -> int | None:
     return divisor
 
 
-def _cell(cell: Cell, values: dict[str, str]) -> dict[str, Any]:
-    text = cell.text.strip("\n")
-    for mark, value in values.items():
-        text = text.replace(mark, value)
-    lines = text.splitlines(keepends=True)
-    if cell.kind == "markdown":
-        return {"cell_type": "markdown", "id": cell.name, "metadata": {}, "source": lines}
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": cell.name,
-        "metadata": {},
-        "outputs": [],
-        "source": lines,
-    }
+def _cells(values: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The cells of the template: its headed texts, and its code blocks, each with its name."""
+    text = template("notebook.md", values)
+    introduction, text = re.split(r"\n(?=## )", text, maxsplit=1)
+    yield _cell("introduction", "markdown", introduction)
+    for about, name, code in re.findall(r"(.*?)^```python (\S+)\n(.*?)^```\n", text, re.MULTILINE | re.DOTALL):
+        yield _cell(f"{name}-text", "markdown", about)
+        yield _cell(name, "code", code) | {"execution_count": None, "outputs": []}
+
+
+def _cell(name: str, kind: str, text: str) -> dict[str, Any]:
+    lines = text.strip("\n").splitlines(keepends=True)
+    return {"cell_type": kind, "id": name, "metadata": {}, "source": lines}

@@ -8,7 +8,7 @@ everywhere, and "$" a variable in ExecStart= after the first word.
 import re
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Server, Source, commented, flag_groups, header
+from serverctl.export.common import Document, Server, Source, commented, flag_groups, header_comment
 
 #: Where vLLM is, in a unit for hardware that is not here.
 _PLACEHOLDER = "/opt/vllm/bin/python"
@@ -82,7 +82,7 @@ def _unit(source: Source, server: Server) -> str:
         ["[Install]", f"WantedBy={'default.target' if source.user_unit else 'multi-user.target'}"],
     ]
     text = "\n\n".join("\n".join(section) for section in sections)
-    return commented([*header(source), "", *_install(source, server)]) + "\n" + text + "\n"
+    return header_comment(source, *_install(source, server)) + "\n" + text + "\n"
 
 
 def _unit_section(source: Source) -> list[str]:
@@ -138,10 +138,8 @@ def _environment(source: Source, server: Server, env: dict[str, str]) -> list[st
 
 def _wait(server: Server, python: str) -> str:
     """A command that ends when the server answers, or fails when it died: `systemctl start` returns only then."""
-    ask = f"import urllib.request as u; u.urlopen('http://127.0.0.1:{server.port}/health', timeout=5)"
-    loop = (
-        f'while kill -0 "$MAINPID" 2>/dev/null; do "{python}" -c "{ask}" 2>/dev/null && exit 0; sleep 2; done; exit 1'
-    )
+    ask = f'"{python}" -c "{server.health_check}"'
+    loop = f'while kill -0 "$MAINPID" 2>/dev/null; do {ask} 2>/dev/null && exit 0; sleep 2; done; exit 1'
     return command_line([["/bin/sh", "-c", loop]])
 
 
