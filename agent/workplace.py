@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.commands.arguments import engine_wish
+from agent.model.choose import choose_engine
 from agent.model.client import Patience
-from agent.model.engine import Engine, choose_engine
+from agent.model.engine import Engine, EngineChoice
 from agent.model.serving import Ask
 from agent.record.folders import runs_dir
 from agent.safety.stop import StopSwitch
@@ -194,9 +194,16 @@ class Workplace:
         return self._engine, self._desk
 
     def _choose(self, stop: StopSwitch) -> Engine:
-        engine = choose_engine(engine_wish(self._options, self._settings), self._tell, stop.check, self._ask)
+        choice = EngineChoice.of(self._options, self._settings)
+        engine = choose_engine(choice, _literal_engine, self._tell, stop.check, self._ask)
         self._opened.callback(engine.close)
         return engine
+
+
+def _literal_engine() -> Engine:
+    from agent.literal.server import literal_engine
+
+    return literal_engine()
 
 
 def _run_settings(options: argparse.Namespace, settings: Settings, instruction: str) -> "RunSettings":

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
-from agent.commands.arguments import add_engine, engine_wish
+from agent.commands.arguments import add_engine
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import Size, Viewport
+from agent.model.choose import choose_engine
 from agent.model.client import ChatClient, Patience
-from agent.model.engine import Engine, choose_engine
+from agent.model.engine import Engine, EngineChoice
 from agent.model.request import ChatRequest
 from agent.model.serving import terminal_ask
 from agent.run.session import DEFAULT_MAX_PIXELS
@@ -39,9 +40,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the decision as JSON")
     add_engine(parser)
     options = parser.parse_args(argv)
+    from agent.literal.server import literal_engine
+
     settings = load_settings()
     image = _open(options.image) if options.image else _capture(options.monitor)
-    engine = choose_engine(engine_wish(options, settings), _say, ask=terminal_ask())
+    engine = choose_engine(EngineChoice.of(options, settings), literal_engine, _say, ask=terminal_ask())
     if options.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")

@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 
 from agent.geometry import Size
-from agent.model.engine import Wish
-from agent.settings import Settings
 from foundation.arguments import positive, positive_seconds
 
 
@@ -41,15 +39,4 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-pixels", metavar="N", type=positive, help="pixel budget of a screenshot")
     group.add_argument(
         "--patience", metavar="SECONDS", type=positive_seconds, help="longest wait for a first token (default 300)"
-    )
-
-
-def engine_wish(options: argparse.Namespace, settings: Settings) -> Wish:
-    """What the command line and the settings say about the engine."""
-    return Wish(
-        name=options.engine or settings.get("engine") or "auto",
-        url=options.endpoint or settings.get("endpoint"),
-        model=options.model or settings.get("model"),
-        api_key=settings.api_key,
-        preset=options.preset,
     )

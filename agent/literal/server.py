@@ -16,6 +16,7 @@ from typing import Any
 from agent.literal.conversation import BadRequestError, read_conversation
 from agent.literal.engine import Engine, Reply
 from agent.literal.reader import WHO
+from agent.model import engine as model_engine
 from agent.model.endpoint import Endpoint, Limits
 from agent.screen.ocr import data_folder
 
@@ -52,6 +53,12 @@ class LiteralServer:
         """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def literal_engine() -> model_engine.Engine:
+    """The literal engine, started. Raises EnvironmentLacksError as `LiteralServer` does."""
+    server = LiteralServer()
+    return model_engine.Engine("literal", server.endpoint, server.close)
 
 
 class _Server(ThreadingHTTPServer):

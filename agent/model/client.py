@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent.model.endpoint import Endpoint, ServerKind
+from agent.model.engine import ServerCondition
 from agent.model.messages import to_openai
 from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
 from agent.model.request import ChatRequest
-from agent.model.serving import ServerCondition
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, AnswerReader, AnswerTooLongError
 from foundation.errors import UsageError

@@ -1,16 +1,23 @@
-"""Chooses what drives a run: a named endpoint, the server controller's vLLM, or the built-in literal engine."""
+"""What drives a run: an endpoint that is ready, and what is known of it."""
 
+import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from agent.model.endpoint import Endpoint
-from agent.model.serving import Ask, CheckStop, ServerCondition, Tell
-from foundation.addresses import normalize_url
-from foundation.errors import UsageError
+from agent.settings import Settings
 
 EngineName: TypeAlias = Literal["auto", "vllm", "literal", "endpoint"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCondition:
+    """What became of a server of ours, for a client whose request failed."""
+
+    condition: Literal["ready", "coming", "gone"]
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,7 @@ class Engine:
 
     name: str
     endpoint: Endpoint
-    close: Callable[[], None]
+    close: Callable[[], None] = lambda: None
     remark: str = ""
     family: str | None = None
     condition: Callable[[], ServerCondition] | None = None
@@ -37,8 +44,8 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a person asked for.
+class EngineChoice:
+    """Which engine a person asked for.
 
     Args:
         name: the engine.
@@ -54,47 +61,13 @@ class Wish:
     api_key: str = field(default="", repr=False)
     preset: str | None = None
 
-
-def choose_engine(
-    wish: Wish, tell: Tell = lambda _: None, check_stop: CheckStop = lambda: None, ask: Ask | None = None
-) -> Engine:
-    """The engine to use. `auto` takes the named endpoint, a running server, a graphics card, or the literal engine.
-
-    Args:
-        wish: what was asked for.
-        tell: is told, in sentences, how a server's start goes.
-        check_stop: raises when the person wants to stop.
-        ask: puts a yes-or-no question to the person; None where nobody can be asked.
-
-    Raises:
-        UsageError: the wishes contradict each other.
-        EnvironmentLacksError: what was asked for is not there.
-    """
-    name, url = wish.name, wish.url
-    if name not in ENGINE_NAMES:
-        raise UsageError(f"There is no engine {name!r}.", f"Engines are: {', '.join(ENGINE_NAMES)}.")
-    if name == "endpoint" and url is None:
-        raise UsageError("--engine endpoint needs an address.", "Add --endpoint http://127.0.0.1:8000/v1.")
-    if name in ("auto", "endpoint") and url is not None:
-        return Engine("endpoint", Endpoint(normalize_url(url), wish.api_key, wish.model), lambda: None)
-    if name == "literal":
-        return _literal("")
-    from agent.model import serving
-
-    if name == "auto" and not serving.is_running(None) and (reason := serving.why_no_server()):
-        return _literal(f"{reason} {_WHY_LITERAL}")
-    server = serving.local_server(wish.model, wish.preset, tell, check_stop, ask)
-    return Engine("vllm", server.endpoint, lambda: None, server.remark, server.family, server.condition, server.load)
-
-
-def _literal(remark: str) -> Engine:
-    from agent.literal.server import LiteralServer
-
-    server = LiteralServer()
-    return Engine("literal", server.endpoint, server.close, remark)
-
-
-_WHY_LITERAL = (
-    "No endpoint is configured either, so the built-in literal engine is used: it reads the screen's text and follows "
-    "literal instructions."
-)
+    @classmethod
+    def of(cls, options: argparse.Namespace, settings: Settings) -> "EngineChoice":
+        """What the command line says, and the settings where it says nothing."""
+        return cls(
+            name=options.engine or settings.get("engine") or "auto",
+            url=options.endpoint or settings.get("endpoint"),
+            model=options.model or settings.get("model"),
+            api_key=settings.api_key,
+            preset=options.preset,
+        )

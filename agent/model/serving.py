@@ -5,37 +5,15 @@ It asks for one thing: an endpoint that is ready, with its limits.
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TypeAlias
 
 from agent.model.endpoint import Endpoint, Limits
+from agent.model.engine import Engine, ServerCondition
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
-
-if TYPE_CHECKING:
-    from serverctl.endpoint import ReadyServer
 
 Tell: TypeAlias = Callable[[str], None]
 CheckStop: TypeAlias = Callable[[], None]
 Ask: TypeAlias = Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCondition:
-    """What became of the server, for a client whose request failed."""
-
-    condition: Literal["ready", "coming", "gone"]
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A local vLLM that answers: its endpoint, how to ask after it, and what a person should know."""
-
-    endpoint: Endpoint
-    family: str | None
-    condition: Callable[[], ServerCondition]
-    load: Callable[[], str]
-    remark: str
 
 
 def is_running(model: str | None) -> bool:
@@ -52,9 +30,7 @@ def why_no_server() -> str:
     return why_no_accelerator()
 
 
-def local_server(
-    model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop, ask: Ask | None
-) -> LocalServer:
+def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop, ask: Ask | None) -> Engine:
     """The local server that runs, or one that is started now.
 
     Args:
@@ -79,13 +55,15 @@ def local_server(
         now = server_now(server.name)
         return ServerCondition(now.condition, now.words)
 
-    remark = "The server stays for the next run; `mai-server down` stops it." if server.started else ""
-    return LocalServer(_endpoint(server), server.family, condition, lambda: server_load(server.name), remark)
-
-
-def _endpoint(server: "ReadyServer") -> Endpoint:
     limits = Limits(images=server.images, context=server.context, max_pixels=server.max_pixels)
-    return Endpoint(server.base_url, server.api_key, server.model, "vllm", limits)
+    return Engine(
+        "vllm",
+        Endpoint(server.base_url, server.api_key, server.model, "vllm", limits),
+        remark="The server stays for the next run; `mai-server down` stops it." if server.started else "",
+        family=server.family,
+        condition=condition,
+        load=lambda: server_load(server.name),
+    )
 
 
 def terminal_ask() -> Ask | None:

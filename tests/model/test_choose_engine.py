@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 import serverctl.endpoint as door
-from agent.model.engine import Wish, choose_engine
+from agent.literal.server import literal_engine
+from agent.model.choose import choose_engine
+from agent.model.engine import EngineChoice
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.endpoint import ReadyServer
 
@@ -43,7 +45,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[Any, ..
 
 def test_a_named_endpoint_comes_first(machine: Callable[..., list[Any]]) -> None:
     calls = machine(running="default")
-    engine = choose_engine(Wish("auto", "127.0.0.1:8000", "M"))
+    engine = choose_engine(EngineChoice("auto", "127.0.0.1:8000", "M"), literal_engine)
     assert engine.name == "endpoint"
     assert engine.endpoint.base_url == "http://127.0.0.1:8000/v1"
     assert calls == []
@@ -51,14 +53,14 @@ def test_a_named_endpoint_comes_first(machine: Callable[..., list[Any]]) -> None
 
 def test_a_running_server_is_used_also_without_a_graphics_card(machine: Callable[..., list[Any]]) -> None:
     machine(running="default", reason="This machine has no graphics card.", answer=server(started=False))
-    engine = choose_engine(Wish())
+    engine = choose_engine(EngineChoice(), literal_engine)
     assert engine.name == "vllm"
     assert engine.remark == ""
 
 
 def test_a_graphics_card_gets_a_server_with_the_limits_of_its_plan(machine: Callable[..., list[Any]]) -> None:
     calls = machine()
-    engine = choose_engine(Wish(model="MAI-UI-8B", preset="balanced"))
+    engine = choose_engine(EngineChoice(model="MAI-UI-8B", preset="balanced"), literal_engine)
     assert calls == [("MAI-UI-8B", "balanced")]
     limits = engine.endpoint.limits
     assert (limits.images, limits.context, limits.max_pixels) == (6, 16_384, 2_097_152)
@@ -70,7 +72,7 @@ def test_a_graphics_card_gets_a_server_with_the_limits_of_its_plan(machine: Call
 
 def test_without_a_card_the_literal_engine_says_why_it_is_used(machine: Callable[..., list[Any]]) -> None:
     machine(reason="The driver is broken.")
-    engine = choose_engine(Wish())
+    engine = choose_engine(EngineChoice(), literal_engine)
     engine.close()
     assert engine.name == "literal"
     assert engine.remark.startswith("The driver is broken.")
@@ -79,18 +81,18 @@ def test_without_a_card_the_literal_engine_says_why_it_is_used(machine: Callable
 
 def test_vllm_that_was_asked_for_is_started_without_a_card_too(machine: Callable[..., list[Any]]) -> None:
     calls = machine(reason="This machine has no graphics card.")
-    assert choose_engine(Wish("vllm", model="/models/tiny")).name == "vllm"
+    assert choose_engine(EngineChoice("vllm", model="/models/tiny"), literal_engine).name == "vllm"
     assert calls == [("/models/tiny", None)]
 
 
 def test_a_start_that_fails_is_an_error_in_the_controllers_own_words(machine: Callable[..., list[Any]]) -> None:
     machine(answer=MaiError("The model does not fit.", "Use a smaller one."))
     with pytest.raises(EnvironmentLacksError, match=r"The model does not fit\. Use a smaller one\."):
-        choose_engine(Wish())
+        choose_engine(EngineChoice(), literal_engine)
 
 
 def test_contradictions_are_usage_errors() -> None:
     with pytest.raises(UsageError):
-        choose_engine(Wish("endpoint"))
+        choose_engine(EngineChoice("endpoint"), literal_engine)
     with pytest.raises(UsageError):
-        choose_engine(Wish("magic"))
+        choose_engine(EngineChoice("magic"), literal_engine)

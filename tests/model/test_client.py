@@ -24,10 +24,10 @@ from stubs.endpoint import (
 from agent.geometry import Size
 from agent.model.client import ChatClient, Completion, Delta, Patience, Progress, Retrying, Silence
 from agent.model.endpoint import Endpoint, ServerKind
+from agent.model.engine import ServerCondition
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Sampling
-from agent.model.serving import ServerCondition
 from agent.screen.encode import EncodedImage
 from foundation.addresses import normalize_url
 from foundation.chat_stream import ToolCall
