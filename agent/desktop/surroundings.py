@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent.actions import Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, TypeText, points_of
+from agent.actions import TOUCHING, Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, TypeText, points_of
 from agent.desktop.base import Applications
 from agent.desktop.typed_text import TypedText
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
-from agent.safety.policy import Place, Situation
+from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.screen.captions import caption_at
 from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
@@ -75,6 +75,8 @@ class DesktopSurroundings:
     def of(self, action: Action[DesktopPoint]) -> Situation:
         """What is known where this action would land; see `Surroundings.of`."""
         self.judged = None
+        if not isinstance(action, TOUCHING):
+            return UNKNOWN
         if isinstance(action, OpenApp):
             return Situation(opens=self._applications.identify(action.name))
         windows = self._windows.get()

@@ -7,18 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from agent.actions import TOUCHING, Action, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, shorten, to_json
+from agent.actions import (
+    TOUCHING,
+    Action,
+    CallTool,
+    Click,
+    Drag,
+    HoldKeys,
+    OpenApp,
+    PressKeys,
+    TypeText,
+    shorten,
+    to_json,
+)
 from agent.geometry import DesktopPoint
-from agent.safety.rules import Allowed, Rule, read_policy
+from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Situation, Surroundings
 from agent.safety.text import printable
 from foundation.configs import load_config
 from foundation.errors import UsageError
 
 __all__ = [
-    "APPROVE_MODES", "UNKNOWN", "Approval", "ApproveMode", "Approver", "Grants", "Place", "Policy", "Question",
-    "Situation", "Surroundings", "scope_of",
+    "APPROVE_MODES", "JUDGED", "UNKNOWN", "Approval", "ApproveMode", "Approver", "Grants", "Place", "Policy",
+    "Question", "Situation", "Surroundings", "scope_of",
 ]  # fmt: skip
+
+#: What a policy judges: all that touches the desktop, and tools, which act outside of it.
+JUDGED = (*TOUCHING, CallTool)
 
 ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
 APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
@@ -104,6 +119,8 @@ class Policy:
         known = next((name for name in APPROVE_MODES if name == mode), None)
         if known is None:
             raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
+        from agent.safety.policy_file import read_policy
+
         if path is None:
             return cls(known, *read_policy(load_config("policies/default.toml"), "the shipped policy"))
         import tomllib
@@ -121,10 +138,12 @@ class Policy:
 
         Every rule that matches is named: what was allowed for good for one reason is asked again when there is another.
         """
-        if self.mode == "never" or not isinstance(action, TOUCHING):
+        if self.mode == "never" or not isinstance(action, JUDGED):
             return None
         matching = [rule for rule in self.rules if rule.matches(action, situation)]
         reasons = [f"{rule.reason} (rule “{rule.name}”)" for rule in matching]
+        if isinstance(action, CallTool) and not matching and not any(rule.excepts(action) for rule in self.rules):
+            reasons.append("tools act outside of the desktop, and no rule excepts this one")
         if outside := self.allowed.objection(action, situation):
             reasons.append(outside)
         if self.mode == "ask":
@@ -137,7 +156,7 @@ class Policy:
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
     """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
-    if isinstance(action, OpenApp):
+    if isinstance(action, OpenApp | CallTool):
         return True
     place = situation.focused if isinstance(action, TypeText | PressKeys | HoldKeys) else situation.under
     return place is not None and bool(place.app or place.title)
@@ -156,6 +175,8 @@ def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
             return f"pressing {'+'.join(keys)}{_in(situation.focused)}"
         case OpenApp(name):
             return f"opening {_application(name, situation.opens)}"
+        case CallTool(name):
+            return f"calling the tool {shorten(name)}, with any arguments"
         case Click(_, button, count):
             kind = f"{'' if button == 'left' else f'{button}-'}{'double-' if count == 2 else ''}clicking"
         case _:

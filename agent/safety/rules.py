@@ -1,35 +1,14 @@
-"""Rules of a policy file: read, checked, and matched against an action and what is known of the desktop.
-
-A rule that could never match would look like protection and be none, so it is refused when the file is read.
-"""
+"""Rules of a policy, matched against an action and what is known of the desktop (read by `policy_file.py`)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, get_args
 
-from agent.actions import Action, Button, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, points_of, to_json
+from agent.actions import Action, CallTool, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, points_of, to_json
 from agent.geometry import DesktopPoint, Region
-from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import found, spelled
-from foundation.errors import UsageError
-
-#: The types of actions that touch the desktop, as `actions.to_json` names them: all that a rule can speak of.
-_POINTING = frozenset({"click", "long_press", "move", "drag", "scroll"})
-_TYPING = frozenset({"type", "key", "hold"})
-_ACTIONS = _POINTING | _TYPING | {"open"}
-#: Which conditions say something about which actions.
-_CONDITIONS = {
-    "keys": frozenset({"key", "hold"}),
-    "patterns": frozenset({"type", "open"}),
-    "windows": _POINTING | _TYPING,
-    "words": _POINTING,
-    "buttons": frozenset({"click"}),
-    "except": frozenset({"open"}),
-}
-_FORM = "See docs/safety.md for its form."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +20,11 @@ class Rule:
         actions: the types of actions that it speaks of.
         reason: why, as a clause.
         keys: chords; an action that presses all keys of one of them.
-        patterns: searched in the text that is typed, or in the names of the application that is opened.
+        patterns: searched in the text that is typed, or in the names of the application or tool.
         windows: searched in class and title of the window that gets the action.
         words: searched in what is written at the target.
         buttons: mouse buttons.
-        excepted: names of applications that may be opened; * stands for anything.
+        excepted: names of applications that may be opened, or of tools that may be called; * stands for anything.
         always: whether a person may allow it for good.
     """
 
@@ -56,7 +35,7 @@ class Rule:
     patterns: tuple[re.Pattern[str], ...] = ()
     windows: tuple[re.Pattern[str], ...] = ()
     words: tuple[re.Pattern[str], ...] = ()
-    buttons: frozenset[str] = frozenset()
+    buttons: tuple[str, ...] = ()
     excepted: tuple[str, ...] = ()
     always: bool = True
 
@@ -70,6 +49,8 @@ class Rule:
                 return False
         if isinstance(action, OpenApp):
             return self._opens(action, situation)
+        if isinstance(action, CallTool):
+            return not self.excepts(action) and self._names((action.name,))
         if self.patterns and not self._is_entered(spelled(action), situation):
             return False
         if self.windows and not any(self._is_in(place) for place in places(action, situation)):
@@ -95,9 +76,17 @@ class Rule:
         if situation.opens == ():  # nothing of that name is installed: the hand will say so
             return False
         names = situation.opens or (action.name,)
-        if any(fnmatchcase(name.casefold(), one) for name in names for one in self.excepted):
-            return False
-        return not self.patterns or any(found(one, name) for one in self.patterns for name in {*names, action.name})
+        return not self._excepted(names) and self._names({*names, action.name})
+
+    def excepts(self, tool: CallTool) -> bool:
+        """Whether the rule speaks of tools, and lets this one be called."""
+        return "call_tool" in self.actions and self._excepted((tool.name,))
+
+    def _excepted(self, names: Iterable[str]) -> bool:
+        return any(fnmatchcase(name.casefold(), one.casefold()) for name in names for one in self.excepted)
+
+    def _names(self, names: Iterable[str]) -> bool:
+        return not self.patterns or any(found(one, name) for one in self.patterns for name in names)
 
     def _is_in(self, place: Place) -> bool:
         return any(found(one, text) for one in self.windows for text in (place.app, place.title) if text)
@@ -105,13 +94,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Where the agent may act without asking; everything else is asked about, also what cannot be told."""
+    """Where on the desktop the agent may act without asking; all other places are asked about, also unknown ones."""
 
     windows: tuple[re.Pattern[str], ...] = ()
     region: Region | None = None
 
     def objection(self, action: Action[DesktopPoint], situation: Situation) -> str | None:
-        """Why this action is outside, as a clause; None when it is inside."""
+        """Why this action is outside, as a clause; None when it is inside, or touches no desktop."""
+        if isinstance(action, CallTool):
+            return None
         if self.windows and not self._in_windows(action, situation):
             return "this is not in a window that the policy allows ([allowed] windows)"
         if self.region is not None and not self._in_region(action, situation, self.region):
@@ -158,126 +149,3 @@ def _pressed_in(action: Action[DesktopPoint]) -> frozenset[str]:
     text = action.text if isinstance(action, TypeText) else ""
     enter = {"enter"} if "\n" in text or "\r" in text else set()
     return frozenset(enter | ({"space"} if text.isspace() and " " in text else set()))
-
-
-def read_policy(data: Mapping[str, Any], where: str) -> tuple[tuple[Rule, ...], Allowed]:
-    """The rules and limits of a parsed policy file. Raises UsageError naming what is wrong."""
-    if unknown := sorted(set(data) - {"rules", "allowed", "groups"}):
-        raise UsageError(f"In {where}, {unknown[0]!r} is not known: it has [[rules]], [allowed] and [groups].", _FORM)
-    rules, groups = data.get("rules", []), data.get("groups", {})
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise UsageError(f"In {where}, [[rules]] must be tables.", _FORM)
-    if not isinstance(groups, dict) or not all(isinstance(group, list) for group in groups.values()):
-        raise UsageError(f"In {where}, [groups] must hold lists.", _FORM)
-    read = tuple(
-        _read_rule(_resolved(entry, groups), f"rule {number} of {where}") for number, entry in enumerate(rules, 1)
-    )
-    return read, _read_allowed(_resolved(data.get("allowed", {}), groups), where)
-
-
-def _resolved(entry: Any, groups: Mapping[str, list[Any]]) -> Any:
-    """The entry with the lists that it calls by name; a name that is no group stays, and is refused as no list."""
-    if not isinstance(entry, dict):
-        return entry
-    return {
-        key: groups.get(value, value) if key in _CONDITIONS and isinstance(value, str) else value
-        for key, value in entry.items()
-    }
-
-
-def _read_rule(entry: Mapping[str, Any], where: str) -> Rule:
-    try:
-        _check_names(entry, {"name", "action", "reason", "always", *_CONDITIONS})
-        rule = Rule(
-            name=_words(entry["name"], "name"),
-            actions=_read_actions(entry["action"]),
-            reason=_words(entry["reason"], "reason"),
-            keys=tuple(_read_chord(written) for written in _list(entry, "keys")),
-            patterns=_patterns(entry, "patterns"),
-            windows=_patterns(entry, "windows"),
-            words=_patterns(entry, "words"),
-            buttons=_read_buttons(entry),
-            excepted=tuple(_words(name, "except").casefold() for name in _list(entry, "except")),
-            always=_flag(entry.get("always", True)),
-        )
-        _check_conditions(rule.actions, entry)
-    except KeyError as error:
-        raise UsageError(f"In {where}, {error} is missing.", "A rule needs name, action and reason.") from error
-    except (TypeError, ValueError, re.error) as error:  # ValueError also from an unknown key
-        raise UsageError(f"In {where}, something is wrong: {error}.", _FORM) from error
-    return rule
-
-
-def _read_allowed(entry: Any, where: str) -> Allowed:
-    try:
-        if not isinstance(entry, dict):
-            raise TypeError("[allowed] must be a table")
-        _check_names(entry, {"windows", "region"})
-        region = _list(entry, "region")
-        if region and (len(region) != 4 or any(type(number) is not int for number in region) or min(region[2:]) < 1):
-            raise ValueError("a region is [left, top, width, height] in whole numbers")
-        return Allowed(_patterns(entry, "windows"), Region(*region) if region else None)
-    except (TypeError, ValueError, re.error) as error:
-        raise UsageError(f"In {where}, something is wrong in [allowed]: {error}.", _FORM) from error
-
-
-def _check_names(entry: Mapping[str, Any], known: set[str]) -> None:
-    if unknown := sorted(set(entry) - known):
-        raise ValueError(f"{unknown[0]!r} is not known (known are: {', '.join(sorted(known))})")
-
-
-def _check_conditions(actions: frozenset[str], entry: Mapping[str, Any]) -> None:
-    """Raise ValueError for a condition that could never hold for one of the rule's actions."""
-    for condition, about in _CONDITIONS.items():
-        if condition in entry and (silent := sorted(actions - about)):
-            raise ValueError(f"{condition} say nothing about the action {silent[0]!r}")
-
-
-def _read_actions(written: Any) -> frozenset[str]:
-    names = [written] if isinstance(written, str) else written
-    if not isinstance(names, list) or not names:
-        raise TypeError("action must be a name, or a list of names")
-    for name in names:
-        if name not in _ACTIONS:
-            raise ValueError(f"{name!r} is no action (actions are: {', '.join(sorted(_ACTIONS))})")
-    return frozenset(names)
-
-
-def _read_buttons(entry: Mapping[str, Any]) -> frozenset[str]:
-    buttons = _list(entry, "buttons")
-    for button in buttons:
-        if button not in get_args(Button):
-            raise ValueError(f"{button!r} is no mouse button (they are: {', '.join(get_args(Button))})")
-    return frozenset(buttons)
-
-
-def _patterns(entry: Mapping[str, Any], name: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in _list(entry, name))
-
-
-def _list(entry: Mapping[str, Any], name: str) -> list[Any]:
-    value = entry.get(name, [])
-    if not isinstance(value, list):
-        raise TypeError(f"{name} must be a list, or the name of one in [groups]")
-    if name in entry and not value and name != "except":
-        raise ValueError(f"{name} is an empty list: leave it out if it is no condition")
-    return value
-
-
-def _read_chord(written: Any) -> frozenset[str]:
-    """A chord as a person may write it, a list of names, in canonical names."""
-    if not isinstance(written, list) or not written:
-        raise TypeError('a chord of keys is a list of names, such as ["ctrl", "w"]')
-    return frozenset("enter" if name == "kp_enter" else name for name in chord([str(one) for one in written]))
-
-
-def _words(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise TypeError(f"{name} must be a text")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError("always must be true or false")
-    return value

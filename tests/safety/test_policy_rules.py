@@ -554,8 +554,17 @@ def test_shift_makes_signs_that_commands_need() -> None:
     assert spelled(PressKeys(("shift", "\\"))) == "|"
 
 
+@pytest.mark.parametrize("situation", [UNKNOWN, into("", "")], ids=["no window", "a nameless window"])
 @pytest.mark.parametrize("action", [TypeText("sudo ls"), PressKeys(("ctrl", "w"))], ids=["typing", "keys"])
-def test_nothing_is_allowed_for_good_where_its_window_is_not_known(action: Action[DesktopPoint]) -> None:
-    question = SHIPPED.question(action, UNKNOWN)
+def test_nothing_is_allowed_for_good_where_its_window_is_not_known(
+    action: Action[DesktopPoint], situation: Situation
+) -> None:
+    question = SHIPPED.question(action, situation)
+    assert question is not None
+    assert question.scope == ""
+
+
+def test_a_click_in_a_nameless_window_is_not_allowed_for_good() -> None:
+    question = SHIPPED.question(Click(POINT), at("Delete", "", ""))
     assert question is not None
     assert question.scope == ""
