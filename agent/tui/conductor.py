@@ -8,8 +8,8 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import closing
+from concurrent.futures import Future, InvalidStateError
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -95,38 +95,30 @@ class TerminalPerson:
 
     async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
         """Wait for the person's decision."""
-        from agent.safety.policy import Approval
-
-        answered, answer = _answer(Approval)
-        self._post(ApprovalWanted(action, question, answer))
-        try:
-            return await answered
-        finally:
-            self._post(QuestionOver())
+        answer: Future[Approval] = Future()
+        return await self._wait(answer, ApprovalWanted(action, question, _once(answer)))
 
     async def ask(self, question: str) -> str | None:
         """Wait for the person's reply."""
-        answered, answer = _answer(str)
-        self._post(ReplyWanted(question, answer))
+        answer: Future[str] = Future()
+        return await self._wait(answer, ReplyWanted(question, _once(answer))) or None
+
+    async def _wait(self, answer: "Future[T]", wanted: Report) -> T:
+        self._post(wanted)
         try:
-            return await answered or None
+            return await asyncio.wrap_future(answer)
         finally:
             self._post(QuestionOver())
 
 
-def _answer(_: type[T]) -> tuple["asyncio.Future[T]", Callable[[T], None]]:
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+def _once(answer: "Future[T]") -> Callable[[T], None]:
+    """Takes the answer from any thread; a second one, or one that nobody waits for any more, is none."""
 
     def settle(value: T) -> None:
-        if not future.done():
-            future.set_result(value)
+        with suppress(InvalidStateError):
+            answer.set_result(value)
 
-    def answer(value: T) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, value)
-
-    return future, answer
+    return settle
 
 
 @dataclass(slots=True)
@@ -196,15 +188,12 @@ class Conductor:
                     if self._workplace is None:
                         self._workplace = self._make_workplace(lambda text: self._post(Progress(text)), self._ask)
                     self.status = self._conduct(self._workplace, run)
-                except MaiError as error:
-                    self.status, self.message = error.exit_status, str(error)
-                    self._post(RunFailed(str(error), error.exit_status))
-                except Exception as error:  # a mistake of ours must not end the application
-                    self.status = ExitStatus.NOT_DONE
-                    text = self.message = (
-                        f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
-                    )
-                    self._post(RunFailed(text, ExitStatus.NOT_DONE))
+                except Exception as error:  # also a mistake of ours must not end the application
+                    mistake = f"mai-agent itself made a mistake: {type(error).__name__}: {error}. Please report it."
+                    self.status, self.message = ExitStatus.NOT_DONE, mistake
+                    if isinstance(error, MaiError):
+                        self.status, self.message = error.exit_status, str(error)
+                    self._post(RunFailed(self.message, self.status))
                 self._going.remove(run)
                 self._post(RunClosed())
         finally:
@@ -228,15 +217,11 @@ class Conductor:
 
     def _ask(self, question: str) -> bool:
         """Put a yes-or-no question to the person, from the thread."""
-        answered: Future[str] = Future()
-
-        def answer(text: str) -> None:
-            if not answered.done():
-                answered.set_result(text)
-
-        self._going[0].stop.on_stop(lambda: answer(""))
-        self._post(ReplyWanted(f"{question} (yes or no)", answer))
+        answer: Future[str] = Future()
+        give = _once(answer)
+        self._going[0].stop.on_stop(lambda: give(""))
+        self._post(ReplyWanted(f"{question} (yes or no)", give))
         try:
-            return answered.result().strip().casefold() in ("y", "yes")
+            return answer.result().strip().casefold() in ("y", "yes")
         finally:
             self._post(QuestionOver())

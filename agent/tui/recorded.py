@@ -7,10 +7,11 @@ from typing import Any
 
 from agent.actions import describe
 from agent.geometry import Region, Size, Viewport
-from agent.record.read import Bundle
+from agent.record.read import Bundle, read_bundle
 from agent.record.saved import read_action
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView
+from foundation.errors import MaiError
 
 #: The stages that follow one another; others (ttft) lie within one of them.
 _STAGES = ("capture", "fit", "encode", "prompt", "model", "parse", "act", "settle")
@@ -53,6 +54,14 @@ def summaries(runs: Path) -> list[RunSummary]:
             )
         )
     return found
+
+
+def read_view(path: Path) -> RunView:
+    """The run in a folder, or what is wrong with it."""
+    try:
+        return view_of(read_bundle(path))
+    except MaiError as error:
+        return RunView(instruction=path.name, state="ended", stage=str(error), status=1)
 
 
 def view_of(bundle: Bundle) -> RunView:

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from agent.safety.text import harmless
-from agent.tui.recorded import view_of
+from agent.tui.recorded import read_view
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
@@ -59,15 +59,8 @@ class CompareScreen(Screen[None]):
 
     @work(thread=True)
     def _read(self) -> None:
-        from agent.record.read import read_bundle
-        from foundation.errors import MaiError
-
         for side, path in self._paths.items():
-            try:
-                view = view_of(read_bundle(path))
-            except MaiError as error:
-                view = RunView(instruction=path.name, state="ended", stage=str(error), status=1)
-            self.app.call_from_thread(self._show, side, view)
+            self.app.call_from_thread(self._show, side, read_view(path))
 
     def _show(self, side: str, view: RunView) -> None:
         self._views[side] = view

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.safety.text import harmless
-from agent.tui.recorded import view_of
+from agent.tui.recorded import read_view
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.history import History
@@ -46,14 +46,7 @@ class RecordedScreen(StepsScreen):
 
     @work(thread=True)
     def _read(self) -> None:
-        from agent.record.read import read_bundle
-        from foundation.errors import MaiError
-
-        try:
-            view = view_of(read_bundle(self._path))
-        except MaiError as error:
-            view = RunView(instruction=self._path.name, state="ended", stage=str(error), status=1)
-        self.app.call_from_thread(self._show, view)
+        self.app.call_from_thread(self._show, read_view(self._path))
 
     def _show(self, view: RunView) -> None:
         self._view = view

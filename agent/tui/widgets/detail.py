@@ -30,7 +30,7 @@ class Detail(Vertical):
     }
     """
     page: reactive[int] = reactive(0)
-    whole: reactive[bool] = reactive(False)
+    whole: reactive[bool] = reactive(False, init=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
         super().__init__(id=id)
@@ -45,10 +45,6 @@ class Detail(Vertical):
         with VerticalScroll(id="scroll", can_focus=False):
             yield Static(id="words")
 
-    def on_mount(self) -> None:
-        """Show the empty page."""
-        self._show_words()
-
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
         """Show a row, or show it again because it changed.
 
@@ -62,13 +58,11 @@ class Detail(Vertical):
 
     def watch_page(self) -> None:
         """Another page was chosen."""
-        if self.is_mounted:
-            self._show_words()
+        self._show_words()
 
     def watch_whole(self) -> None:
         """Closer or wider."""
-        if self.is_mounted:
-            self._show_picture()
+        self._show_picture()
 
     def on_resize(self) -> None:
         """The picture is cut to fit its place."""
@@ -92,15 +86,7 @@ class Detail(Vertical):
     def _show_words(self) -> None:
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
         self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "dim")))
-        row = self._row
-        if row is None:
-            words = Content("")
-        elif self.page == 0:
-            words = _thought(row)
-        elif self.page == 1:
-            words = Content(harmless("\n\n".join(_pretty(answer) for answer in row.answers) or row.thought))
-        else:
-            words = _details(row)
+        words = Content("") if self._row is None else (_thought, _answers, _details)[self.page](self._row)
         self.query_one("#words", Static).update(words)
 
 
@@ -115,6 +101,10 @@ def _thought(row: Row) -> Content:
     if row.note:
         parts.append((f"\ntold the model: {harmless(row.note)}", "dim"))
     return Content.assemble(*parts)
+
+
+def _answers(row: Row) -> Content:
+    return Content(harmless("\n\n".join(_pretty(answer) for answer in row.answers) or row.thought))
 
 
 def _details(row: Row) -> Content:

@@ -64,10 +64,6 @@ class Prompt(Horizontal):
         yield Static(id="label")
         yield Input(id="line", compact=True, select_on_focus=False)
 
-    def on_mount(self) -> None:
-        """Say what it is for."""
-        self._show_purpose()
-
     @property
     def line(self) -> Input:
         """The line itself."""
@@ -82,10 +78,6 @@ class Prompt(Horizontal):
 
     def watch_purpose(self) -> None:
         """Another purpose: another label."""
-        if self.is_mounted:
-            self._show_purpose()
-
-    def _show_purpose(self) -> None:
         label, placeholder = _LABELS[self.purpose]
         self.query_one("#label", Static).update(label)
         self.line.placeholder = placeholder
