@@ -1,14 +1,25 @@
 """The one thing `agent` asks this package for: an endpoint that is ready, with the limits it was started with."""
 
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError
+from serverctl.hardware.facts import Hardware
+from serverctl.plan.goal import CannotPlanError
 from serverctl.process import control
+from serverctl.process.control import ReadyServer
+from serverctl.process.request import read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
+from serverctl.resolve import resolve
+
+__all__ = [
+    "ReadyServer", "ServerNow", "ready_server", "running_server", "served", "server_load", "server_now",
+    "why_no_accelerator",
+]  # fmt: skip
 
 #: Is told what happens, in sentences.
 Tell: TypeAlias = Callable[[str], None]
@@ -22,44 +33,11 @@ _TELL_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyServer:
-    """A server of ours that answers.
-
-    Args:
-        name: its name for `mai-server`.
-        base_url: of the API, on loopback.
-        api_key: made at its start.
-        model: what it calls the model.
-        family: the agent's family, None where not known.
-        images, context, max_pixels: what one request may hold.
-        started: whether it was started for this.
-    """
-
-    name: str
-    base_url: str
-    api_key: str = field(repr=False)
-    model: str
-    family: str | None
-    images: int | None
-    context: int | None
-    max_pixels: int | None
-    started: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ServerNow:
     """A server's condition, for a client whose request failed."""
 
     condition: Literal["ready", "coming", "gone"]
     words: str
-
-
-def has_accelerator() -> bool:
-    """Whether there is a card that vLLM can serve on."""
-    from serverctl.hardware.detect import detect
-    from serverctl.plan.gate import usable_cards
-
-    return bool(usable_cards(detect()))
 
 
 def why_no_accelerator() -> str:
@@ -77,22 +55,15 @@ def why_no_accelerator() -> str:
 
 def running_server(model: str | None = None) -> str | None:
     """The name of a server that runs or is on its way: the least busy of those that serve the named model."""
-    found: list[tuple[bool, int, str]] = []
-    for name in control.ordered_names():
-        state = current_state(Folder(name))
-        if state.phase not in LIVE or state.phase == "stopping":
-            continue
-        if model is not None and model.casefold() not in (state.model.casefold(), state.source.casefold()):
-            continue
-        found.append((state.phase != "ready", _load(state), name))
-    return min(found)[2] if found else None
+    found = control.live_servers(model)
+    return min(found, key=lambda state: (state.phase != "ready", _load(state), state.name)).name if found else None
 
 
 def _load(state: State) -> int:
     """Requests of a server now; replicas are told apart by it."""
     if state.port is None or state.phase != "ready" or len(control.ordered_names()) < 2:
         return 0
-    from serverctl.metrics import read_metrics
+    from serverctl.process.probe import read_metrics
 
     metrics = read_metrics(state.port, Folder(state.name).key(), 1.0)
     return 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
@@ -119,58 +90,86 @@ def ready_server(
     Raises:
         MaiError: it could not be started, or cannot be on this machine.
     """
-    name = running_server(model)
-    started = name is None
-    if name is None:
-        name = _launch(model, preset, screen, tell, ask)
+    running = running_server(model)
+    name = running or _launch(model, preset, screen, tell, check_stop, ask)
     try:
         state = _wait(name, tell, check_stop)
     except BaseException:
-        if started:
+        if running is None:
             tell("Stopping the server that was starting.")
             control.stop(name)
         raise
-    target = control.target_of(state)
-    if target is None:
+    server = control.as_ready(state, started=running is None)
+    if server is None:
         raise control.failure_of(state)
-    return _ready(state, target, started)
+    return server
 
 
-def _ready(state: State, target: control.Target, started: bool) -> ReadyServer:
-    limits: Mapping[str, Any] = state.limits
-    return ReadyServer(
-        name=state.name,
-        base_url=target.base_url,
-        api_key=target.api_key,
-        model=target.model,
-        family=target.family,
-        images=limits.get("images"),
-        context=limits.get("context"),
-        max_pixels=limits.get("max_pixels"),
-        started=started,
-    )
+def _launch(
+    model: str | None,
+    preset: str | None,
+    screen: tuple[int, int] | None,
+    tell: Tell,
+    check_stop: CheckStop,
+    ask: Ask | None,
+) -> str:
+    """Starts a server in the background and gives its name: the default one, or the model's beside others.
 
-
-def _launch(model: str | None, preset: str | None, screen: tuple[int, int] | None, tell: Tell, ask: Ask | None) -> str:
-    """Starts a server in the background and gives its name."""
-    from serverctl.commands.options import request_for
-    from serverctl.process.request import server_request
-
-    other = current_state(Folder(control.DEFAULT_NAME))
-    if other.phase in LIVE:
+    Raises:
+        MaiError: others run, and the memory that they leave does not hold this one.
+    """
+    others = [_settled(state, tell, check_stop) for state in control.live_servers()]
+    others = [state for state in others if state.phase in LIVE]
+    resolved = resolve(model, preset, screen=screen)
+    resolved = replace(resolved, hardware=_not_used_by(others, resolved.hardware))
+    try:
+        plan = resolved.plan()
+    except CannotPlanError as error:
+        if not others:
+            raise
+        names = " and ".join(state.model or state.source for state in others)
         raise MaiError(
-            f"A server with {other.model or other.source} runs already, and {model} was asked for.",
-            "`mai-server down` stops it; or leave --model out to use it.",
-        )
-    request = request_for(model, preset, screen)
-    plan = request.plan()
-    if request.vllm is None:
-        _install(request.build(), tell, ask)
-        request = request.with_installed()
+            f"A server with {names} runs already, and {model} does not fit beside it: {error.what}",
+            "`mai-server down --all` stops what runs; or leave --model out to use it.",
+        ) from error
+    if resolved.vllm is None:
+        _install(resolved.build(), tell, ask)
+        resolved = resolved.with_installed()
     for text in plan.warnings:
         tell(text)
-    control.launch(control.DEFAULT_NAME, server_request(request, plan))
-    return control.DEFAULT_NAME
+    request = server_request(resolved, plan)
+    if request.port in [state.port for state in others]:
+        request = replace(request, port=None)
+    for name in _names_for(plan.model.name):
+        if control.launch(name, request):
+            return name
+        if current_state(Folder(name)).phase in LIVE and name == running_server(model):  # somebody was quicker
+            return name
+    raise MaiError(f"There is no name left for a server with {plan.model.name}.", "`mai-server down --all` stops all.")
+
+
+def _settled(state: State, tell: Tell, check_stop: CheckStop) -> State:
+    """A server once it is ready, or gone: before that, nobody knows what memory it leaves."""
+    if state.phase in ("ready", "degraded"):
+        return state
+    tell(f"Waiting for the server {state.name!r}, which is not ready yet.")
+    return control.wait_ready(state.name, lambda _: check_stop())
+
+
+def _not_used_by(others: Sequence[State], hardware: Hardware) -> Hardware:
+    """The cards that no server of ours uses; all cards where each is used: they may have room left."""
+    used: set[str] = set()
+    for state in others:
+        with suppress(MaiError):
+            used.update(read_request(Folder(state.name).request_file).cards)
+    unused = tuple(gpu for gpu in hardware.gpus if not used & {gpu.uuid, str(gpu.index)})
+    return replace(hardware, gpus=unused) if unused else hardware
+
+
+def _names_for(model: str) -> Iterator[str]:
+    """Names for a server, the best first: the default one, the model's, the model's with a number."""
+    own = re.sub(r"[^a-z0-9._-]+", "-", model.lower()).strip("-._")[:56] or "server"
+    yield from (control.DEFAULT_NAME, own, *(f"{own}-{number}" for number in range(2, 100)))
 
 
 def _install(build: Any, tell: Tell, ask: Ask | None) -> None:
@@ -231,7 +230,7 @@ def server_now(name: str) -> ServerNow:
 
 def server_load(name: str) -> str:
     """A server's stage and load in a few words; what is not known is left out."""
-    from serverctl.metrics import read_metrics
+    from serverctl.process.probe import read_metrics
 
     state = current_state(Folder(name))
     if state.phase != "ready" or state.port is None:
@@ -263,25 +262,22 @@ def served(preset: str, model: str | None, tell: Tell = lambda _: None) -> Itera
     Raises:
         MaiError: another server runs, or this one did not become ready.
     """
-    busy = [name for name in control.ordered_names() if current_state(Folder(name)).phase in LIVE]
+    busy = control.live_servers()
     if busy:
         raise MaiError(
-            f"The server {busy[0]!r} is running and holds memory.", "`mai-server down --all` stops it first."
+            f"The server {busy[0].name!r} is running and holds memory.", "`mai-server down --all` stops it first."
         )
     name = f"bench-{preset}"
-    from serverctl.commands.options import request_for
-    from serverctl.process.request import server_request
-
-    request = request_for(model, preset, None)
-    plan = request.plan()
-    if request.vllm is None:
+    resolved = resolve(model, preset)
+    plan = resolved.plan()
+    if resolved.vllm is None:
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")
     try:
-        control.launch(name, server_request(request, plan))
+        control.launch(name, server_request(resolved, plan))
         state = _wait(name, tell, lambda: None)
-        target = control.target_of(state)
-        if target is None:
+        server = control.as_ready(state, started=True)
+        if server is None:
             raise control.failure_of(state)
-        yield _ready(state, target, started=True)
+        yield server
     finally:
         control.stop(name)

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from serverctl.process import probe
-
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -96,12 +94,6 @@ class _Sample:
     name: str
     labels: Mapping[str, str]
     value: float
-
-
-def read_metrics(port: int, key: str = "", seconds: float = 3.0) -> ServerMetrics | None:
-    """A server's metrics; None where it does not answer."""
-    answer = probe.ask(port, "/metrics", key, seconds=seconds)
-    return parse_metrics(answer.body) if answer.ok else None
 
 
 def parse_metrics(text: str) -> ServerMetrics:

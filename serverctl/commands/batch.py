@@ -24,6 +24,7 @@ from serverctl.batch.progress import Progress, make_progress
 from serverctl.batch.run import Batch, Outcome, Stop
 from serverctl.chat import MOST_CONNECTIONS, Endpoint, connect
 from serverctl.commands.target import add_target, chosen_target
+from serverctl.resolve import resolve
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
@@ -245,15 +246,13 @@ def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
         return options.python, engine
     if options.model is None and "model" not in own:
         raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
-    from serverctl.commands.options import request_for
-
-    request = request_for(options.model or str(own["model"]), "throughput", None)
-    planned = engine_arguments(request.plan())
-    if request.vllm is None:
+    resolved = resolve(options.model or str(own["model"]), "throughput")
+    planned = engine_arguments(resolved.plan())
+    if resolved.vllm is None:
         raise EnvironmentLacksError(
             "There is no vLLM here.", "`mai-server install` makes an environment with it, or name one with --python."
         )
-    return request.vllm.python, {**planned, **own}
+    return resolved.vllm.python, {**planned, **own}
 
 
 def _warn_of_a_remote(target: Endpoint, progress: Progress) -> None:

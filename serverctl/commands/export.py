@@ -13,8 +13,9 @@ from pathlib import Path
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
-from serverctl.commands.options import Request, add_goal, add_hardware, resolve, split_flags
+from serverctl.commands.options import add_goal, add_hardware, resolve_options, split_flags
 from serverctl.export.common import Document, Exporter, Source, check_secrets
+from serverctl.resolve import Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         raise UsageError(
             "A notebook is for a card elsewhere.", "Name it: --gpu T4, L4, A100-40, A100-80, H100 or B200."
         )
-    request = resolve(options, flags + options.flags)
+    request = resolve_options(options, flags + options.flags)
     if options.format == "multi-node":
         from serverctl.export.nodes import plan_nodes
 
@@ -166,7 +167,7 @@ def _account() -> str:
         return "vllm"
 
 
-def _made_by(options: argparse.Namespace, request: Request) -> str:
+def _made_by(options: argparse.Namespace, request: Resolved) -> str:
     """The command line that makes this again, from what was understood of it: no paths of this machine."""
     model = options.model
     if model and Path(model).expanduser().is_dir():

@@ -1,23 +1,13 @@
-"""Options that several subcommands share, and what becomes of them: hardware, goal, vLLM, plan."""
+"""Options that several subcommands share, and what they come to on this machine."""
 
 import argparse
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from foundation.errors import MaiError, UsageError
-from serverctl.capabilities import Capabilities, installed, snapshot
-from serverctl.config import ServerConfig, load_server_config
-from serverctl.environment import VllmEnvironment, find_environment
+from foundation.errors import UsageError
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.decide import AUTOMATIC_MODELS, make_plan
-from serverctl.plan.gate import Build, build_for
-from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.plan.presets import load_preset, preset_names
 from serverctl.plan.settings import KNOBS, parse_assignments
-
-#: Plans for hardware that is not here are checked against the newest supported vLLM.
-NEWEST = "0.33.0"
-CPU_SNAPSHOT = "0.32.0-cpu"
+from serverctl.resolve import Resolved, resolve
 
 
 def add_hardware(parser: argparse.ArgumentParser) -> None:
@@ -62,84 +52,26 @@ def split_flags(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:position], arguments[position + 1 :]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a command line asked for, resolved.
-
-    Args:
-        hardware: found or imagined.
-        goal: what is wanted.
-        vllm: the vLLM that would run; None where none is installed or the hardware is imagined.
-        capabilities: of it, or the snapshot that speaks for it.
-    """
-
-    hardware: Hardware
-    goal: Goal
-    vllm: VllmEnvironment | None
-    capabilities: Capabilities
-    config: ServerConfig
-
-    def build(self) -> Build:
-        """The build of vLLM for this hardware. Raises CannotPlanError where there is none."""
-        return build_for(self.hardware)
-
-    def with_installed(self) -> "Request":
-        """The same with the vLLM that was just installed. Raises MaiError where it is not found."""
-        found = find_environment(None, self.hardware)
-        if found is None:
-            raise MaiError("The installed vLLM was not found again.", "`mai-server doctor` says what is there.")
-        return replace(self, vllm=found, capabilities=installed(found.python))
-
-    def plan(self) -> Plan:
-        """The plan. Raises CannotPlanError or UsageError."""
-        if self.goal.preset == "reasoning" and self.goal.model is None:
-            raise UsageError(
-                "The preset reasoning is for models that think first.", "Name one: --model Qwen3-VL-8B-Thinking."
-            )
-        if self.hardware.problems and not self.hardware.gpus and not self.hardware.imagined and not self.goal.force:
-            raise CannotPlanError(
-                " ".join(self.hardware.problems), "Repair that, or plan for the processor alone with --gpu cpu."
-            )
-        return make_plan(self.hardware, self.goal, self.capabilities.version)
-
-
-def resolve(options: argparse.Namespace, flags: list[str]) -> Request:
+def resolve_options(options: argparse.Namespace, flags: list[str]) -> Resolved:
     """Hardware, goal and vLLM of a command line.
 
     Raises:
         UsageError: the command line or the settings' file is wrong.
         EnvironmentLacksError: a named Python is not there.
     """
-    config = load_server_config()
-    model = options.model or config.model
-    overrides = {**config.overrides(_canonical(model)), **parse_assignments(options.assignments)}
+    overrides = parse_assignments(options.assignments)
     if options.max_model_len is not None:
         overrides.update(parse_assignments([f"max_model_len={options.max_model_len}"]))
-    screen = parse_screen(options.screen) if options.screen else (1920, 1080)
-    hardware = hardware_of(options)
-    named = options.vllm_python or config.vllm_python
-    environment = None if hardware.imagined and not options.vllm_python else find_environment(named, hardware)
-    capabilities = installed(environment.python) if environment else snapshot_for(hardware)
-    goal = Goal(
-        model=model,
-        preset=options.preset or config.preset,
+    return resolve(
+        options.model,
+        options.preset,
         overrides=overrides,
-        extra=(*config.flags, *flags),
-        screen=screen,
+        flags=flags,
+        screen=parse_screen(options.screen) if options.screen else None,
         force=options.force,
+        vllm_python=options.vllm_python,
+        hardware=hardware_of(options),
     )
-    load_preset(goal.preset)
-    return Request(hardware, goal, environment, capabilities, config)
-
-
-def request_for(model: str | None, preset: str | None, screen: tuple[int, int] | None) -> Request:
-    """The request of somebody who only says what is wanted (the agent); the settings' file counts as for `up`."""
-    options = argparse.Namespace(
-        model=model, preset=preset, assignments=[], max_model_len=None, screen=None, force=False, vllm_python=None,
-        gpu=None, gpus=None,
-    )  # fmt: skip
-    request = resolve(options, [])
-    return request if screen is None else replace(request, goal=replace(request.goal, screen=screen))
 
 
 def hardware_of(options: argparse.Namespace) -> Hardware:
@@ -162,18 +94,6 @@ def hardware_of(options: argparse.Namespace) -> Hardware:
     return replace(found, gpus=found.gpus[: options.gpus])
 
 
-def snapshot_for(hardware: Hardware) -> Capabilities:
-    """The snapshot that speaks for a vLLM that is not installed: the build this machine would get."""
-    if hardware.vendor == "cpu":
-        return snapshot(CPU_SNAPSHOT)
-    if hardware.vendor == "nvidia" and hardware.driver is not None:
-        return snapshot(build_for(hardware).version)
-    newest = snapshot(NEWEST)
-    if hardware.vendor == "gaudi":
-        return replace(newest, version="0.26.0", origin=f"the parser of vLLM {NEWEST}, as 0.26's is not at hand")
-    return newest
-
-
 def parse_screen(text: str) -> tuple[int, int]:
     """Width and height from "1920x1080". Raises UsageError."""
     width, sign, height = text.lower().partition("x")
@@ -185,18 +105,6 @@ def parse_screen(text: str) -> tuple[int, int]:
     ):
         raise UsageError(f"{text!r} is no size of a screen.", "Write it as 1920x1080.")
     return int(width), int(height)
-
-
-def _canonical(model: str | None) -> str | None:
-    """The name that [server.models."NAME"] uses: a repository's known name, a folder's own."""
-    if model is None:
-        return AUTOMATIC_MODELS[0]
-    from serverctl.models.find import known_models
-
-    known = next(
-        (entry for entry in known_models() if model.casefold() in (entry.name.casefold(), entry.repo.casefold())), None
-    )
-    return known.name if known else Path(model).name
 
 
 def settings_listing() -> str:

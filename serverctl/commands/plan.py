@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
-from serverctl.commands.options import add_goal, add_hardware, resolve, settings_listing, split_flags
+from serverctl.commands.options import add_goal, add_hardware, resolve_options, settings_listing, split_flags
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     if options.settings:
         print(settings_listing())
         return ExitStatus.DONE
-    request = resolve(options, flags + options.flags)
+    request = resolve_options(options, flags + options.flags)
     plan = request.plan()
     if options.kv_gib is not None:
         if not 0 < options.kv_gib < 100_000:

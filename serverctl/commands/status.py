@@ -6,8 +6,8 @@ from typing import Any
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus
-from serverctl.metrics import Latency, ServerMetrics, read_metrics
-from serverctl.process import control
+from serverctl.metrics import Latency, ServerMetrics
+from serverctl.process import control, probe
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
 
 
@@ -52,7 +52,7 @@ def read_all(name: str | None) -> list[tuple[State, ServerMetrics | None]]:
         folder = Folder(each)
         state = current_state(folder)
         serving = state.phase in ("ready", "degraded") and state.port is not None
-        readings.append((state, read_metrics(state.port or 0, folder.key(), 1.0) if serving else None))
+        readings.append((state, probe.read_metrics(state.port or 0, folder.key(), 1.0) if serving else None))
     return readings
 
 

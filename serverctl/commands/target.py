@@ -43,7 +43,7 @@ def chosen_target(options: argparse.Namespace) -> Endpoint:
 
 def running_target(model: str | None) -> Endpoint | None:
     """The server that this program started and that is ready: the one with that model, or the first."""
-    from serverctl.process.control import current_target
+    from serverctl.process.control import find_ready
 
-    found = current_target(model=model)
+    found = find_ready(model=model)
     return None if found is None else Endpoint(found.base_url, found.api_key, found.model)

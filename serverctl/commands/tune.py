@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
 from serverctl.commands.progress import Progress
-from serverctl.metrics import read_metrics
 from serverctl.plan.compose import TEXT_TOKENS
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
@@ -31,7 +30,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     folder = Folder(options.name)
     state = current_state(folder)
-    if control.target_of(state) is None or state.port is None:
+    if control.as_ready(state) is None or state.port is None:
         raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
     request = read_request(folder.request_file)
     reading = read(state, folder, request)
@@ -62,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def read(state: State, folder: Folder, request: ServerRequest) -> Reading:
     """The numbers as they are now. Raises EnvironmentLacksError where the server does not give them."""
     assert state.port is not None
-    metrics = read_metrics(state.port, folder.key())
+    metrics = probe.read_metrics(state.port, folder.key())
     if metrics is None:
         raise EnvironmentLacksError("The server does not answer /metrics.", "`mai-server status` says how it is.")
     context = probe.served_context(state.port, folder.key(), state.model) or state.limits.get("context")
@@ -90,7 +89,7 @@ def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: l
         control.stop(name)
         control.launch(name, replace(request, goal=goal, port=port))
         state = control.wait_ready(name, show_progress.update)
-        if control.target_of(state) is not None:
+        if control.as_ready(state) is not None:
             return state
         failure = control.failure_of(state)
         show_progress.say("The changes did not start; going back.")

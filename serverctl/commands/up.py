@@ -13,13 +13,14 @@ from pathlib import Path
 from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
 from foundation.processes import wait_gone
-from serverctl.commands.options import Request, add_goal, resolve, split_flags
+from serverctl.commands.options import add_goal, resolve_options, split_flags
 from serverctl.commands.progress import Progress
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.request import ServerRequest, read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
+from serverctl.resolve import Resolved
 
 _EXAMPLES = """examples:
   mai-server up                              the best model for this machine
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
         return _found(options)
     options.gpu = "cpu" if options.cpu else None
     options.flags = options.flags or []
-    request = resolve(options, flags + options.flags)
+    request = resolve_options(options, flags + options.flags)
     request = with_vllm(request, options)
     plan = request.plan()
     assert request.vllm is not None
@@ -116,7 +117,7 @@ def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, Server
     return servers
 
 
-def with_vllm(request: Request, options: argparse.Namespace) -> Request:
+def with_vllm(request: Resolved, options: argparse.Namespace) -> Resolved:
     """The request with a vLLM to run, installed now if the person agrees.
 
     Raises:
@@ -146,7 +147,7 @@ def with_vllm(request: Request, options: argparse.Namespace) -> Request:
 def report(states: list[State], as_json: bool) -> int:
     """Says how it went. Raises MaiError for the first server that did not become ready."""
     for state in states:
-        if control.target_of(state) is None:
+        if control.as_ready(state) is None:
             raise control.failure_of(state)
     if as_json:
         print(

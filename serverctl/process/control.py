@@ -5,11 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
@@ -34,24 +33,28 @@ Progress = Callable[[State], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A server that is ready.
+class ReadyServer:
+    """A server of ours that answers.
 
     Args:
-        base_url: of the API.
-        api_key: its key.
+        name: its name for `mai-server`.
+        base_url: of the API, on loopback.
+        api_key: made at its start.
         model: what clients call the model.
-        name: the server's name.
-        family: the agent's family of the model, None where not known.
-        limits: images, max_pixels, context, history_images.
+        family: the agent's family, None where not known.
+        images, context, max_pixels: what one request may hold.
+        started: whether it was started for whoever asked.
     """
 
+    name: str
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
     model: str
-    name: str = DEFAULT_NAME
-    family: str | None = None
-    limits: dict[str, Any] | None = None
+    family: str | None
+    images: int | None
+    context: int | None
+    max_pixels: int | None
+    started: bool = False
 
 
 def launch(name: str, request: "ServerRequest") -> bool:
@@ -122,25 +125,30 @@ def wait_ready(name: str, progress: Progress | None = None) -> State:
         time.sleep(_POLL)
 
 
-def target_of(state: State) -> Target | None:
-    """A ready server as something to talk to."""
+def as_ready(state: State, started: bool = False) -> ReadyServer | None:
+    """A server as something to talk to; None where it is not ready."""
     if state.phase not in ("ready", "degraded") or state.url is None:
         return None
-    return Target(state.url, Folder(state.name).key(), state.model, state.name, state.family, dict(state.limits))
+    limits = {name: state.limits.get(name) for name in ("images", "context", "max_pixels")}
+    key = Folder(state.name).key()
+    return ReadyServer(state.name, state.url, key, state.model, state.family, **limits, started=started)
 
 
-def current_target(name: str | None = None, model: str | None = None) -> Target | None:
-    """The server that is ready: the named one, or the first that serves the named model, or the first."""
-    for candidate in [name] if name else ordered_names():
-        target = target_of(current_state(Folder(candidate)))
-        if target is not None and (model is None or model.casefold() in (target.model.casefold(), _source(candidate))):
-            return target
-    return None
+def live_servers(model: str | None = None) -> list[State]:
+    """The servers that run or are on their way, the default one first; of these, those with a model where named."""
+    states = [current_state(Folder(name)) for name in ordered_names()]
+    return [
+        state
+        for state in states
+        if state.phase in LIVE
+        and state.phase != "stopping"
+        and (model is None or model.casefold() in (state.model.casefold(), state.source.casefold()))
+    ]
 
 
-def _source(name: str) -> str:
-    state = Folder(name).read()
-    return state.source.casefold() if state else ""
+def find_ready(model: str | None = None) -> ReadyServer | None:
+    """The first server that is ready, with the model where one is named."""
+    return next(filter(None, map(as_ready, live_servers(model))), None)
 
 
 def ordered_names() -> list[str]:
@@ -200,21 +208,3 @@ def failure_of(state: State) -> MaiError:
     if found.get("kind") == "CANNOT_PLAN":
         error.exit_status = EnvironmentLacksError.exit_status
     return error
-
-
-@contextmanager
-def running(name: str, request: "ServerRequest", progress: Progress | None = None) -> Iterator[Target]:
-    """A server for the time of a block: started, waited for, and stopped at its end.
-
-    Raises:
-        MaiError: it did not become ready.
-    """
-    launch(name, request)
-    try:
-        state = wait_ready(name, progress)
-        target = target_of(state)
-        if target is None:
-            raise failure_of(state)
-        yield target
-    finally:
-        stop(name)

@@ -15,7 +15,6 @@ from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.lines import LogLine
 from serverctl.diagnose.stages import Stage, StartReport
-from serverctl.metrics import read_metrics
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
@@ -222,7 +221,7 @@ class Owner:
         """How long an asked server may take to end: as long as requests need, where there are any."""
         if self.state.ready_at is None or self.state.port is None:
             return _GRACE_STARTING
-        metrics = await asyncio.to_thread(read_metrics, self.state.port, "", 1.0)
+        metrics = await asyncio.to_thread(probe.read_metrics, self.state.port, "", 1.0)
         return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
 
     def _ended(self, child: Child) -> Failure:

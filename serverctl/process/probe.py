@@ -8,6 +8,8 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from serverctl.metrics import ServerMetrics, parse_metrics
+
 #: Nothing that is asked for is longer; another program on the port may talk without end, bytes.
 _MOST_ANSWER = 16 * 1024**2
 #: 65,536 pixels: the smallest image that Qwen3-VL's processor keeps as it is.
@@ -67,6 +69,12 @@ def served_context(port: int, key: str, model: str) -> int | None:
         if isinstance(entry, dict) and entry.get("id") == model and isinstance(entry.get("max_model_len"), int):
             return int(entry["max_model_len"])
     return None
+
+
+def read_metrics(port: int, key: str = "", seconds: float = 3.0) -> ServerMetrics | None:
+    """A server's metrics; None where it does not answer."""
+    answer = ask(port, "/metrics", key, seconds=seconds)
+    return parse_metrics(answer.body) if answer.ok else None
 
 
 def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0) -> Answer:

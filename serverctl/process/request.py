@@ -4,16 +4,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.capabilities import Capabilities, installed
-from serverctl.config import ServerConfig
-from serverctl.environment import VllmEnvironment
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
+from serverctl.resolve import Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class ServerRequest:
     """What a supervisor is to start.
 
     Args:
-        goal: what is wanted.
+        goal: what is resolved.
         vllm_python: the Python of the environment with vLLM.
         port: None for a free one.
         served_name: the model's name for clients; None for its own.
@@ -67,34 +66,15 @@ class ServerRequest:
         return installed(Path(self.vllm_python))
 
 
-class Wanted(Protocol):
-    """What a command line asked for (`commands.options.Request`)."""
-
-    @property
-    def goal(self) -> Goal:
-        """What is wanted."""
-        ...
-
-    @property
-    def vllm(self) -> VllmEnvironment | None:
-        """The vLLM that would run."""
-        ...
-
-    @property
-    def config(self) -> ServerConfig:
-        """The person's settings."""
-        ...
-
-
 def server_request(
-    wanted: Wanted, plan: Plan, port: int | None = None, served_name: str | None = None
+    resolved: Resolved, plan: Plan, port: int | None = None, served_name: str | None = None
 ) -> ServerRequest:
     """What a supervisor is to start for a plan: on exactly the plan's cards."""
-    assert wanted.vllm is not None
+    assert resolved.vllm is not None
     return ServerRequest(
-        goal=wanted.goal,
-        vllm_python=str(wanted.vllm.python),
-        port=port or wanted.config.port,
+        goal=resolved.goal,
+        vllm_python=str(resolved.vllm.python),
+        port=port or resolved.config.port,
         served_name=served_name,
         cards=tuple(gpu.uuid or str(gpu.index) for gpu in plan.gpus),
         processor=not plan.gpus,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverctl.metrics import Latency, ServerMetrics, parse_metrics, rate, read_metrics
+from serverctl.metrics import Latency, ServerMetrics, parse_metrics, rate
 from serverctl.process import probe
 
 RECORDED = (Path(__file__).parent / "data" / "metrics" / "vllm-0.32.0.txt").read_text(encoding="utf-8")
@@ -142,8 +142,8 @@ def test_any_text_is_read_without_a_crash(text: str, cut: int) -> None:
 
 def test_a_server_that_does_not_answer_has_no_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "ask", lambda *_, **__: probe.Answer(None, "refused"))
-    assert read_metrics(1) is None
+    assert probe.read_metrics(1) is None
     monkeypatch.setattr(probe, "ask", lambda *_, **__: probe.Answer(200, RECORDED))
-    found = read_metrics(1)
+    found = probe.read_metrics(1)
     assert found is not None
     assert found.finished == 6

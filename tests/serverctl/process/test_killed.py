@@ -58,7 +58,7 @@ def test_a_killed_supervisor_takes_everything_with_it_and_the_status_says_so(mac
     assert state.phase == "failed"
     assert state.failure is not None
     assert state.failure["kind"] == "SUPERVISOR_DIED"
-    assert control.current_target() is None
+    assert control.find_ready() is None
     machine.scenario({})
     assert machine.up().phase == "ready"
 

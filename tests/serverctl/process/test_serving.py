@@ -36,11 +36,11 @@ def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -
 
 
 def test_the_restarted_server_keeps_its_port_and_its_key(machine: Machine) -> None:
-    first = control.target_of(machine.up())
+    first = control.as_ready(machine.up())
     pid = machine.state().server_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    second = control.target_of(machine.wait("default", "ready", "failed", attempt=2))
+    second = control.as_ready(machine.wait("default", "ready", "failed", attempt=2))
     assert first is not None
     assert second is not None
     assert (first.base_url, first.api_key) == (second.base_url, second.api_key)

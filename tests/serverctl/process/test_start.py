@@ -60,7 +60,7 @@ def test_a_server_that_fails_the_question_is_not_ready(machine: Machine, monkeyp
     assert state.failure is not None
     assert state.failure["kind"] == "NO_ANSWER"
     assert "500" in state.failure["evidence"]
-    assert control.target_of(state) is None
+    assert control.as_ready(state) is None
     machine.assert_nothing_left(10)
 
 

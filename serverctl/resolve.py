@@ -1,0 +1,132 @@
+"""What a wish comes to on this machine: the hardware, the vLLM that would run, what it accepts, and the plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from foundation.errors import MaiError, UsageError
+from serverctl.capabilities import Capabilities, installed, snapshot
+from serverctl.config import ServerConfig, load_server_config
+from serverctl.environment import VllmEnvironment, find_environment
+from serverctl.hardware.facts import Hardware
+from serverctl.plan.decide import AUTOMATIC_MODELS, make_plan
+from serverctl.plan.gate import Build, build_for
+from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.presets import load_preset
+
+#: Plans for hardware that is not here are checked against the newest supported vLLM.
+NEWEST = "0.33.0"
+CPU_SNAPSHOT = "0.32.0-cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A wish, resolved.
+
+    Args:
+        hardware: found or imagined.
+        goal: what is wanted.
+        vllm: the vLLM that would run; None where none is installed or the hardware is imagined.
+        capabilities: of it, or the snapshot that speaks for it.
+        config: the person's settings.
+    """
+
+    hardware: Hardware
+    goal: Goal
+    vllm: VllmEnvironment | None
+    capabilities: Capabilities
+    config: ServerConfig
+
+    def build(self) -> Build:
+        """The build of vLLM for this hardware. Raises CannotPlanError where there is none."""
+        return build_for(self.hardware)
+
+    def with_installed(self) -> "Resolved":
+        """The same with the vLLM that was just installed. Raises MaiError where it is not found."""
+        found = find_environment(None, self.hardware)
+        if found is None:
+            raise MaiError("The installed vLLM was not found again.", "`mai-server doctor` says what is there.")
+        return replace(self, vllm=found, capabilities=installed(found.python))
+
+    def plan(self) -> Plan:
+        """The plan. Raises CannotPlanError or UsageError."""
+        if self.goal.preset == "reasoning" and self.goal.model is None:
+            raise UsageError(
+                "The preset reasoning is for models that think first.", "Name one: --model Qwen3-VL-8B-Thinking."
+            )
+        if self.hardware.problems and not self.hardware.gpus and not self.hardware.imagined and not self.goal.force:
+            raise CannotPlanError(
+                " ".join(self.hardware.problems), "Repair that, or plan for the processor alone with --gpu cpu."
+            )
+        return make_plan(self.hardware, self.goal, self.capabilities.version)
+
+
+def resolve(
+    model: str | None = None,
+    preset: str | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    flags: Sequence[str] = (),
+    screen: tuple[int, int] | None = None,
+    force: bool = False,
+    vllm_python: str | None = None,
+    hardware: Hardware | None = None,
+) -> Resolved:
+    """A wish with the person's settings and this machine; what is left out is theirs, or the default.
+
+    Args:
+        model, preset: as on the command line.
+        overrides: values of knobs, over those of the settings.
+        flags: vLLM's own, after those of the settings.
+        screen: width and height in pixels of the screen that will be looked at.
+        force: plan also what is not advised.
+        vllm_python: the Python of an environment that has vLLM.
+        hardware: None for what is here.
+
+    Raises:
+        UsageError: the wish or the settings' file is wrong.
+        EnvironmentLacksError: a named Python is not there.
+    """
+    from serverctl.hardware.detect import detect
+
+    config = load_server_config()
+    model = model or config.model
+    hardware = hardware or detect()
+    named = vllm_python or config.vllm_python
+    environment = None if hardware.imagined and not vllm_python else find_environment(named, hardware)
+    capabilities = installed(environment.python) if environment else snapshot_for(hardware)
+    goal = Goal(
+        model=model,
+        preset=preset or config.preset,
+        overrides={**config.overrides(_canonical(model)), **(overrides or {})},
+        extra=(*config.flags, *flags),
+        screen=screen or (1920, 1080),
+        force=force,
+    )
+    load_preset(goal.preset)
+    return Resolved(hardware, goal, environment, capabilities, config)
+
+
+def snapshot_for(hardware: Hardware) -> Capabilities:
+    """The snapshot that speaks for a vLLM that is not installed: the build this machine would get."""
+    if hardware.vendor == "cpu":
+        return snapshot(CPU_SNAPSHOT)
+    if hardware.vendor == "nvidia" and hardware.driver is not None:
+        return snapshot(build_for(hardware).version)
+    newest = snapshot(NEWEST)
+    if hardware.vendor == "gaudi":
+        return replace(newest, version="0.26.0", origin=f"the parser of vLLM {NEWEST}, as 0.26's is not at hand")
+    return newest
+
+
+def _canonical(model: str | None) -> str | None:
+    """The name that [server.models."NAME"] uses: a repository's known name, a folder's own."""
+    if model is None:
+        return AUTOMATIC_MODELS[0]
+    from serverctl.models.find import known_models
+
+    known = next(
+        (entry for entry in known_models() if model.casefold() in (entry.name.casefold(), entry.repo.casefold())), None
+    )
+    return known.name if known else Path(model).name

@@ -1,0 +1,78 @@
+"""Servers for several models side by side, as the agent asks for them."""
+
+from pathlib import Path
+
+import pytest
+from stubs.controlled import Machine, tiny_model
+
+from foundation.errors import MaiError
+from serverctl import endpoint
+from serverctl.process import control
+
+
+@pytest.fixture
+def models(machine: Machine) -> tuple[str, str]:
+    """Two models; every server starts with little KV cache, so that the stub is quick."""
+    (machine.folder / "config.toml").write_text("[server]\nkv_cache_memory_bytes = 67108864\n")
+    return str(tiny_model(machine.folder / "first-model")), str(tiny_model(machine.folder / "Second_Model!"))
+
+
+def test_another_model_is_served_beside_under_its_own_name(machine: Machine, models: tuple[str, str]) -> None:
+    machine.cards("RTX 4090")
+    told: list[str] = []
+    first = endpoint.ready_server(models[0], tell=told.append)
+    second = endpoint.ready_server(models[1], tell=told.append)
+    assert (first.name, second.name) == ("default", "second_model")
+    assert first.started
+    assert second.started
+    assert first.base_url != second.base_url
+    again = endpoint.ready_server(models[1])
+    assert (again.name, again.base_url, again.started) == ("second_model", second.base_url, False)
+    assert endpoint.running_server(models[0]) == "default"
+    assert control.stop("default")
+    assert endpoint.running_server(models[0]) is None
+    assert endpoint.ready_server(models[0]).name == "default"
+
+
+def test_where_the_memory_does_not_hold_two_the_second_is_refused_with_the_reason(
+    machine: Machine, models: tuple[str, str]
+) -> None:
+    machine.cards("RTX 4090")
+    endpoint.ready_server(models[0])
+    machine.cards("RTX 4090", free_gib=2)
+    with pytest.raises(MaiError) as refused:
+        endpoint.ready_server("MAI-UI-8B")
+    assert refused.value.what.startswith("A server with first-model runs already, and MAI-UI-8B does not fit")
+    assert "does not fit beside it" in refused.value.what
+    assert "`mai-server down" in refused.value.remedy
+    assert control.ordered_names() == ["default"]
+
+
+def test_a_server_beside_takes_the_card_that_none_of_ours_uses(machine: Machine, models: tuple[str, str]) -> None:
+    machine.cards("RTX 4090", "RTX 4090")
+    endpoint.ready_server(models[0])
+    used = machine.starts[0]["environ"].get("CUDA_VISIBLE_DEVICES")
+    endpoint.ready_server(models[1])
+    assert used != machine.starts[1]["environ"].get("CUDA_VISIBLE_DEVICES")
+
+
+def test_a_port_of_ones_own_is_the_first_servers_only(machine: Machine, models: tuple[str, str]) -> None:
+    from serverctl.process.probe import free_port
+
+    port = free_port()
+    with Path(machine.folder / "config.toml").open("a") as settings:
+        settings.write(f"port = {port}\n")
+    machine.cards("RTX 4090")
+    assert endpoint.ready_server(models[0]).base_url == f"http://127.0.0.1:{port}/v1"
+    assert endpoint.ready_server(models[1]).base_url != f"http://127.0.0.1:{port}/v1"
+
+
+def test_the_first_is_waited_for_before_anybody_knows_what_memory_it_leaves(
+    machine: Machine, models: tuple[str, str]
+) -> None:
+    machine.cards("RTX 4090")
+    machine.launch()
+    told: list[str] = []
+    endpoint.ready_server(models[1], tell=told.append)
+    assert any("Waiting for the server 'default'" in text for text in told)
+    assert machine.state().phase == "ready"
