@@ -18,11 +18,11 @@ from agent.run.events import (
     ModelDelta,
     Observed,
     Paused,
+    PersonSaid,
     Resumed,
     RunFinished,
     RunStarted,
     StepFinished,
-    Told,
     UserActed,
     Warned,
     to_json,
@@ -74,14 +74,15 @@ class PlainPrinter:
             case RunStarted():
                 self._bundle = Path(event.bundle)
                 self._started(event)
-            case Observed(step, image, viewport, tokens):
-                self._line(f"step {step}: saw {viewport.captured}, sent {image.size} ({tokens} tokens)")
-            case Decided(_, _, thought, _, _, target, failure):
+            case Observed(step, images, viewport, tokens):
+                sent = " and ".join(str(image.size) for image in images) or "no image"
+                self._line(f"step {step}: saw {viewport.captured}, sent {sent} ({tokens} tokens)")
+            case Decided(thought=thought, targets=targets, failure=failure):
                 if thought:
                     self._line(f"  thought: {' '.join(thought.split())}")
                 if failure is not None:
                     self._line(f"  the answer cannot be used: {failure.message}")
-                elif target is not None:
+                for target in targets:
                     self._line(f"  decided: {describe(target)}")
             case Paused(_, reason):
                 self._line(f"paused: {reason}")
@@ -89,7 +90,7 @@ class PlainPrinter:
                 self._line("resumed")
             case UserActed(_, what):
                 self._line(f"you acted: {what}")
-            case Told(_, text):
+            case PersonSaid(_, text):
                 self._line(f"you said: {text}")
             case ApprovalAsked(_, _, reason):
                 self._line(f"  asks first: {reason}")
@@ -119,7 +120,7 @@ class PlainPrinter:
         mode = "dry run: nothing is touched" if event.dry_run else "live"
         where = "in a sandbox" if event.sandbox else "on your desktop"
         self._line(f"task: {event.instruction}")
-        self._line(f"engine: {event.engine} · model: {event.model} · {mode}, {where}")
+        self._line(f"engine: {event.actor.engine} · model: {event.actor.model} · {mode}, {where}")
 
     def _finished(self, event: RunFinished) -> None:
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")

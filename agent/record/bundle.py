@@ -26,11 +26,11 @@ from agent.run.events import (
     ModelDelta,
     Observed,
     Paused,
+    PersonSaid,
     Resumed,
     RunFinished,
     RunStarted,
     StepFinished,
-    Told,
     UserActed,
     Warned,
     to_json,
@@ -109,8 +109,7 @@ class Recorder:
     def _handle(self, event: Event) -> None:
         match event:
             case RunStarted():
-                started = to_json(event)
-                self._meta |= {key: value for key, value in started.items() if key not in ("event", "instruction")}
+                self._meta |= _fields(event, "instruction")
                 self._write_meta()
             case Observed():
                 self._flush_step()
@@ -120,10 +119,11 @@ class Recorder:
             case ApprovalAsked(_, _, reason, scope):
                 self._step["approval"] = {"reason": reason, "scope": scope, "allowed": None, "by": None}
             case ApprovalGiven():
-                given = {key: value for key, value in to_json(event).items() if key not in ("event", "step")}
+                given = _fields(event, "step", "index")
                 self._step["approval"] = self._step["approval"] | given | {"at": self._elapsed()}
-            case Paused() | Resumed() | UserActed() | Told():
-                self._before.append(to_json(event) | {"at": self._elapsed()})
+            case Paused() | Resumed() | UserActed() | PersonSaid():
+                said = {"event": type(event).__name__, **_fields(event), "at": self._elapsed()}
+                self._before.append(said)
             case Acted():
                 acted = to_json(event)
                 self._step |= {key: acted[key] for key in ("executed", "dry_run", "detail", "error")}
@@ -149,10 +149,12 @@ class Recorder:
         return round(time.monotonic() - self._clock, 3)
 
     def _observed(self, event: Observed) -> None:
-        name = f"screens/{event.step:04d}.{'jpg' if event.image.format == 'jpeg' else event.image.format}"
+        image = event.image
+        assert image is not None
+        name = f"screens/{event.step:04d}.{'jpg' if image.format == 'jpeg' else image.format}"
         self._step = {
             "step": event.step, "at": self._elapsed(), "before": self._before, "screen": event.digest,
-            "image": {"file": name, "width": event.image.size.width, "height": event.image.size.height,
+            "image": {"file": name, "width": image.size.width, "height": image.size.height,
                       "tokens": event.tokens},
             "viewport": to_json(event)["viewport"], "answers": [], "thought": "", "call": None, "action": None,
             "grid": None, "target": None, "approval": None, "executed": False, "dry_run": False, "detail": None,
@@ -163,7 +165,7 @@ class Recorder:
         self._before = []
         self._seen = event
         try:
-            _write_file(self.path / name, event.image.data)
+            _write_file(self.path / name, image.data)
         except OSError:
             self._step["image"] = None
             raise
@@ -172,7 +174,7 @@ class Recorder:
         """Keep the surroundings of what a dry run would have touched, marked."""
         from agent.record.crop import target_crop
 
-        crop = target_crop(seen.image, seen.viewport, event.target)
+        crop = target_crop(seen.images[0], seen.viewport, event.target)
         if crop is not None:
             (self.path / "targets").mkdir(mode=0o700, exist_ok=True)
             _write_file(self.path / target_file(event.step), crop)
@@ -255,6 +257,11 @@ class Recorder:
         for handle in (self._run_file, self._steps_file):
             with suppress(OSError):
                 os.close(handle)
+
+
+def _fields(event: Event, *without: str) -> dict[str, Any]:
+    """An event as JSON, without what every event has, and without these fields."""
+    return {key: value for key, value in to_json(event).items() if key not in ("event", "schema", "at", *without)}
 
 
 def target_file(step: int) -> str:

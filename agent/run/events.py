@@ -4,7 +4,10 @@ The printer, the recorder and the TUI receive the same stream. Events are plain 
 form of `mai-agent --json`, one object per line, without image bytes.
 """
 
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from agent import actions
@@ -20,37 +23,76 @@ Outcome: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
-    """The run begins."""
+#: The version of the form that `to_json` gives, and of run bundles.
+SCHEMA = 2
 
-    instruction: str
+
+@dataclass(frozen=True, slots=True)
+class _Happened:
+    """Anything that happens in a run.
+
+    Args:
+        at: when, in seconds since 1970; two events that differ in nothing else are equal.
+    """
+
+    at: float = field(default_factory=time.time, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInUse:
+    """A model that a run uses.
+
+    Args:
+        engine: the name of what serves it.
+        model: its name at the endpoint.
+        family: whose prompt and parser it is asked with.
+        endpoint: the address.
+    """
+
     engine: str
     model: str
     family: str
-    style: str
     endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(_Happened):
+    """The run begins; `models` has at least the role "actor"."""
+
+    instruction: str
+    models: Mapping[str, ModelInUse]
+    style: str
     dry_run: bool
     approve: str
     sandbox: bool
     viewport: Viewport
     bundle: str
 
+    @property
+    def actor(self) -> ModelInUse:
+        """The model that looks and acts."""
+        return self.models["actor"]
+
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """The screen was captured and made ready for the model."""
+class Observed(_Happened):
+    """The screen was captured and made ready for the model; `tokens` are those of all images."""
 
     step: int
-    image: EncodedImage
+    images: tuple[EncodedImage, ...]
     viewport: Viewport
     tokens: int
     digest: str
     milliseconds: dict[str, float]
 
+    @property
+    def image(self) -> EncodedImage | None:
+        """The first image; None where the model sees none."""
+        return next(iter(self.images), None)
+
 
 @dataclass(frozen=True, slots=True)
-class ModelDelta:
+class ModelDelta(_Happened):
     """The model said a piece more; `restart` voids what it said before in this step."""
 
     step: int
@@ -59,38 +101,60 @@ class ModelDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """The model's answer was read: an action in model and desktop coordinates, or a failure."""
+class Decided(_Happened):
+    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure."""
 
     step: int
     raw: str
     thought: str
-    call: Call | None
-    action: Action[GridPoint] | None
-    target: Action[DesktopPoint] | None
+    calls: tuple[Call, ...]
+    actions: tuple[Action[GridPoint], ...]
+    targets: tuple[Action[DesktopPoint], ...]
     failure: ParseFailure | None
     usage: Usage
     milliseconds: dict[str, float]
 
+    @property
+    def call(self) -> Call | None:
+        """The first call; None for a failure."""
+        return next(iter(self.calls), None)
+
+    @property
+    def action(self) -> Action[GridPoint] | None:
+        """The first action as the model wrote it."""
+        return next(iter(self.actions), None)
+
+    @property
+    def target(self) -> Action[DesktopPoint] | None:
+        """The first action in desktop units."""
+        return next(iter(self.targets), None)
+
 
 @dataclass(frozen=True, slots=True)
-class ApprovalAsked:
-    """The policy wants a person to agree, or the person wants to see the action first."""
+class ApprovalAsked(_Happened):
+    """The policy wants a person to agree, or the person wants to see the action first.
+
+    Args:
+        scope: what "always" would allow.
+        index: which of the step's actions.
+    """
 
     step: int
     target: Action[DesktopPoint]
     reason: str
-    scope: str = ""  # what "always" would allow
+    scope: str = ""
+    index: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalGiven:
+class ApprovalGiven(_Happened):
     """The person agreed or refused.
 
     Args:
         always: the same scope is not asked about again.
         instead: the action as the person changed it, which is carried out in place of the model's.
         milliseconds: how long the person took.
+        index: which of the step's actions.
     """
 
     step: int
@@ -100,10 +164,11 @@ class ApprovalGiven:
     always: bool = False
     instead: Action[DesktopPoint] | None = None
     milliseconds: float = 0.0
+    index: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(_Happened):
     """The run waits for the person."""
 
     step: int
@@ -111,14 +176,14 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(_Happened):
     """The run goes on."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
-class UserActed:
+class UserActed(_Happened):
     """The person used mouse or keyboard themselves before this step."""
 
     step: int
@@ -126,7 +191,7 @@ class UserActed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PersonSaid(_Happened):
     """The person said something to the model before this step."""
 
     step: int
@@ -134,8 +199,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
-    """The action was carried out, recorded (dry run), or failed."""
+class Acted(_Happened):
+    """The action was carried out, recorded (dry run), or failed; `index` is which of the step's actions."""
 
     step: int
     target: Action[DesktopPoint]
@@ -144,10 +209,11 @@ class Acted:
     detail: str
     error: str | None
     milliseconds: float
+    index: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class StepFinished:
+class StepFinished(_Happened):
     """The step is over.
 
     Args:
@@ -164,14 +230,14 @@ class StepFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(_Happened):
     """Something a person should know; the run goes on."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(_Happened):
     """The run is over; always the last event."""
 
     outcome: Outcome
@@ -192,7 +258,7 @@ Event: TypeAlias = (
     | Paused
     | Resumed
     | UserActed
-    | Told
+    | PersonSaid
     | Acted
     | StepFinished
     | Warned
@@ -201,31 +267,51 @@ Event: TypeAlias = (
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """The event as plain JSON: "event", then its fields."""
-    return {"event": type(event).__name__, **{name: _plain(getattr(event, name)) for name in event.__slots__}}
+    """The event as plain JSON: "event", "schema", "at" in ISO 8601, then its fields."""
+    head = {"event": type(event).__name__, "schema": SCHEMA, "at": iso_time(event.at)}
+    told = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "at"}
+    return head | {name: _plain(value) for name, value in (told | _singles(event)).items()}
+
+
+def _singles(event: Event) -> dict[str, Any]:
+    """What scripts read since there were no lists: the model that acts, the first image, the first action."""
+    match event:
+        case RunStarted():
+            return asdict(event.actor)
+        case Observed():
+            return {"image": event.image}
+        case Decided():
+            return {"call": event.call, "action": event.action, "target": event.target}
+    return {}
+
+
+def iso_time(seconds: float) -> str:
+    """A time in seconds since 1970 as ISO 8601 with milliseconds and the local offset."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="milliseconds")
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, EncodedImage):
-        return {"width": value.size.width, "height": value.size.height, "format": value.format, "digest": value.digest}
-    if isinstance(value, Viewport):
-        region = value.region
-        return {
-            "left": region.left, "top": region.top, "width": region.width, "height": region.height,
-            "captured_width": value.captured.width, "captured_height": value.captured.height,
-        }  # fmt: skip
-    if isinstance(value, Usage):
-        return {"prompt": value.prompt, "completion": value.completion, "cached": value.cached}
-    if isinstance(value, ParseFailure):
-        return {"kind": value.kind, "message": value.message}
-    if isinstance(value, Call):
-        return {"name": value.name, "arguments": dict(value.arguments)}
-    if isinstance(value, ExitStatus):
-        return int(value)
-    if isinstance(value, dict):
-        return {key: round(item, 2) if isinstance(item, float) else item for key, item in value.items()}
-    if isinstance(value, float):
-        return round(value, 3)
-    if value is None or isinstance(value, str | int | bool):
-        return value
+    match value:
+        case EncodedImage():
+            size = value.size
+            return {"width": size.width, "height": size.height, "format": value.format, "digest": value.digest}
+        case Viewport(region, captured):
+            sides = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
+            return sides | {"captured_width": captured.width, "captured_height": captured.height}
+        case Usage() | ModelInUse():
+            return asdict(value)
+        case ParseFailure(kind, message):
+            return {"kind": kind, "message": message}
+        case Call(name, arguments):
+            return {"name": name, "arguments": dict(arguments)}
+        case ExitStatus():
+            return int(value)
+        case Mapping():
+            return {key: round(item, 2) if isinstance(item, float) else _plain(item) for key, item in value.items()}
+        case tuple():
+            return [_plain(item) for item in value]
+        case float():
+            return round(value, 3)
+        case None | str() | int():
+            return value
     return actions.to_json(value)

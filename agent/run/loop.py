@@ -36,10 +36,10 @@ from agent.run.events import (
     Observed,
     Outcome,
     Paused,
+    PersonSaid,
     Resumed,
     RunFinished,
     StepFinished,
-    Told,
     UserActed,
 )
 from agent.run.guard import LoopGuard
@@ -189,7 +189,9 @@ class Loop:
                 settled = None  # whatever the person did meanwhile is to be seen
             seen = await self._see(settled)
             self._sink.emit(
-                Observed(step, seen.image, seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds))
+                Observed(
+                    step, (seen.image,), seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds)
+                )
             )
             decision = await self._think(step, seen)
             # A screen seen before a person or a tool answered is no longer true.
@@ -221,7 +223,7 @@ class Loop:
             self._sink.emit(UserActed(step, what))
             mind.tell(str(Note("acted", what)))
         for text in steering.take_told():
-            self._sink.emit(Told(step, text))
+            self._sink.emit(PersonSaid(step, text))
             mind.tell(str(Note("said", text)))
         return self._sink.count > before
 
@@ -249,14 +251,13 @@ class Loop:
         began = time.perf_counter()
         result = thought.result
         if isinstance(result, ParseFailure):
-            return Decided(
-                step, thought.raw, result.thought, None, None, None, result, thought.usage, thought.milliseconds
-            )
+            return Decided(step, thought.raw, result.thought, (), (), (), result, thought.usage, thought.milliseconds)
         target = map_points(result.action, seen.viewport.to_desktop)
         milliseconds = thought.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return Decided(
-            step, thought.raw, result.thought, result.call, result.action, target, None, thought.usage, milliseconds
-        )
+            step, thought.raw, result.thought, (result.call,), (result.action,), (target,), None, thought.usage,
+            milliseconds,
+        )  # fmt: skip
 
     async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""

@@ -18,7 +18,7 @@ from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.engine import Engine
 from agent.run.consent import Consent
-from agent.run.events import RunFinished, RunStarted, Warned
+from agent.run.events import ModelInUse, RunFinished, RunStarted, Warned
 from agent.run.history import History
 from agent.run.loop import Loop, Parts, Person
 from agent.run.observe import Eye
@@ -187,13 +187,11 @@ def _images(settings: RunSettings, family: Family) -> int | None:
 def _started(
     request: Request, settings: RunSettings, endpoint: Endpoint, family: Family, viewport: Viewport
 ) -> RunStarted:
+    actor = ModelInUse(request.engine.name, endpoint.model or "", family.facts.name, endpoint.base_url)
     return RunStarted(
         instruction=settings.instruction,
-        engine=request.engine.name,
-        model=endpoint.model or "",
-        family=family.facts.name,
+        models={"actor": actor},
         style=settings.style,
-        endpoint=endpoint.base_url,
         dry_run=settings.dry_run,
         approve=request.policy.mode,
         sandbox=request.sandbox,

@@ -132,7 +132,7 @@ def _between(happened: dict[str, Any]) -> str:
             return f"paused: {happened.get('reason', '')}"
         case "UserActed":
             return f"you acted: {happened.get('what', '')}"
-        case "Told":
+        case "PersonSaid" | "Told":  # the second in runs of format 1
             return f"you said: {happened.get('text', '')}"
     return ""
 

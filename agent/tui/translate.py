@@ -15,11 +15,11 @@ from agent.run.events import (
     ModelDelta,
     Observed,
     Paused,
+    PersonSaid,
     Resumed,
     RunFinished,
     RunStarted,
     StepFinished,
-    Told,
     UserActed,
     Warned,
 )
@@ -75,7 +75,7 @@ class Translator:
         match event:
             case RunStarted():
                 view.state, view.stage = "running", ""
-                view.engine, view.model = event.engine, event.model
+                view.engine, view.model = event.actor.engine, event.actor.model
                 view.dry_run, view.sandbox, view.bundle = event.dry_run, event.sandbox, Path(event.bundle)
             case Observed():
                 return self._observed(event)
@@ -104,7 +104,7 @@ class Translator:
                 view.state, view.stage = "running", ""
             case UserActed(_, what):
                 return self._between(f"you acted: {what}")
-            case Told(_, text):
+            case PersonSaid(_, text):
                 return self._between(f"you said: {text}")
             case Warned(message):
                 return self._between(message)
@@ -138,11 +138,12 @@ class Translator:
         view = self.view
         view.step = event.step
         row = Row(event.step, "thinking", "thinking", self.elapsed, viewport=event.viewport)
-        suffix = "jpg" if event.image.format == "jpeg" else event.image.format
-        if view.bundle is not None and (path := view.bundle / "screens" / f"{event.step:04d}.{suffix}").is_file():
-            row.image = path
-        else:
-            row.data = event.image.data
+        if (image := event.image) is not None:
+            suffix = "jpg" if image.format == "jpeg" else image.format
+            if view.bundle is not None and (path := view.bundle / "screens" / f"{event.step:04d}.{suffix}").is_file():
+                row.image = path
+            else:
+                row.data = image.data
         row.milliseconds = dict(event.milliseconds)
         self._step = self._add(row)
         return self._step

@@ -147,7 +147,7 @@ def test_whatever_a_model_writes_its_step_reads_back(tmp_path: Path, odd: str) -
     assert isinstance(decided, Decided)
     events = step(1)
     events[2] = Decided(
-        1, odd, odd, decided.call, decided.action, decided.target, None, decided.usage, decided.milliseconds
+        1, odd, odd, decided.calls, decided.actions, decided.targets, None, decided.usage, decided.milliseconds
     )
     path = record(tmp_path, [started(odd), Warned(odd), *events, finished(odd, 1)], odd)
     bundle = read_bundle(path)

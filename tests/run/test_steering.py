@@ -17,10 +17,10 @@ from agent.run.events import (
     Event,
     Observed,
     Paused,
+    PersonSaid,
     Resumed,
     RunFinished,
     StepFinished,
-    Told,
     UserActed,
 )
 from agent.run.steering import Steering
@@ -110,7 +110,7 @@ async def test_what_the_person_says_reaches_the_model_with_its_next_request() ->
             desk.steering.tell("use the other window")
 
     events, desk = await run([CLICK, DONE], watch)
-    assert every(events, Told) == [Told(2, "use the other window")]
+    assert every(events, PersonSaid) == [PersonSaid(2, "use the other window")]
     assert any("The person says: “use the other window”." in text for text in texts(desk.endpoint.requests[1], "user"))
 
 

@@ -8,7 +8,18 @@ from agent.actions import Click, Finish
 from agent.families.base import Decision
 from agent.families.registry import get_family
 from agent.geometry import Region, Size, Viewport
-from agent.run.events import Acted, Decided, Event, ModelDelta, Observed, RunFinished, RunStarted, StepFinished, Warned
+from agent.run.events import (
+    Acted,
+    Decided,
+    Event,
+    ModelDelta,
+    ModelInUse,
+    Observed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    Warned,
+)
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
@@ -19,8 +30,8 @@ PICTURE = EncodedImage(b"\x89PNG" + bytes(3000), "png", Size(800, 608))
 
 def started(instruction: str = "open settings", **options: Any) -> RunStarted:
     facts: dict[str, Any] = {
-        "engine": "endpoint", "model": "MAI-UI-8B", "family": "mai-ui", "style": "desktop",
-        "endpoint": "http://127.0.0.1:1/v1", "dry_run": False, "approve": "risky", "sandbox": False,
+        "models": {"actor": ModelInUse("endpoint", "MAI-UI-8B", "mai-ui", "http://127.0.0.1:1/v1")},
+        "style": "desktop", "dry_run": False, "approve": "risky", "sandbox": False,
         "viewport": VIEW, "bundle": "",
     }  # fmt: skip
     return RunStarted(instruction, **facts | options)
@@ -36,10 +47,18 @@ def step(number: int, answer: str = "", thought: str = "I click.") -> list[Event
     target = map_points(decision.action, VIEW.to_desktop)
     usage = Usage(100, 20, 60)
     events: list[Event] = [
-        Observed(number, PICTURE, VIEW, 475, "abcd", {"capture": 2.0, "fit": 3.0}),
+        Observed(number, (PICTURE,), VIEW, 475, "abcd", {"capture": 2.0, "fit": 3.0}),
         ModelDelta(number, answer),
         Decided(
-            number, answer, decision.thought, decision.call, decision.action, target, None, usage, {"model": 500.0}
+            number,
+            answer,
+            decision.thought,
+            (decision.call,),
+            (decision.action,),
+            (target,),
+            None,
+            usage,
+            {"model": 500.0},
         ),
     ]
     if isinstance(decision.action, Click):

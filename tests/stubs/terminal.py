@@ -16,6 +16,7 @@ from agent.run.events import (
     ApprovalAsked,
     Decided,
     Event,
+    ModelInUse,
     Observed,
     RunFinished,
     RunStarted,
@@ -105,19 +106,21 @@ class Bench:
 
     def begins(self) -> list[Report]:
         started = RunStarted(
-            INSTRUCTION, "literal", "mai-agent-literal", "mai-ui", "desktop", "http://127.0.0.1:1/v1", False, "risky",
-            True, VIEWPORT, str(self.bundle),
+            INSTRUCTION, {"actor": ModelInUse("literal", "mai-agent-literal", "mai-ui", "http://127.0.0.1:1/v1")},
+            "desktop", False, "risky", True, VIEWPORT, str(self.bundle),
         )  # fmt: skip
         return [RunBegan(INSTRUCTION, 50), RunEvent(started)]
 
     def sees(self, step: int) -> list[Report]:
-        return [RunEvent(Observed(step, _image(), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0}))]
+        seen = Observed(step, (_image(),), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0})
+        return [RunEvent(seen)]
 
     def decides(self, step: int, action: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
         raw = f'<thinking>{thought}</thinking><tool_call>{{"step": {step}}}</tool_call>'
         grid: Any = Click(GridPoint(1.0, 2.0, Grid(1000, 1000)))
         usage, milliseconds = Usage(1200, 40, 600), {"model": 400.0, "parse": 1.0}
-        return [RunEvent(Decided(step, raw, thought, Call("computer", {}), grid, action, None, usage, milliseconds))]
+        call = Call("computer", {})
+        return [RunEvent(Decided(step, raw, thought, (call,), (grid,), (action,), None, usage, milliseconds))]
 
     def does(self, step: int, action: Action[DesktopPoint], error: str | None = None) -> list[Report]:
         return [

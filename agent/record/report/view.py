@@ -161,7 +161,7 @@ def _between(happened: Json) -> str:
             return "resumed"
         case "UserActed":
             return f"you acted: {_text(happened.get('what'))}"
-        case "Told":
+        case "PersonSaid" | "Told":  # the second in runs of format 1
             return f"you said: {_text(happened.get('text'))}"
     return ""
 
