@@ -72,6 +72,24 @@ def clicks(thought: str = "I go on.") -> Callable[[int], Any]:
     return lambda number: say(act("click", thought, coordinate=[number % 999, 5]))
 
 
+@pytest.mark.parametrize(
+    ("context", "room"),
+    [(None, 2048), (100_000, 2048), (8192, 2048), (8188, 2047), (4096, 1024), (1024, 256), (9, 256)],
+)
+def test_an_answer_gets_what_its_family_asks_for_or_a_quarter_of_a_small_context(
+    context: int | None, room: int
+) -> None:
+    family = get_family("mai-ui")
+    assert family.facts.sampling.max_tokens == 2048
+    assert answer_tokens(family, context) == room
+
+
+async def test_the_room_for_an_answer_is_what_is_asked_for() -> None:
+    with FakeEndpoint(clicks()) as endpoint:
+        await Long(endpoint, "block", Limits(context=4096)).walk(2)
+    assert [body["max_tokens"] for body in endpoint.requests] == [1024, 1024]
+
+
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("most", [1, 2, 4, 10])
 async def test_a_known_limit_of_images_is_never_exceeded(rule: HistoryRule, most: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
 
-from agent.actions import Click, TypeText
+from agent.actions import Action, Click, TypeText
 from agent.desktop.hand import ActionFailedError, RecordingHand
 from agent.geometry import DesktopPoint
 from agent.notes import Note
@@ -22,7 +22,7 @@ from agent.run.events import (
     StepFinished,
     Warned,
 )
-from agent.safety.policy import Approval
+from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])
@@ -222,13 +222,19 @@ async def test_an_allowed_action_is_carried_out_after_the_person_agreed() -> Non
 
 async def test_the_screen_is_looked_at_anew_after_a_refusal() -> None:
     screen = FakeScreen()
-    person = FakePerson(approvals=[Approval(allowed=True, by="you"), Approval(allowed=False, by="you")])
-    await run([CLICK, act("click", coordinate=[1, 1]), DONE], approve="ask", screen=screen, person=person)
-    grabs = screen.grabs
-    person = FakePerson(approvals=[Approval(allowed=True, by="you")])
-    screen.grabs = 0
-    await run([CLICK, DONE], approve="ask", screen=screen, person=person)
-    assert grabs > screen.grabs
+
+    class Elsewhere(FakePerson):
+        async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+            given = await super().approve(action, question)
+            screen.marks += not given.allowed  # they went to another window to say no
+            return given
+
+    person = Elsewhere(approvals=[Approval(allowed=True, by="you"), Approval(allowed=False, by="you")])
+    script = [CLICK, act("click", coordinate=[1, 1]), DONE]
+    events, desk = await run(script, approve="ask", screen=screen, person=person)
+    seen = [event.image.digest for event in every(events, Observed)]
+    assert len(set(seen)) == 3
+    assert len(desk.hand.done) == 1
 
 
 # Repetition

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pytest
 from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 
@@ -92,6 +93,25 @@ async def test_single_steps_put_every_action_to_the_person() -> None:
     events, desk = await run([CLICK, CLICK, DONE], steering=steering, person=FakePerson(approvals=[YES, YES]))
     assert [event.reason for event in every(events, ApprovalAsked)] == ["single step"] * 2
     assert len(desk.hand.done) == 2
+
+
+@pytest.mark.parametrize("hold", ["you paused it", "single step"])
+async def test_what_was_allowed_for_good_is_put_to_a_person_who_holds_the_run(hold: str) -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, Decided) and event.step == 2:
+            if hold == "single step":
+                desk.steering.step()
+            else:
+                desk.steering.pause()
+        if isinstance(event, ApprovalGiven):
+            desk.steering.resume()
+
+    person = FakePerson(approvals=[Approval(allowed=True, by="you", always=True), Approval(allowed=False, by="you")])
+    script = [act("open", text="files"), act("open", text="files"), DONE]
+    events, desk = await run(script, watch, approve="ask", person=person)
+    assert [event.by for event in every(events, ApprovalGiven)] == ["you", "you"]
+    assert len(person.asked) == 2
+    assert desk.hand.done == [OpenApp("files")]
 
 
 async def test_a_changed_action_is_carried_out_in_place_of_the_models_and_the_model_is_told() -> None:
