@@ -160,7 +160,7 @@ def _texts(said: Any) -> Iterator[Piece]:
 
 def _flat(value: Any, depth: int = 4) -> str:
     """The text in a string, in an object that holds it under a usual name, or in a list of such."""
-    if isinstance(value, str) or depth == 0:
+    if value is None or isinstance(value, str) or depth == 0:
         return _text(value)
     if isinstance(value, list | tuple):
         return "".join(_flat(item, depth - 1) for item in value)
