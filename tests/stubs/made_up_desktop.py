@@ -1,0 +1,175 @@
+"""A desktop of no system at all: a white screen with our terminal on its left quarter and an editor on the rest.
+
+Run as a program, it carries out a whole run on it, and prints what happened as JSON.
+"""
+
+import asyncio
+import json
+import sys
+from io import BytesIO
+from typing import Any
+
+from PIL import Image
+from stubs.desk import SETTLE, FakeHand, FakeScreen
+from stubs.endpoint import DONE, FakeEndpoint, act, say
+
+from agent.desktop.base import Abilities
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.windows import Window
+from agent.geometry import DesktopPoint, Region
+
+TERMINAL, EDITOR = Window("left", "mai-agent", "Term", None), Window("right", "Untitled", "Editor", 1)
+REGIONS = {"left": Region(0, 0, 64, 256), "right": Region(64, 0, 192, 256)}
+
+
+class MadeUpWindows:
+    """Both windows, side by side; which one is active is the desktop's to say."""
+
+    def __init__(self, desktop: "MadeUpDesktop") -> None:
+        self._desktop = desktop
+
+    def windows(self):
+        return [TERMINAL, EDITOR]
+
+    def window(self, identifier):
+        return next((window for window in self.windows() if window.id == identifier), None)
+
+    def active(self):
+        return self.window(self._desktop.focus)
+
+    def stacking(self):
+        return ["right", "left"]
+
+    def at(self, x, y):
+        return next(self.window(name) for name, region in REGIONS.items() if region.contains(DesktopPoint(x, y)))
+
+    def region(self, identifier):
+        return REGIONS.get(identifier)
+
+    def visible(self, identifiers):
+        return [REGIONS[identifier] for identifier in identifiers]
+
+    def is_ordinary(self, identifier):
+        return True
+
+    def pointer(self):
+        return 128, 128
+
+    def activate(self, identifier):
+        self._desktop.focus = identifier
+        return True
+
+    def of_terminal(self, environ):
+        return TERMINAL
+
+    def close(self):
+        pass
+
+
+class MadeUpDesktop:
+    """See `agent.desktop.base.Desktop`; `stop` ends what its hand does."""
+
+    name = "nowhere"
+    abilities = Abilities(stop_key=False, remarks=("There is no sound.",))
+    home = DesktopPoint(128, 128)
+    monitors = (Region(0, 0, 256, 256),)
+    text_entry = None  # its hand enters text itself
+
+    def __init__(self, stop, monitor=None, environ=None) -> None:
+        self.screen = FakeScreen()
+        self.hand = FakeHand(self.screen)
+        self.applications = self
+        self.focus = "left"
+        self.watched: list[Any] = []
+        self.closed = False
+
+    def names(self):
+        return ["Editor"]
+
+    def identify(self, name):
+        return ("Editor", "editor", "editor") if name == "editor" else ()
+
+    def open(self, name, stop):
+        raise ActionFailedError("its hand opens nothing")
+
+    def open_windows(self):
+        return MadeUpWindows(self)
+
+    def shows(self, environ):
+        return True
+
+    def watch(self, stop_key, takeover):
+        self.watched.append((stop_key, takeover))
+        return ""
+
+    def check_input(self):
+        return "a made-up hand"
+
+    def close(self):
+        self.closed = True
+
+
+async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
+    """Everything that the run said and did."""
+    from agent.model.endpoint import Endpoint
+    from agent.model.engine import Engine
+    from agent.run.events import Acted, ApprovalAsked, Observed, RunFinished, Warned
+    from agent.run.session import Request, run
+    from agent.run.settings import RunSettings
+    from agent.run.steering import Steering
+    from agent.safety.policy import Approval, Policy
+    from agent.safety.stop import StopSwitch
+    from foundation.addresses import normalize_url
+
+    desktops: list[MadeUpDesktop] = []
+
+    def opened(*arguments: Any) -> MadeUpDesktop:
+        desktops.append(MadeUpDesktop(*arguments))
+        return desktops[0]
+
+    class Someone:
+        async def approve(self, action, question):
+            desktops[0].focus = "left"  # as one must to answer
+            return Approval(allowed=True, by="you")
+
+        async def ask(self, question):
+            return None
+
+    events: list[Any] = []
+    engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
+    request = Request(
+        RunSettings("write to them", settle=SETTLE), engine, Policy.load("risky"), stop_key="f1", open_desktop=opened
+    )
+    someone = Someone()
+    await run(request, someone, someone, StopSwitch(), events.append, Steering())
+    desktop = desktops[0]
+    image = next(event.image for event in events if isinstance(event, Observed))
+    pixels = Image.open(BytesIO(image.data)).convert("RGB")
+    [(stop_key, takeover)] = desktop.watched
+    return {
+        "outcome": next(event.outcome for event in events if isinstance(event, RunFinished)),
+        "warned": [event.message for event in events if isinstance(event, Warned)],
+        "acted": [event.error or event.detail for event in events if isinstance(event, Acted)],
+        "asked": [event.scope for event in events if isinstance(event, ApprovalAsked)],
+        "done": [type(action).__name__ for action in desktop.hand.done],
+        "pixels": [pixels.getpixel((10, 128)), pixels.getpixel((200, 128))],
+        "watched": [stop_key, takeover.rest is desktop.hand.rest, takeover.is_ours((3, 3)), takeover.is_ours((99, 3))],
+        "focus": desktop.focus,
+        "closed": [desktop.closed, desktop.screen.closed, desktop.hand.closed],
+        "imported": sorted(name for name in ("Xlib", "mss", "pyautogui", "pyperclip") if sys.modules.get(name)),
+    }
+
+
+SCRIPT = [
+    act("click", coordinate=[100, 500]),  # on our own terminal
+    act("type", text="hello"),  # our terminal has the focus: it goes to the window used before
+    act("type", text="sudo reboot"),  # a rule asks
+    act("click", coordinate=[700, 500]),
+    DONE,
+]
+
+if __name__ == "__main__":
+    for name in ("Xlib", "mss", "pyautogui", "pyperclip"):
+        sys.modules[name] = None  # type: ignore[assignment]  # None is how an import is barred
+    with FakeEndpoint([say(item) for item in SCRIPT]) as served:
+        print(json.dumps(asyncio.run(drive(served))))
