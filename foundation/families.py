@@ -1,23 +1,50 @@
-"""What both halves know of a model family: its data file, its image rule, and the models that belong to it."""
+"""What both halves know of a model family: its data file, its image rule, and the models that belong to it.
 
+A family is a folder with a `family.toml`; nothing else lists it.
+"""
+
+import tomllib
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from foundation.configs import config_names, load_config
 from foundation.errors import UsageError
 from foundation.images import ImageRule
 
+#: Where the folders of families lie: beside this package, in a checkout and in an installation.
+ROOTS: tuple[Path, ...] = (Path(__file__).resolve().parents[1] / "agent" / "families",)
+
+
+@cache
+def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The families by name: folder and data."""
+    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for path in sorted(path for root in roots for path in root.glob("*/family.toml")):
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        found[str(data["name"])] = (path.parent, data)
+    return found
+
 
 def family_names() -> list[str]:
-    """Every family that has a data file, also those of which only the image rule is known; sorted."""
-    return config_names("families")
+    """Every family, also those of which only the image rule is known; sorted."""
+    return sorted(_families(ROOTS))
+
+
+def _family(name: str) -> tuple[Path, dict[str, Any]]:
+    if name not in _families(ROOTS):
+        raise UsageError(f"There is no family {name!r}.", f"Use one of: {', '.join(family_names())}.")
+    return _families(ROOTS)[name]
 
 
 def family_data(name: str) -> dict[str, Any]:
-    """The data file of a family. Raises UsageError where there is no such family."""
-    if name not in family_names():
-        raise UsageError(f"There is no family {name!r}.", f"Use one of: {', '.join(family_names())}.")
-    return load_config(f"families/{name}.toml")
+    """The data of a family. Raises UsageError where there is no such family."""
+    return _family(name)[1]
+
+
+def family_folder(name: str) -> Path:
+    """The folder of a family. Raises UsageError where there is no such family."""
+    return _family(name)[0]
 
 
 def image_rule(name: str) -> ImageRule:
@@ -27,7 +54,7 @@ def image_rule(name: str) -> ImageRule:
 
 
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
-    """The family whose name, or one of whose spellings, is part of a served model's name.
+    """The family whose name, or one of whose spellings, is part of a served model's name; the longest such one.
 
     Args:
         model: as the server calls it; case does not matter.
@@ -37,8 +64,10 @@ def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
         None when the name says nothing.
     """
     lowered = model.lower()
-    for name in family_names() if among is None else among:
-        spellings = (name, *family_data(name).get("detect", {}).get("names", ()))
-        if any(spelling in lowered for spelling in spellings):
-            return name
-    return None
+    matches = [
+        (len(spelling), name)
+        for name in (family_names() if among is None else among)
+        for spelling in (name, *family_data(name).get("detect", {}).get("names", ()))
+        if spelling in lowered
+    ]
+    return max(matches)[1] if matches else None

@@ -110,7 +110,7 @@ class PromptRequest:
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """The numbers of a family, from its file in `configs/families`."""
+    """The numbers of a family, from its `family.toml`."""
 
     name: str
     image: ImageRule

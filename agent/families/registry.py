@@ -1,6 +1,7 @@
 """The families by name, and which family a served model belongs to."""
 
 from functools import cache
+from importlib import import_module
 
 from agent.families.base import Family
 from foundation import families
@@ -11,8 +12,8 @@ DEFAULT_FAMILY = "mai-ui"
 
 
 def family_names() -> list[str]:
-    """Families that can drive a desktop (prompt and parser)."""
-    return ["mai-ui"]
+    """Families that can drive a desktop: their folder has a `family.py`, with prompt and parser."""
+    return [name for name in families.family_names() if (families.family_folder(name) / "family.py").is_file()]
 
 
 @cache
@@ -22,16 +23,16 @@ def get_family(name: str) -> Family:
     Raises:
         UsageError: there is none, or only its image rule is known.
     """
-    if name == "mai-ui":
-        from agent.families.mai_ui.family import MaiUi
-
-        return MaiUi()
-    if name in families.family_names():
+    if name not in family_names():
+        known = name in families.family_names()
         raise UsageError(
-            f"Of the family {name!r} only the image rule is known (`mai-agent fit`).",
+            f"Of the family {name!r} only the image rule is known (`mai-agent fit`)."
+            if known else f"There is no family {name!r}.",
             f"Use one of: {', '.join(family_names())}.",
-        )
-    raise UsageError(f"There is no family {name!r}.", f"Use one of: {', '.join(family_names())}.")
+        )  # fmt: skip
+    module = import_module(f"agent.families.{families.family_folder(name).name}.family")
+    family: Family = module.create()
+    return family
 
 
 def detect_family(model: str) -> str | None:

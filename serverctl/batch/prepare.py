@@ -21,7 +21,7 @@ class Defaults:
 
     Args:
         system: the system text; None for none.
-        max_tokens: limit of an answer. MAI-UI's own client has 2048 (configs/families/mai-ui.toml).
+        max_tokens: limit of an answer. MAI-UI's own client has 2048 (agent/families/mai_ui/family.toml).
         temperature: 0 for the same answer every time.
     """
 

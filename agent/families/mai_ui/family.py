@@ -1,4 +1,4 @@
-"""MAI-UI as a `Family`: its data from `configs/families/mai-ui.toml`, its prompt and its parser together."""
+"""MAI-UI as a `Family`: its data from `family.toml`, its prompt and its parser together."""
 
 from dataclasses import dataclass, field
 
@@ -93,3 +93,8 @@ class MaiUi:
         arguments = rf'\{{"action": ({"|".join(choices)})\}}'
         call = rf'<tool_call>\n\{{"name": "mobile_use", "arguments": {arguments}\}}\n</tool_call>'
         return (r"<thinking>\n[^<]{1,600}\n</thinking>\n" if thinking else "") + call
+
+
+def create() -> MaiUi:
+    """The family, as the registry asks for it."""
+    return MaiUi()
