@@ -5,6 +5,7 @@ to `Action[DesktopPoint]`, and only that type can reach a hand. A new action is 
 then names every `match` that does not handle it.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -243,6 +244,11 @@ def describe(action: Action[P]) -> str:
         case Finish(success, message):
             ending = "finish" if success else "give up"
             return f"{ending}: {shorten(message)}" if message else ending
+
+
+def describe_in_full(action: Action[P]) -> str:
+    """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
+    return f"type {json.dumps(action.text, ensure_ascii=False)}" if isinstance(action, TypeText) else describe(action)
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -1,37 +1,21 @@
 """The person at the terminal: approvals, questions, and Ctrl-C, without the TUI."""
 
-import json
 import os
 import select
-import signal
 import sys
 import time
 from contextlib import suppress
-from types import FrameType
 
-from agent.actions import Action, TypeText, describe
+from agent.actions import Action, describe, describe_in_full
 from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
 from agent.safety.policy import Approval, Question
-from agent.safety.signals import REASONS
 from agent.safety.stop import StopSwitch
 from agent.safety.text import printable
-from foundation.errors import EnvironmentLacksError, ExitStatus
-
-
-def _in_full(action: Action[DesktopPoint]) -> str:
-    """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
-    match action:
-        case TypeText(text):
-            return f"type {printable(json.dumps(text, ensure_ascii=False))}"
-        case _:
-            return printable(describe(action))
-
+from foundation.errors import EnvironmentLacksError
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.5
-#: Seconds that a stopped run may need to let go of keys and buttons; before that, nothing ends it harder.
-_LET_GO = 2.0
 
 
 class Console:
@@ -110,33 +94,5 @@ def _prompt(action: Action[DesktopPoint], question: Question) -> str:
     # The printer tells the reason; where its lines go elsewhere, it must still be read before the answer is given.
     why = "" if sys.stdout is not None and sys.stdout.isatty() else f"  asks first: {printable(question.reason)}\n"
     always = f"a = always {printable(question.scope)}, " if question.scope else ""
-    return f"{why}  allow: {_in_full(action)}? [y = yes, {always}Enter or n = no, or what to do instead] "
-
-
-class StopSignals:
-    """Ctrl-C, SIGTERM and a closed terminal set the stop switch; one that comes much later ends the program at once.
-
-    Not the second one in a row: people press Ctrl-C several times, and keys that are held down must be released first.
-    """
-
-    def __init__(self, stop: StopSwitch) -> None:
-        self._stop = stop
-        self._first: float | None = None
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> "StopSignals":
-        for number in REASONS:
-            self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        now = time.monotonic()
-        if self._first is None:
-            self._first = now
-        elif now - self._first > _LET_GO:
-            os._exit(ExitStatus.STOPPED)
-        self._stop.stop(REASONS[number])
+    what = printable(describe_in_full(action))
+    return f"{why}  allow: {what}? [y = yes, {always}Enter or n = no, or what to do instead] "

@@ -18,11 +18,12 @@ from stubs.endpoint import act
 from stubs.events import run_of, started, step
 
 from agent.actions import Click, TypeText
-from agent.console import Console, StopSignals
+from agent.console import Console
 from agent.geometry import DesktopPoint
 from agent.plain import JsonPrinter, PlainPrinter
 from agent.run.events import ModelDelta, Warned, to_json
 from agent.safety.policy import Approval, Question
+from agent.safety.signals import StopSignals
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -192,7 +193,7 @@ def test_a_signal_sets_the_stop_switch_and_handlers_are_put_back(number: signal.
 
 STUBBORN = """
 import signal, sys, time
-from agent.console import StopSignals
+from agent.safety.signals import StopSignals
 from agent.safety.stop import StopSwitch
 with StopSignals(StopSwitch()):
     signal.raise_signal(signal.SIGINT)

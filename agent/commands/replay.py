@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_runs
-from agent.console import Console, StopSignals
+from agent.console import Console
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.families.registry import DEFAULT_FAMILY, get_family
@@ -15,6 +15,7 @@ from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
 from agent.record.replay import ReplayedStep, replay
 from agent.safety.policy import Policy, Question
+from agent.safety.signals import StopSignals
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 from foundation.arguments import Parser

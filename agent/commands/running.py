@@ -6,10 +6,10 @@ import sys
 from contextlib import closing
 from typing import Protocol
 
-from agent.console import Console, StopSignals
+from agent.console import Console
 from agent.model.serving import terminal_ask
 from agent.run.events import Event
-from agent.safety.signals import SignalWatch
+from agent.safety.signals import SignalWatch, StopSignals
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings, load_settings
 from agent.workplace import Workplace

@@ -22,6 +22,9 @@ from agent.screen.ocr import Box
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+#: What an action was for: the goal itself ("act"; its text key by key: "keys"), a second look at an effect that comes
+#: late ("late"), a place that may hold the thing ("place"), the application it lives in ("prepare"), the pointer out
+#: of the way ("clear"), what lies further down ("scroll"), the way out of a place ("back"), the focus ("focus").
 Intent: TypeAlias = Literal["act", "late", "place", "scroll", "clear", "prepare", "back", "focus", "keys"]
 #: MAI-UI's navigation grid, in which the answers are written.
 GRID = 999

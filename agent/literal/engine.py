@@ -55,9 +55,10 @@ class Engine:
         if moves and _says_one_of(unclear, moves[-1]):
             said.append(f"I cannot follow what you say; I understand: {UNDERSTOOD}.")
         while part < len(goals):
-            if any(move.denied for move in moves if move.part == part):
+            tried = [move for move in moves if move.part == part]
+            if any(move.denied for move in tried):
                 return _end(" ".join([*said, f"You did not allow this: {describe_goal(goals[part])}."]), success=False)
-            if skipped := [move for move in moves if move.part == part and move.skipped]:
+            if skipped := [move for move in tried if move.skipped]:
                 # It must not go on as if nothing had been said.
                 if any(_says_one_of(unclear, move) for move in skipped):
                     return _end(" ".join([*said, "So I stop, as you did not allow what I would do."]), success=False)
@@ -66,7 +67,7 @@ class Engine:
                 continue
             now = GoalState(
                 goal=goals[part],
-                moves=[move for move in moves if move.part == part],
+                moves=tried,
                 earlier=[move for move in moves if move.part < part],
                 image=conversation.screen.image,
                 read=self._reader.read,

@@ -5,7 +5,7 @@ a read that never returns. But the number of every signal is written to the wake
 so a thread that reads it can set the stop switch; and so can another process that looks at the same descriptor, even
 while that call holds the interpreter's lock and no thread of ours runs at all.
 
-Ordinary handlers must still be installed (agent.console.StopSignals): without one, a signal has its default effect.
+Ordinary handlers must still be installed (`StopSignals`): without one, a signal has its default effect.
 """
 
 import os
@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from types import FrameType
 
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus
@@ -29,6 +30,35 @@ _LET_GO = 2.0
 
 #: The reading end of the watch that is under way, for other processes.
 _current: socket.socket | None = None
+
+
+class StopSignals:
+    """Ctrl-C, SIGTERM and a closed terminal set the stop switch; one that comes much later ends the program at once.
+
+    Not the second one in a row: people press Ctrl-C several times, and keys that are held down must be released first.
+    """
+
+    def __init__(self, stop: StopSwitch) -> None:
+        self._stop = stop
+        self._first: float | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "StopSignals":
+        for number in REASONS:
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        elif now - self._first > _LET_GO:
+            os._exit(ExitStatus.STOPPED)
+        self._stop.stop(REASONS[number])
 
 
 class SignalWatch:

@@ -1,6 +1,5 @@
-"""Actions as words that a person reads whole, and words that a person writes as actions."""
+"""What an action comes to on one line, and the part of it that a person can write anew."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -27,15 +26,6 @@ _REMARK = re.compile(r"\s*\[[^\]]*\]\s*$")
 #: Between two sentences; not within “1. open it” or a name such as “settings.xml”.
 _SENTENCE = re.compile(r"(?<=[^\d\s][.!?])\s+(?=\S)")
 _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
-
-
-def in_full(action: Action[DesktopPoint]) -> str:
-    """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
-    match action:
-        case TypeText(text):
-            return f"type {json.dumps(text, ensure_ascii=False)}"
-        case _:
-            return describe(action)
 
 
 def gist(thought: str, action: Action[DesktopPoint]) -> str:

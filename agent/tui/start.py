@@ -3,8 +3,7 @@
 import argparse
 import sys
 
-from agent.console import StopSignals
-from agent.safety.signals import SignalWatch
+from agent.safety.signals import SignalWatch, StopSignals
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings
 from foundation.errors import ExitStatus

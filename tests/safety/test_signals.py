@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from agent.console import StopSignals
-from agent.safety.signals import SignalWatch, shared_descriptor
+from agent.safety.signals import SignalWatch, StopSignals, shared_descriptor
 from agent.safety.stop import StopSwitch
 
 

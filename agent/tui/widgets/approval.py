@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.actions import Action, points_of
+from agent.actions import Action, describe_in_full, points_of
 from agent.geometry import DesktopPoint
 from agent.safety.text import harmless
 from agent.tui.conductor import ApprovalWanted
@@ -65,11 +65,9 @@ class ApprovalPanel(Horizontal):
 
     def ask(self, wanted: ApprovalWanted, row: Row | None) -> None:
         """Show what is wanted."""
-        from agent.tui.action_text import in_full
-
         self.wanted, self._since = wanted, self._clock()
         self.border_title = "may it do this?"
-        self.query_one("#asked", Static).update(Content(harmless(in_full(wanted.target))))
+        self.query_one("#asked", Static).update(Content(harmless(describe_in_full(wanted.target))))
         self.query_one("#why", Static).update(Content(harmless(f"asked because {wanted.question.reason}")))
         self.query_one("#keys", Static).update(_keys(wanted.question.scope, self.screen.has_class("-small")))
         self.query_one(Picture).set_class(not points_of(wanted.target), "-none")
