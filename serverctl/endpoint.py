@@ -43,7 +43,7 @@ class ServerNow:
 def why_no_accelerator() -> str:
     """One sentence on why there is none: no card, a broken driver, a card that is no longer served."""
     from serverctl.hardware.detect import detect
-    from serverctl.plan.gate import usable_cards
+    from serverctl.plan.cards import usable_cards
     from serverctl.plan.goal import CannotPlanError
 
     hardware = detect()

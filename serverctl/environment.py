@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError
+from serverctl.builds import Build, build_for, builds
 from serverctl.hardware.facts import Hardware
 from serverctl.paths import environments_root
-from serverctl.plan.gate import Build, build_for, builds
 
 #: Written into an environment when everything in it was checked.
 MARK = "mai-server.json"

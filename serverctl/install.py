@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
+from serverctl.builds import Build
 from serverctl.capabilities import ask_parser
 from serverctl.environment import MARK, environment_folder, python_of, read_mark
-from serverctl.plan.gate import Build
 
 #: Reports progress: what is being done, bytes so far and in all (None where not known).
 Report = Callable[[str, int | None, int | None], None]

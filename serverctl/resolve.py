@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import MaiError, UsageError
+from serverctl.builds import Build, build_for
 from serverctl.capabilities import Capabilities, installed, snapshot
 from serverctl.config import ServerConfig, load_server_config
 from serverctl.environment import VllmEnvironment, find_environment
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.decide import AUTOMATIC_MODELS, make_plan
-from serverctl.plan.gate import Build, build_for
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
-from serverctl.plan.presets import load_preset
+from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for
 
 #: Plans for hardware that is not here are checked against the newest supported vLLM.
 NEWEST = "0.33.0"
@@ -59,7 +58,7 @@ class Resolved:
             raise CannotPlanError(
                 " ".join(self.hardware.problems), "Repair that, or plan for the processor alone with --gpu cpu."
             )
-        return make_plan(self.hardware, self.goal, self.capabilities.version)
+        return plan_for(self.hardware, self.goal, self.capabilities.version)
 
 
 def resolve(
@@ -104,7 +103,7 @@ def resolve(
         screen=screen or (1920, 1080),
         force=force,
     )
-    load_preset(goal.preset)
+    load_presets().get(goal.preset)
     return Resolved(hardware, goal, environment, capabilities, config)
 
 

@@ -111,13 +111,13 @@ def _presets(options: argparse.Namespace) -> list[str]:
     """The presets to compare, each of them known; nothing is started for a typing mistake in the last one."""
     if options.compare is None:
         return []
-    from serverctl.plan.presets import load_preset
+    from serverctl.planning import load_presets
 
     if options.endpoint is not None or options.api_key is not None:
         raise UsageError("--compare starts its own servers, so there is no --endpoint.", "Leave one of them out.")
     presets = [name.strip() for name in options.compare.split(",") if name.strip()]
     for preset in presets:
-        load_preset(preset)
+        load_presets().get(preset)
     if len(presets) < 2 or len(set(presets)) < len(presets):
         raise UsageError("A comparison needs two different presets.", "For example --compare latency,balanced.")
     return presets

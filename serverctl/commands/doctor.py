@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
 from foundation.settings_file import settings_path
+from serverctl.builds import build_for
 from serverctl.config import load_server_config
 from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import GIB, Hardware
 from serverctl.models.find import cache_folder
 from serverctl.paths import environments_root, free_disk_gib, state_root
-from serverctl.plan.gate import build_for, usable_cards
+from serverctl.plan.cards import usable_cards
 from serverctl.process import control
 from serverctl.process.state import Folder, current_state
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
+from serverctl.builds import Build, build_for, builds
 from serverctl.environment import environment_folder, read_mark
 from serverctl.hardware.detect import detect
 from serverctl.install import Installed, check_space, install, remove, with_version
-from serverctl.plan.gate import Build, build_for, builds, usable_cards
+from serverctl.plan.cards import usable_cards
 
 _EXAMPLES = """examples:
   mai-server install                    the right build for this machine's driver

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from foundation.errors import UsageError
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.presets import load_preset, preset_names
 from serverctl.plan.settings import KNOBS, parse_assignments
+from serverctl.planning import load_presets
 from serverctl.resolve import Resolved, resolve
 
 
@@ -27,8 +27,9 @@ def add_goal(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--model", metavar="NAME", help="MAI-UI-8B, any repository (org/name), or a folder; default: by memory"
     )
+    presets = load_presets()
     group.add_argument(
-        "--preset", metavar="NAME", help=f"one of: {', '.join(preset_names())}; default: {load_preset(None).name}"
+        "--preset", metavar="NAME", help=f"one of: {', '.join(presets.by_name)}; default: {presets.default}"
     )
     group.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="assignments",

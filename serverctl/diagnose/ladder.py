@@ -4,22 +4,21 @@ Rules: only values that were chosen automatically change, never a person's; one 
 tries; below the floor of accuracy (2 Mpx of a screenshot) nothing goes without being asked.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
+from serverctl.plan.cards import free_share, share_of
 from serverctl.plan.compose import CONTEXT_STEPS
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.settings import KNOBS
 
 #: Starts in all, the first included.
 MOST_STARTS = 6
 #: Below this a screenshot of 1080p would be shrunk: not done unasked, pixels.
 LEAST_EDGE = 2_097_152
-#: What vLLM must find free beyond what it asks for, GiB.
-_MARGIN_GIB = 0.3
 
 Action: TypeAlias = Literal["adjust", "retry", "stop"]
 
@@ -81,8 +80,6 @@ class _View:
         reason = self.plan.reasons.get(knob)
         if reason is not None and not reason.automatic:
             return False
-        from serverctl.plan.settings import KNOBS
-
         flag = KNOBS[knob].flag if knob in KNOBS else None
         return flag is None or not any(word.split("=")[0].split(".")[0] == flag for word in self.goal.extra)
 
@@ -109,7 +106,7 @@ def _free_memory(view: _View) -> Iterator[Step]:
     numbers = view.failure.numbers
     now = view.settings.gpu_memory_utilization
     if view.may("gpu_memory_utilization") and {"free_gib", "total_gib"} <= numbers.keys():
-        share = math.floor((numbers["free_gib"] - _MARGIN_GIB) / numbers["total_gib"] * 100) / 100
+        share = share_of(numbers["free_gib"], numbers["total_gib"])
         if share >= 0.05 and (now is None or share < now):
             text = f"{numbers['free_gib']} of {numbers['total_gib']} GiB were free: asks for {share:.0%} of the card"
             yield _adjust("gpu_memory_utilization", share, text)
@@ -133,17 +130,10 @@ def _shrink(view: _View) -> Iterator[Step]:
     share = view.settings.gpu_memory_utilization
     if share is not None and view.may("gpu_memory_utilization") and view.failure.kind is not Kind.PROFILE_OOM:
         raised = round(share + 0.03, 2)
-        free = _free_share(view)
-        if raised <= min(0.95, free):
+        # Where nothing is known to be free, nothing more may be taken than vLLM's default.
+        if raised <= min(0.95, free_share(view.plan.gpus) or 0.92):
             yield _adjust("gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
     yield from _smaller_weights(view)
-
-
-def _free_share(view: _View) -> float:
-    """The share that is free; where nothing is known, nothing more may be taken than vLLM's default."""
-    from serverctl.plan.compose import free_share
-
-    return free_share(view.plan.gpus) or 0.92
 
 
 def _smaller_weights(view: _View) -> Iterator[Step]:

@@ -12,10 +12,10 @@ from foundation.errors import UsageError
 from serverctl.export.common import Document, Source, flag_groups, header_comment
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model
-from serverctl.plan.decide import AUTOMATIC_MODELS, best_group, make_plan, tensor_parallel_sizes
-from serverctl.plan.gate import usable_cards
+from serverctl.plan.cards import best_group, tensor_parallel_sizes, usable_cards
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.plan.render import Command
+from serverctl.planning import AUTOMATIC_MODELS, plan_for
 
 #: vLLM's default for its own group of processes, and Ray's for its cluster.
 _MASTER_PORT, _RAY_PORT = 29_501, 6379
@@ -52,7 +52,7 @@ def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
     )
     shared = {"tensor_parallel_size": size, "pipeline_parallel_size": nodes}
     goal = replace(goal, model=goal.model or AUTOMATIC_MODELS[0], overrides={**goal.overrides, **shared})
-    return make_plan(replace(hardware, gpus=cards, links=()), goal, vllm)
+    return plan_for(replace(hardware, gpus=cards, links=()), goal, vllm)
 
 
 def documents(source: Source) -> Sequence[Document]:
@@ -172,7 +172,7 @@ def _fits_one(source: Source) -> bool:
     own = {name: value for name, value in goal.overrides.items() if name != "pipeline_parallel_size"}
     alone = replace(goal, overrides=own)
     try:
-        make_plan(source.hardware, alone, source.capabilities.version)
+        plan_for(source.hardware, alone, source.capabilities.version)
     except CannotPlanError:
         return False
     return True

@@ -13,12 +13,12 @@ from typing import Any
 
 from foundation.errors import UsageError
 from foundation.families import family_data, family_names
+from serverctl.builds import Build, builds
 from serverctl.capabilities import snapshot
 from serverctl.export.common import Document, Source, flag_groups, header, portable, template
 from serverctl.hardware.facts import GIB
-from serverctl.plan.decide import make_plan
-from serverctl.plan.gate import Build, builds
 from serverctl.plan.goal import CannotPlanError
+from serverctl.planning import plan_for
 
 #: Cards that Colab offers, by the names it has for them.
 _COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")
@@ -54,7 +54,7 @@ def _plans(source: Source) -> dict[str, dict[str, Any]]:
 def _plan(source: Source, build: Build) -> dict[str, Any]:
     capabilities = snapshot(build.version)
     goal = replace(source.goal, model=source.goal.model or source.plan.model.name)
-    plan = make_plan(source.hardware, goal, build.version)
+    plan = plan_for(source.hardware, goal, build.version)
     here = replace(source, plan=plan, capabilities=capabilities, served_name=source.model)
     command = here.servers()[0].command
     argv = command.argv()

@@ -3,7 +3,8 @@
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 from foundation.configs import load_config
@@ -37,9 +38,32 @@ class CardLimits:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class CardTable:
+    """The shipped tables of `configs/gpus`: cards by name, and limits by size."""
+
+    cards: tuple[Mapping[str, Any], ...]
+    tiers: tuple[Mapping[str, Any], ...]
+
+    def limits_for(self, gpu: Gpu) -> CardLimits:
+        """What a card is given, by its memory, and by its own entry where it has one."""
+        tier = next((tier for tier in self.tiers if gpu.total_gib < tier["below_gib"]), self.tiers[-1])
+        card = next((card for card in self.cards if _is(card, gpu.name)), {})
+        own = card.get("limits", {})
+        source = f"configs/gpus/cards.toml, {card['key']}" if own else "configs/gpus/tiers.toml"
+        values = {"gpu_memory_utilization": None, **tier, **own, "source": source}
+        return CardLimits(**{field.name: values[field.name] for field in fields(CardLimits)})
+
+
+@cache
+def card_table() -> CardTable:
+    """The shipped tables."""
+    return CardTable(tuple(load_config("gpus/cards.toml")["card"]), tuple(load_config("gpus/tiers.toml")["tier"]))
+
+
 def card_names() -> list[str]:
     """The names that `--gpu` takes."""
-    return [card["key"] for card in _cards()]
+    return [card["key"] for card in card_table().cards]
 
 
 def imagine(name: str, count: int = 1) -> Hardware:
@@ -70,29 +94,6 @@ def imagine(name: str, count: int = 1) -> Hardware:
     return Hardware(gpus, cpu, driver, links, imagined=True)
 
 
-def limits_for(gpu: Gpu) -> CardLimits:
-    """What a card is given, by its memory, and by its own entry where it has one."""
-    tiers: list[Mapping[str, Any]] = load_config("gpus/tiers.toml")["tier"]
-    tier = next((tier for tier in tiers if gpu.total_gib < tier["below_gib"]), tiers[-1])
-    card = next((card for card in _cards() if _is(card, gpu.name)), None)
-    own = card.get("limits", {}) if card else {}
-    values = {**tier, **own}
-    source = f"configs/gpus/cards.toml, {card['key']}" if card and own else "configs/gpus/tiers.toml"
-    return CardLimits(
-        values["longest_edge"],
-        values["max_model_len"],
-        values["max_num_seqs"],
-        values["max_num_batched_tokens"],
-        values.get("gpu_memory_utilization"),
-        source,
-    )
-
-
-def _cards() -> list[dict[str, Any]]:
-    cards: list[dict[str, Any]] = load_config("gpus/cards.toml")["card"]
-    return cards
-
-
 def _normal(text: str) -> str:
     plain = re.sub(r"nvidia|geforce|tesla|[^a-z0-9]", "", text.casefold())
     return plain.removeprefix("rtx")
@@ -107,7 +108,7 @@ def _is(card: Mapping[str, Any], name: str) -> bool:
 
 
 def _card(name: str) -> Mapping[str, Any]:
-    found = next((card for card in _cards() if _is(card, name)), None) or _sized(name)
+    found = next((card for card in card_table().cards if _is(card, name)), None) or _sized(name)
     if found is not None:
         return found
     near = difflib.get_close_matches(name.casefold(), card_names(), 3, 0.5)
@@ -121,7 +122,7 @@ def _sized(name: str) -> Mapping[str, Any] | None:
     if parts is None:
         return None
     size = int(parts[2])
-    cards = (card for card in _cards() if _is(card, parts[1]))
+    cards = (card for card in card_table().cards if _is(card, parts[1]))
     return next((card for card in cards if 0.85 * size <= card["memory_gib"] <= size), None)
 
 

@@ -1,19 +1,17 @@
 """One try at a plan: given cards, precision and images, the settings, their reasons, and whether they fit."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foundation.configs import load_config
-from serverctl.hardware.catalogue import limits_for
-from serverctl.hardware.facts import GIB, Gpu
+from serverctl.hardware.facts import Gpu
 from serverctl.models.model import Model, Precision
-from serverctl.plan.calibration import measured_for
+from serverctl.plan.cards import free_share
 from serverctl.plan.goal import Goal, Reason
-from serverctl.plan.memory import Budget, card_budget
+from serverctl.plan.memory import Budget, Shares, card_budget, measurement_key
 from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
+from serverctl.plan.tables import Task
 
 FACTS = "vLLM 0.33 by card: docs/serving.md"
 
@@ -114,22 +112,7 @@ class Draft:
         return Settings(**self.values)
 
 
-def tensor_parallel_sizes(model: Model, cards: int) -> tuple[int, ...]:
-    """The sizes that divide the model's heads: every card gets whole heads of the text and of the vision tower."""
-    text, vision = model.shape.text, model.shape.vision
-    return tuple(
-        size
-        for size in (1, 2, 4, 8, 16)
-        if size <= cards
-        and text.heads % size == 0
-        and (text.kv_heads % size == 0 or size % text.kv_heads == 0)
-        and (vision is None or vision.heads % size == 0)
-    )
-
-
-def compose(
-    model: Model, precision: Precision, layout: Layout, images: int, preset: Preset, goal: Goal, vllm: str
-) -> Candidate:
+def compose(model: Model, precision: Precision, layout: Layout, images: int, task: Task) -> Candidate:
     """Settings for one way of using the cards.
 
     Args:
@@ -137,13 +120,12 @@ def compose(
         precision: how its weights are held.
         layout: the cards and how they share the model.
         images: screenshots in a request that must fit.
-        preset: preferences.
-        goal: the person's wishes.
-        vllm: vLLM's version, by which measured numbers are kept.
+        task: everything else.
     """
+    goal, preset, tables = task.goal, task.preset, task.tables
     draft = Draft(goal, preset)
     smallest = min(layout.cards, key=lambda gpu: gpu.total_bytes)
-    limits = limits_for(smallest)
+    limits = tables.cards.limits_for(smallest)
     sm = smallest.sm
     if sm is not None and sm < preset.least_sm:
         for name in ("performance_mode", "max_cudagraph_capture_size"):
@@ -154,7 +136,7 @@ def compose(
     _numbers(draft, precision, sm, preset, model)
     thoughts(draft, model)
     _parallel(draft, layout, model)
-    utilization, why = _utilization(layout.cards, limits.gpu_memory_utilization, limits.source)
+    utilization, why = _utilization(layout.cards, tables.memory.shares, limits.gpu_memory_utilization, limits.source)
     draft.decide("gpu_memory_utilization", utilization, why, limits.source)
     _bounded_utilization(draft, layout.cards)
     batched = limits.max_num_batched_tokens
@@ -169,8 +151,8 @@ def compose(
     settings = draft.settings()
     if not draft.has("max_num_seqs"):
         settings = replace(settings, max_num_seqs=sequences)
-    measured = measured_for(vllm, smallest.name, model, precision, settings)
-    budget = card_budget(model, precision, settings, smallest.total_bytes, measured)
+    measured = tables.measured.get(measurement_key(task.vllm, smallest.name, model, precision, settings))
+    budget = card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
     needed = _needed(draft, images, tokens, preset)
     cap = max(limits.max_model_len, preset.least_context)
     if isinstance(fixed := draft.values.get("max_model_len"), int):
@@ -231,26 +213,13 @@ def _parallel(draft: Draft, layout: Layout, model: Model) -> None:
         draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
 
 
-def _utilization(cards: tuple[Gpu, ...], own: float | None, source: str) -> tuple[float, str]:
+def _utilization(cards: tuple[Gpu, ...], shares: Shares, own: float | None, source: str) -> tuple[float, str]:
     """The share of memory: vLLM's default, less on a card that drives a display, less where others use the card."""
-    config = load_config("memory.toml")["utilization"]
     if any(gpu.display for gpu in cards):
-        return config["display"], "this card also drives a display, which needs room"
+        return shares.display, "this card also drives a display, which needs room"
     if own is not None:
         return own, f"of this card ({source})"
-    return config["headless"], "vLLM's own default; no display on this card"
-
-
-def free_share(cards: tuple[Gpu, ...]) -> float | None:
-    """The largest utilisation that vLLM accepts with what is free now on the fullest of some cards."""
-    shares = [share_of(gpu.free_bytes / GIB, gpu.total_gib) for gpu in cards if gpu.free_bytes is not None]
-    return max(0.05, min(shares)) if shares else None
-
-
-def share_of(free_gib: float, total_gib: float) -> float:
-    """floor((free - margin) / total) in hundredths: what may be asked for of a card with some memory free."""
-    margin: float = load_config("memory.toml")["seeds"]["margin_gib"]
-    return math.floor((free_gib - margin) / total_gib * 100 + 1e-6) / 100
+    return shares.headless, "vLLM's own default; no display on this card"
 
 
 def _bounded_utilization(draft: Draft, cards: tuple[Gpu, ...]) -> None:

@@ -1,27 +1,26 @@
 """The plan for a plain processor: honest about its speed, for trying things out with a small model."""
 
-from foundation.configs import load_config
-from serverctl.hardware.facts import GIB, Hardware
+from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model
 from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
 from serverctl.plan.env import environment
-from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.goal import CannotPlanError, Plan
 from serverctl.plan.memory import Budget, cpu_budget
-from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
+from serverctl.plan.tables import Task
 
 _SOURCE = "configs/memory.toml"
 
 
-def plan_cpu(hardware: Hardware, model: Model, preset: Preset, goal: Goal, vllm: str) -> Plan:
+def plan_cpu(model: Model, task: Task) -> Plan:
     """A plan without a card.
 
     Raises:
         CannotPlanError: the model is too large for this to make sense, or for the memory.
     """
-    config = load_config("memory.toml")["cpu"]
+    goal, preset, cpu, table = task.goal, task.preset, task.hardware.cpu, task.tables.memory.processor
     billions = model.shape.parameters / 1e9
-    if billions > config["most_billion"] and not goal.force:
+    if billions > table.most_billion and not goal.force:
         raise CannotPlanError(
             f"{model.name} has {billions:.1f} billion parameters: on a plain processor one step would take minutes.",
             "Use --model MAI-UI-2B for trying it out, or --force. The literal engine (--engine literal) needs none.",
@@ -31,14 +30,14 @@ def plan_cpu(hardware: Hardware, model: Model, preset: Preset, goal: Goal, vllm:
         draft.drop(name)
     draft.decide("dtype", "bfloat16", "what vLLM's CPU build computes fastest", _SOURCE)
     draft.decide(
-        "kv_cache_memory_bytes", config["kv_cache_bytes"], "a share of memory would take nearly all of it", _SOURCE
+        "kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it", _SOURCE
     )
     thoughts(draft, model)
-    longest = min(config["longest_edge"], model.max_pixels)
+    longest = min(table.longest_edge, model.max_pixels)
     draft.decide("longest_edge", longest, "fewer tokens: a processor prefills slowly", _SOURCE)
     draft.decide(
         "max_model_len",
-        min(config["max_model_len"], model.shape.text.max_positions),
+        min(table.max_model_len, model.shape.text.max_positions),
         "as short as an agent can use",
         _SOURCE,
     )
@@ -47,7 +46,7 @@ def plan_cpu(hardware: Hardware, model: Model, preset: Preset, goal: Goal, vllm:
     draft.decide("enforce_eager", True, "compilation takes longer than it saves here", _SOURCE)
     draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
     settings = draft.settings()
-    budget = cpu_budget(model, settings, hardware.cpu.free_bytes)
+    budget = cpu_budget(model, settings, cpu.free_bytes, table)
     tokens = model.image_tokens(*goal.screen, settings.longest_edge)
     context = _context(model, settings, budget)
     most = model.history_images if settings.images is None else settings.images
@@ -59,14 +58,14 @@ def plan_cpu(hardware: Hardware, model: Model, preset: Preset, goal: Goal, vllm:
             f"{asked} screenshots of {tokens:,} tokens do not fit into a context of {context:,}.",
             "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context.",
         )
-    if budget.requested > hardware.cpu.free_bytes and not goal.force:
+    if budget.requested > cpu.free_bytes and not goal.force:
         raise CannotPlanError(
             f"{model.name} needs about {budget.requested / GIB:.1f} GiB of memory, and "
-            f"{hardware.cpu.free_bytes / GIB:.1f} GiB are free.",
+            f"{cpu.free_bytes / GIB:.1f} GiB are free.",
             "Close other programs, use a smaller model, or --force.",
         )
     warnings = ["A plain processor is slow: seconds to minutes a step. For trying things out only."]
-    if not {"avx512f", "avx2", "asimd"} & set(hardware.cpu.features):
+    if not {"avx512f", "avx2", "asimd"} & set(cpu.features):
         warnings.append("This processor lacks AVX2: vLLM's CPU build may not run.")
     if tokens < model.image_tokens(*goal.screen):
         warnings.append(f"Screenshots are shrunk to {settings.longest_edge:,} pixels: small targets will be missed.")
@@ -78,7 +77,7 @@ def plan_cpu(hardware: Hardware, model: Model, preset: Preset, goal: Goal, vllm:
         replicas=((),),
         settings=draft.settings(),
         reasons=draft.reasons,
-        env=environment(draft.settings(), preset, (), vllm),
+        env=environment(draft.settings(), preset, (), task.vllm),
         budget=budget,
         context=context,
         extra=goal.extra,

@@ -1,25 +1,23 @@
 """The decision: which model, which cards, which precision, and how many servers. Everything else is `compose`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
-from serverctl.hardware.facts import GIB, Gpu, Hardware
-from serverctl.models.find import find_model
+from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model, Precision
-from serverctl.plan.compose import TEXT_TOKENS, Candidate, Layout, compose, tensor_parallel_sizes
+from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
+from serverctl.plan.cards import best_group, groups, tensor_parallel_sizes, usable_cards
+from serverctl.plan.compose import Candidate, Layout, compose
 from serverctl.plan.cpu import plan_cpu
 from serverctl.plan.env import environment, takes_names
-from serverctl.plan.extra import absorbed
-from serverctl.plan.gate import usable_cards
 from serverctl.plan.gaudi import plan_gaudi
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
-from serverctl.plan.presets import Preset, load_preset
-from serverctl.plan.words import does_not_fit, expected_attention, notes_for, warnings_for
+from serverctl.plan.own_flags import absorbed
+from serverctl.plan.presets import Preset
+from serverctl.plan.tables import Tables, Task
 
-#: Without a named model: the first that fits well. 8B answers a step in a fraction of 32B's time.
-AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
 #: Tensor parallelism pays for its exchanges from this size up, and only over NVLink.
 _LATENCY_TP_PARAMETERS = 6e9
 #: A server for many agents should hold so many of their requests at once; else its batches stay small.
@@ -27,48 +25,36 @@ _SERVED_AT_ONCE = 4
 
 _Way: TypeAlias = tuple[Model, Precision, Layout, Candidate]
 
-FindModel = Callable[[str], Model]
 
-
-def make_plan(
-    hardware: Hardware,
-    goal: Goal,
-    vllm: str,
-    find: FindModel = find_model,
-    default_models: tuple[str, ...] = AUTOMATIC_MODELS,
-) -> Plan:
+def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, tables: Tables) -> Plan:
     """The plan for some hardware and a goal.
 
     Args:
         hardware: found or imagined.
         goal: what is wanted.
         vllm: the version of vLLM that will serve.
-        find: finds a model by its name.
-        default_models: tried in turn where no model is named.
+        model: the one that is wanted; None to choose among the tables' by memory.
+        tables: what is known beforehand.
 
     Raises:
         CannotPlanError: nothing works; the message says why and names the ways out.
-        UsageError: a model or preset that does not exist.
+        UsageError: a preset that does not exist.
     """
-    preset = load_preset(goal.preset)
+    task = Task(hardware, absorbed(goal), tables.presets.get(goal.preset), vllm, tables)
     cards = usable_cards(hardware)
-    goal = absorbed(goal)
-    wished = goal.adjustments.get("model") or goal.model
-    names = (str(wished),) if wished else default_models
+    if model is not None:
+        return _plan_model(model, cards, task)
     refusal: CannotPlanError | None = None
     spare: Plan | None = None
-    for name in names:
-        model = find(name)
+    for choice in tables.models:
         try:
-            plan = _plan_model(hardware, cards, model, preset, goal, vllm)
+            plan = _plan_model(choice, cards, task)
         except CannotPlanError as error:
             refusal = refusal or error
             continue
-        if wished:
-            return plan
         spare = spare or plan
         # A model that only just fits gives way: the smaller one with all its screenshots is the better agent.
-        if (plan.settings.images or 0) >= _wanted_images(model, preset, goal):
+        if (plan.settings.images or 0) >= _wanted_images(choice, task):
             return _with_model_note(plan, cards)
     if spare is not None:
         return _with_model_note(spare, cards)
@@ -76,98 +62,65 @@ def make_plan(
     raise refusal
 
 
-def _wanted_images(model: Model, preset: Preset, goal: Goal) -> int:
+def _wanted_images(model: Model, task: Task) -> int:
     """Screenshots in a request that are worth trying for."""
-    asked = goal.overrides.get("images") or goal.adjustments.get("images")
-    return int(asked or min(model.history_images, preset.settings.get("images") or model.history_images))
+    most = task.preset.settings.get("images") or model.history_images
+    return _asked_images(task.goal) or min(model.history_images, int(most))
 
 
-def _plan_model(
-    hardware: Hardware, cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal, vllm: str
-) -> Plan:
+def _asked_images(goal: Goal) -> int:
+    """Screenshots in a request that a person or a repair named; 0 where nobody did."""
+    return int(goal.overrides.get("images") or goal.adjustments.get("images") or 0)
+
+
+def _plan_model(model: Model, cards: tuple[Gpu, ...], task: Task) -> Plan:
     if not cards:
-        return plan_cpu(hardware, model, preset, goal, vllm)
+        return plan_cpu(model, task)
     if cards[0].vendor == "gaudi":
         alike = best_group(cards)
-        _check_parallel(model, alike, goal)
-        return plan_gaudi(alike, model, preset, goal)
+        _check_parallel(model, alike, task.goal)
+        return plan_gaudi(alike, model, task)
     refusal: CannotPlanError | None = None
     for group in groups(cards):
         try:
-            return _plan_on(group, hardware, cards, model, preset, goal, vllm)
+            return _plan_on(group, cards, model, task)
         except CannotPlanError as error:
             refusal = refusal or error
     assert refusal is not None
     raise refusal
 
 
-def _plan_on(
-    group: tuple[Gpu, ...],
-    hardware: Hardware,
-    cards: tuple[Gpu, ...],
-    model: Model,
-    preset: Preset,
-    goal: Goal,
-    vllm: str,
-) -> Plan:
+def _plan_on(group: tuple[Gpu, ...], cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
     """The plan on cards that are alike."""
+    goal = task.goal
     _check_parallel(model, group, goal)
-    if group[0].mig and not takes_names(vllm):
+    if group[0].mig and not takes_names(task.vllm):
         raise CannotPlanError(
-            f"vLLM {vllm} cannot be told to use {group[0].name}: it takes cards by their number only.",
+            f"vLLM {task.vllm} cannot be told to use {group[0].name}: it takes cards by their number only.",
             "Use a newer vLLM (`mai-server install`), or switch MIG off.",
         )
-    found = _search(model, group, hardware, preset, goal, vllm)
+    found = _search(model, group, task)
     if found is None:
-        smaller = _smaller(model, group, hardware, preset, goal, vllm)
-        raise does_not_fit(model, group, _smallest(model, group, preset, goal, vllm), goal, smaller)
+        raise does_not_fit(model, group, _smallest(model, group, task), goal, _smaller(model, group, task))
     chosen, precision, layout, candidate = found
-    replicas = _replicas(layout, group, preset)
+    replicas = _replicas(layout, group, task.preset)
     return Plan(
         model=chosen,
         precision=precision,
         vendor=cards[0].vendor,
-        preset=preset.name,
+        preset=task.preset.name,
         replicas=replicas,
         settings=candidate.settings,
         reasons=candidate.reasons,
-        env=environment(candidate.settings, preset, replicas[0], vllm),
+        env=environment(candidate.settings, task.preset, replicas[0], task.vllm),
         budget=candidate.budget,
         context=candidate.context,
         extra=goal.extra,
         warnings=warnings_for(chosen, candidate, cards, group, goal),
-        notes=notes_for(chosen, precision, layout, group, replicas, hardware, goal.overrides.get("attention_backend")),
+        notes=notes_for(
+            chosen, precision, layout, group, replicas, task.hardware, goal.overrides.get("attention_backend")
+        ),
     )
-
-
-def groups(cards: tuple[Gpu, ...]) -> list[tuple[Gpu, ...]]:
-    """Cards that are alike, the best kind first: parallel cards must be alike.
-
-    The most memory counts; kinds within a tenth of it are told apart by their generation. In a group, the card with the
-    most room comes first.
-    """
-    kinds: dict[tuple[str, int], list[Gpu]] = {}
-    for gpu in cards:
-        kinds.setdefault((gpu.name, round(gpu.total_bytes / GIB)), []).append(gpu)
-    most = max(gpu.total_bytes for gpu in cards)
-
-    def worth(kind: list[Gpu]) -> tuple[bool, int, int, int]:
-        gpu, near = kind[0], kind[0].total_bytes >= 0.9 * most
-        return near, gpu.sm or 0 if near else 0, gpu.total_bytes, len(kind)
-
-    ordered = sorted(kinds.values(), key=worth, reverse=True)
-    return [tuple(sorted(kind, key=lambda gpu: (-_room(gpu), gpu.index))) for kind in ordered]
-
-
-def _room(gpu: Gpu) -> int:
-    """What a server could have of a card, in GiB: a display keeps some, and so do other programs."""
-    whole = gpu.total_bytes * (0.88 if gpu.display else 0.92)
-    return int(whole if gpu.free_bytes is None else min(whole, gpu.free_bytes)) // GIB
-
-
-def best_group(cards: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """The best kind of card among mixed ones."""
-    return groups(cards)[0]
 
 
 def _check_parallel(model: Model, group: tuple[Gpu, ...], goal: Goal) -> None:
@@ -190,17 +143,16 @@ def _check_parallel(model: Model, group: tuple[Gpu, ...], goal: Goal) -> None:
         raise CannotPlanError("MIG instances cannot work together.", "Ask for one card, or switch MIG off.")
 
 
-def _search(
-    model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: Preset, goal: Goal, vllm: str
-) -> _Way | None:
+def _search(model: Model, group: tuple[Gpu, ...], task: Task) -> _Way | None:
     """The first way that fits: all screenshots before fewer, full precision before quantised, few cards before many."""
-    most = _wanted_images(model, preset, goal)
-    fewest = most if goal.overrides.get("images") or goal.adjustments.get("images") else 1
+    preset = task.preset
+    most = _wanted_images(model, task)
+    fewest = most if _asked_images(task.goal) else 1
     for images in range(most, fewest - 1, -1):
         ways = [
-            (chosen, precision, layout, compose(chosen, precision, layout, images, preset, goal, vllm))
-            for chosen, precision in _precisions(model, group[0], preset, goal)
-            for layout in _layouts(chosen, group, hardware, preset, goal)
+            (chosen, precision, layout, compose(chosen, precision, layout, images, task))
+            for chosen, precision in _precisions(model, group[0], task)
+            for layout in _layouts(chosen, group, task)
         ]
         ways = [way for way in ways if way[3].fits]
         if not ways:
@@ -208,7 +160,7 @@ def _search(
         if preset.longest_context:
             return max(ways, key=lambda way: way[3].context)
         if preset.replicas and len(group) > 1:
-            return _most_served(ways, group, hardware)
+            return _most_served(ways, group, task.hardware)
         return next((way for way in ways if way[3].roomy or way[1] != "16-bit"), ways[0])
     return None
 
@@ -224,21 +176,18 @@ def _most_served(ways: list[_Way], group: tuple[Gpu, ...], hardware: Hardware) -
     return enough[0] if enough else max(ways, key=lambda way: len(group) // len(way[2].cards) * way[3].budget.kv_tokens)
 
 
-def _smaller(model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: Preset, goal: Goal, vllm: str) -> str:
+def _smaller(model: Model, group: tuple[Gpu, ...], task: Task) -> str:
     """The largest of our own models that is smaller and fits; "" where none does."""
-    for name in AUTOMATIC_MODELS:
-        other = find_model(name, allow_network=False)
-        if other.shape.parameters < model.shape.parameters and _search(other, group, hardware, preset, goal, vllm):
-            return name
-    return ""
+    smaller = (other for other in task.tables.models if other.shape.parameters < model.shape.parameters)
+    return next((other.name for other in smaller if _search(other, group, task)), "")
 
 
-def _precisions(model: Model, gpu: Gpu, preset: Preset, goal: Goal) -> Iterator[tuple[Model, Precision]]:
+def _precisions(model: Model, gpu: Gpu, task: Task) -> Iterator[tuple[Model, Precision]]:
     """Checkpoints and precisions to try, in order. A quantised repository is served as it is."""
     if model.own_precision != "16-bit":
         yield model, model.own_precision
         return
-    quantization = goal.overrides.get("quantization")
+    quantization = task.goal.overrides.get("quantization")
     if quantization is not None:
         yield model, "fp8" if "8" in quantization else "w4"
         return
@@ -247,17 +196,18 @@ def _precisions(model: Model, gpu: Gpu, preset: Preset, goal: Goal) -> Iterator[
     ways += [(chosen, "w4") for chosen, _ in small]
     if gpu.vendor != "nvidia":
         ways = [(model, "16-bit")]
-    if preset.small_weights:
+    if task.preset.small_weights:
         ways = ways[1:] + ways[:1]
-    start = goal.adjustments.get("precision")
+    start = task.goal.adjustments.get("precision")
     if start is not None:
         order: tuple[Precision, ...] = ("16-bit", "fp8", "w4")
         ways = [way for way in ways if order.index(way[1]) >= order.index(start)] or ways
     yield from ways
 
 
-def _layouts(model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: Preset, goal: Goal) -> Iterator[Layout]:
+def _layouts(model: Model, group: tuple[Gpu, ...], task: Task) -> Iterator[Layout]:
     """Ways to share the model over cards, the simplest first."""
+    goal, preset = task.goal, task.preset
     wished = goal.overrides.get("tensor_parallel_size")
     stages = int(goal.overrides.get("pipeline_parallel_size") or 1)
     count = engines(goal)
@@ -268,7 +218,7 @@ def _layouts(model: Model, group: tuple[Gpu, ...], hardware: Hardware, preset: P
     alone = preset.single_card or group[0].mig  # a process sees one MIG instance only
     sizes = (1,) if alone else tensor_parallel_sizes(model, len(group) // count)
     pair = next(
-        (pair for pair in combinations(group, 2) if hardware.link(pair[0].index, pair[1].index) == "nvlink"), ()
+        (pair for pair in combinations(group, 2) if task.hardware.link(pair[0].index, pair[1].index) == "nvlink"), ()
     )
     large = model.shape.parameters > _LATENCY_TP_PARAMETERS
     if preset.tensor_parallel_over_nvlink and 2 in sizes and large and pair and count == 1:
@@ -285,15 +235,14 @@ def engines(goal: Goal) -> int:
     return int(goal.overrides.get("data_parallel_size") or 1)
 
 
-def _smallest(
-    model: Model, group: tuple[Gpu, ...], preset: Preset, goal: Goal, vllm: str
-) -> tuple[Precision, Candidate]:
+def _smallest(model: Model, group: tuple[Gpu, ...], task: Task) -> tuple[Precision, Candidate]:
     """The try that takes the least memory of a card, for saying what it would have needed."""
-    size = int(goal.overrides.get("tensor_parallel_size") or max(tensor_parallel_sizes(model, len(group))))
-    eight = model.own_precision == "16-bit" and group[0].vendor == "nvidia" and "quantization" not in goal.overrides
-    precision: Precision = "fp8" if eight else next(_precisions(model, group[0], preset, goal))[1]
-    size = 1 if preset.single_card or group[0].mig else size
-    return precision, compose(model, precision, Layout(group[:size], size, 1, ""), 1, preset, goal, vllm)
+    own = task.goal.overrides
+    size = int(own.get("tensor_parallel_size") or max(tensor_parallel_sizes(model, len(group))))
+    eight = model.own_precision == "16-bit" and group[0].vendor == "nvidia" and "quantization" not in own
+    precision: Precision = "fp8" if eight else next(_precisions(model, group[0], task))[1]
+    size = 1 if task.preset.single_card or group[0].mig else size
+    return precision, compose(model, precision, Layout(group[:size], size, 1, ""), 1, task)
 
 
 def _with_model_note(plan: Plan, cards: tuple[Gpu, ...]) -> Plan:
@@ -309,6 +258,3 @@ def _replicas(layout: Layout, group: tuple[Gpu, ...], preset: Preset) -> tuple[t
     if not preset.replicas or size > len(group) // 2:
         return (layout.cards,)
     return tuple(group[start : start + size] for start in range(0, len(group) - size + 1, size))
-
-
-__all__ = ["AUTOMATIC_MODELS", "TEXT_TOKENS", "best_group", "expected_attention", "make_plan", "tensor_parallel_sizes"]

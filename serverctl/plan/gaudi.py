@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model, Precision
-from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, tensor_parallel_sizes, thoughts
-from serverctl.plan.goal import CannotPlanError, Goal, Plan, Reason
-from serverctl.plan.memory import Budget, card_budget
-from serverctl.plan.presets import Preset
+from serverctl.plan.cards import tensor_parallel_sizes
+from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.goal import CannotPlanError, Plan, Reason
+from serverctl.plan.memory import Budget, Seeds, card_budget
 from serverctl.plan.settings import Settings
+from serverctl.plan.tables import Task
 
 _SOURCE = "vllm-gaudi 0.26: docs/serving.md"
 #: What the plugin's makers list as validated, by the number of the generation.
@@ -25,9 +26,9 @@ PLUGIN_ENV = frozenset({"VLLM_MULTIMODAL_RESOLUTIONS", "VLLM_GRAPH_RESERVED_MEM"
 _UTILIZATION, _GRAPHS = 0.9, 0.1
 
 
-def _budget(model: Model, precision: Precision, settings: Settings, card: Gpu) -> Budget:
+def _budget(model: Model, precision: Precision, settings: Settings, card: Gpu, seeds: Seeds) -> Budget:
     """A card's budget by the plugin's rule: KV = free * utilisation * (1 - what graphs reserve)."""
-    budget = card_budget(model, precision, settings, card.total_bytes)
+    budget = card_budget(model, precision, settings, card.total_bytes, seeds)
     if settings.kv_cache_memory_bytes is not None:
         return budget
     free = card.total_bytes - budget.weights - budget.activations
@@ -42,12 +43,13 @@ def _budget(model: Model, precision: Precision, settings: Settings, card: Gpu) -
     )
 
 
-def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal) -> Plan:
+def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
     """A plan on Gaudi cards.
 
     Raises:
         CannotPlanError: the model does not fit on them.
     """
+    goal, preset, seeds = task.goal, task.preset, task.tables.memory.seeds
     draft = Draft(goal, preset)
     for name in ("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images"):
         draft.drop(name)
@@ -68,7 +70,9 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, preset: Preset, goal: Goal)
     length = next(room, CONTEXT_STEPS[-1])
     draft.decide("max_model_len", length, f"{count} screenshots of {tokens:,} tokens, prompt and answer", _SOURCE)
     able = [n for n in sizes if n <= most] or [sizes[0]]
-    budgets = {n: _budget(model, precision, replace(draft.settings(), tensor_parallel_size=n), card) for n in able}
+    budgets = {
+        n: _budget(model, precision, replace(draft.settings(), tensor_parallel_size=n), card, seeds) for n in able
+    }
     wanted = draft.values["max_model_len"]
     wanted = wanted if isinstance(wanted, int) else length
     size = next((n for n in able if budgets[n].longest_context >= wanted), able[-1])

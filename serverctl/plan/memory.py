@@ -9,9 +9,10 @@ and `kv_cache_utils`: blocks = floor(KV / page), tokens = blocks x block size, c
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from foundation.configs import load_config
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
 from serverctl.plan.settings import Settings
@@ -70,12 +71,70 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a real start on this card took, in bytes a card; replaces the seeds (see `plan.calibration`)."""
+    """What a real start on this card took, in bytes a card; replaces the seeds."""
 
     weights: int | None = None
     context: int | None = None
     activations: int | None = None
     graphs: int | None = None
+
+
+def measurement_key(vllm: str, card: str, model: Model, precision: Precision, settings: Settings) -> str:
+    """What a measurement holds for: any of these changes the memory that a start takes."""
+    parts = (
+        vllm,
+        card,
+        model.name,
+        precision,
+        f"tp{settings.tensor_parallel_size or 1}",
+        f"pp{settings.pipeline_parallel_size or 1}",
+        f"edge{settings.longest_edge}",
+        f"batched{settings.max_num_batched_tokens}",
+        "eager" if settings.enforce_eager else f"graphs{settings.max_cudagraph_capture_size}",
+    )
+    return "|".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """What a card's memory goes to before it was measured; activations by billions of parameters."""
+
+    context_gib: float
+    graphs_gib: float
+    activations: tuple[Mapping[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The share of a card's memory that vLLM may use: of a card without a display, and of one with."""
+
+    headless: float
+    display: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorTable:
+    """What a plain processor is given; memory in bytes, an image in pixels, the model in billions of parameters."""
+
+    kv_cache_bytes: int
+    overhead_bytes: int
+    longest_edge: int
+    max_model_len: int
+    most_billion: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTable:
+    """The numbers of `configs/memory.toml`."""
+
+    seeds: Seeds
+    shares: Shares
+    processor: ProcessorTable
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "MemoryTable":
+        """The numbers in the document of their file."""
+        return cls(Seeds(**document["seeds"]), Shares(**document["utilization"]), ProcessorTable(**document["cpu"]))
 
 
 def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
@@ -84,7 +143,7 @@ def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
 
 
 def card_budget(
-    model: Model, precision: Precision, settings: Settings, total: int, measured: Measured | None = None
+    model: Model, precision: Precision, settings: Settings, total: int, seeds: Seeds, measured: Measured | None = None
 ) -> Budget:
     """The budget of each of the cards that share the model, in bytes.
 
@@ -93,19 +152,18 @@ def card_budget(
         precision: how its weights are held.
         settings: with utilisation, parallelism, pixel budget, batched tokens and sequences.
         total: memory of the smallest of the cards.
+        seeds: what is assumed where nothing was measured.
         measured: what a real start took.
     """
-    seeds = load_config("memory.toml")["seeds"]
     known = measured or Measured()
     parallel = settings.tensor_parallel_size or 1
     stages = settings.pipeline_parallel_size or 1
     requested = math.ceil(total * (settings.gpu_memory_utilization or 0.92))
     weights = known.weights or _weights_per_card(model, precision, settings)
-    context = known.context if known.context is not None else round(seeds["context_gib"] * GIB)
-    activations = known.activations or max(
-        _activation_seed(model, parallel), _activation_formula(model, settings, total)
-    )
-    graphs = known.graphs if known.graphs is not None else round(seeds["graphs_gib"] * GIB)
+    context = known.context if known.context is not None else round(seeds.context_gib * GIB)
+    seed = _activation_seed(model, parallel, seeds)
+    activations = known.activations or max(seed, _activation_formula(model, settings, total))
+    graphs = known.graphs if known.graphs is not None else round(seeds.graphs_gib * GIB)
     if settings.enforce_eager:
         graphs = 0
     token = model.shape.text.kv_bytes_per_token(parallel, kv_element_bytes(settings.kv_cache_dtype)) // stages
@@ -115,15 +173,14 @@ def card_budget(
     return Budget(total, requested, weights, context, activations, graphs, kv, token, CUDA_BLOCK, measured is not None)
 
 
-def cpu_budget(model: Model, settings: Settings, free: int) -> Budget:
+def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTable) -> Budget:
     """The budget of main memory, in bytes: the KV cache is given, not what is left."""
-    config = load_config("memory.toml")["cpu"]
-    kv = settings.kv_cache_memory_bytes or config["kv_cache_bytes"]
+    kv = settings.kv_cache_memory_bytes or table.kv_cache_bytes
     element = 4 if settings.dtype == "float32" else 2
     weights = model.weight_bytes(model.own_precision) * (element // 2)
     token = model.shape.text.kv_bytes_per_token(1, element)
-    requested = weights + kv + config["overhead_bytes"]
-    return Budget(free, requested, weights, 0, config["overhead_bytes"], 0, kv, token, CPU_BLOCK)
+    requested = weights + kv + table.overhead_bytes
+    return Budget(free, requested, weights, 0, table.overhead_bytes, 0, kv, token, CPU_BLOCK)
 
 
 def kv_element_bytes(kv_cache_dtype: str | None) -> int:
@@ -139,11 +196,10 @@ def _weights_per_card(model: Model, precision: Precision, settings: Settings) ->
     return max(0, (whole - own) // parallel + own - round((settings.cpu_offload_gb or 0) * GIB))
 
 
-def _activation_seed(model: Model, parallel: int) -> int:
+def _activation_seed(model: Model, parallel: int, seeds: Seeds) -> int:
     billions = model.shape.parameters / 1e9 / parallel
-    entries = load_config("memory.toml")["seeds"]["activations"]
-    gib: float = next((entry["gib"] for entry in entries if billions < entry["below_billion"]), entries[-1]["gib"])
-    return round(gib * GIB)
+    entries = seeds.activations
+    return round(next((entry for entry in entries if billions < entry["below_billion"]), entries[-1])["gib"] * GIB)
 
 
 def _left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:

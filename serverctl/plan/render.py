@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from serverctl.capabilities import Capabilities
-from serverctl.plan.extra import check_extra
 from serverctl.plan.gaudi import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
+from serverctl.plan.own_flags import check_extra
 from serverctl.plan.settings import KNOBS, flag_text
 
 #: Flags of every plan: value (None for a switch), reason, source.

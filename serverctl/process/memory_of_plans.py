@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from foundation.errors import MaiError, UsageError
 from foundation.files import write_atomically
+from serverctl import calibration
 from serverctl.diagnose.stages import StartReport
 from serverctl.models.model import Precision
 from serverctl.paths import good_plans_file
-from serverctl.plan import calibration
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.memory import Measured
 from serverctl.plan.settings import check_value

@@ -9,9 +9,9 @@ from typing import Any
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.capabilities import Capabilities, installed
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
+from serverctl.planning import plan_for
 from serverctl.resolve import Resolved
 
 
@@ -125,4 +125,4 @@ def prepare(request: ServerRequest, goal: Goal) -> Prepared:
     """The plan for a request as things are now. Raises MaiError."""
     hardware = request.hardware()
     capabilities = request.capabilities()
-    return Prepared(make_plan(hardware, goal, capabilities.version), capabilities, hardware)
+    return Prepared(plan_for(hardware, goal, capabilities.version), capabilities, hardware)

@@ -25,8 +25,8 @@ from serverctl.export import compose, kubernetes, prometheus, systemd
 from serverctl.export.common import PINS, Source
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
+from serverctl.planning import plan_for
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMATS = list(command.FORMATS)
@@ -59,7 +59,7 @@ def source_for(gpu: str = "L40S", count: int = 1, **changes: Any) -> Source:
     hardware = changes.pop("hardware", None) or imagine(gpu, count)
     goal = changes.pop("goal", Goal())
     capabilities = snapshot("0.32.0-cpu" if hardware.vendor == "cpu" else changes.pop("version", "0.33.0"))
-    plan = make_plan(hardware, goal, capabilities.version)
+    plan = plan_for(hardware, goal, capabilities.version)
     return Source(plan, hardware, capabilities, goal, "mai-server export", **changes)
 
 

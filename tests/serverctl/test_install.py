@@ -11,10 +11,11 @@ import pytest
 from stubs.wheels import vllm_wheel
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from serverctl.builds import Build, build_for, builds
 from serverctl.environment import MARK, find_environment, read_mark
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
 from serverctl.install import PipProgress, check_space, choose_python, install, remove, with_version
-from serverctl.plan.gate import Build, CannotPlanError, build_for, builds
+from serverctl.plan.goal import CannotPlanError
 
 CPU = next(build for build in builds() if build.name == "cpu")
 #: The CPU build, as if its packages were ours and small.

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from serverctl import planning
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import LEAST_EDGE, MOST_STARTS, Step, next_step
 from serverctl.diagnose.stages import Stage
 from serverctl.hardware.catalogue import imagine
-from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 
 MEMORY = (
@@ -36,7 +36,7 @@ def failure(kind: Kind, evidence: str = "it said so", **numbers: Any) -> Failure
 
 def plan_for(card: str, goal: Goal) -> Plan:
     name, _, count = card.partition("*")
-    return make_plan(imagine(name, int(count or 1)), goal, "0.33.0")
+    return planning.plan_for(imagine(name, int(count or 1)), goal, "0.33.0")
 
 
 def climb(

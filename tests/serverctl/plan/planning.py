@@ -8,9 +8,9 @@ from serverctl.capabilities import snapshot
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import GIB, Cpu, Gpu, Hardware, Link
 from serverctl.models.find import find_model
-from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import Command, render
+from serverctl.planning import plan_for
 
 NEW, OLD, CPU = "0.33.0", "0.19.1", "0.32.0-cpu"
 MODELS = ("MAI-UI-2B", "MAI-UI-8B", "MAI-UI-32B")
@@ -67,7 +67,7 @@ def plan(
     if isinstance(where, str):
         name, _, count = where.partition("*")
         where = imagine(name, int(count or 1))
-    return make_plan(where, Goal(model=model, preset=preset, **goal), vllm)
+    return plan_for(where, Goal(model=model, preset=preset, **goal), vllm)
 
 
 def command(made: Plan, vllm: str = NEW) -> Command:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from planning import GIB, NEW, plan
 
+from serverctl.calibration import read_measurements, remember
 from serverctl.paths import calibration_file
-from serverctl.plan.calibration import measured_for, remember
-from serverctl.plan.memory import Measured
+from serverctl.plan.memory import Measured, measurement_key
 
 MEASURED = Measured(weights=16 * GIB, context=GIB // 2, activations=2 * GIB, graphs=GIB)
 
@@ -32,9 +32,9 @@ def test_several_measurements_are_kept_side_by_side() -> None:
     other = replace(made.settings, longest_edge=2_097_152)
     remember(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
     remember(NEW, "a card", made.model, "16-bit", other, Measured(graphs=1))
-    assert measured_for(NEW, "a card", made.model, "16-bit", made.settings) == MEASURED
-    assert measured_for(NEW, "a card", made.model, "16-bit", other) == Measured(graphs=1)
-    assert measured_for(NEW, "a card", made.model, "fp8", made.settings) is None
+    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", made.settings)) == MEASURED
+    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", other)) == Measured(graphs=1)
+    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "fp8", made.settings)) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"x": 1}', "null"])
@@ -61,4 +61,4 @@ def test_a_disk_that_cannot_be_written_does_not_stop_a_server(monkeypatch: pytes
     monkeypatch.setenv("MAI_SERVER_STATE", "/proc/no/such/folder")
     made = plan("a100-80", "MAI-UI-8B")
     remember(NEW, "a card", made.model, "16-bit", made.settings, MEASURED)
-    assert measured_for(NEW, "a card", made.model, "16-bit", made.settings) is None
+    assert read_measurements().get(measurement_key(NEW, "a card", made.model, "16-bit", made.settings)) is None

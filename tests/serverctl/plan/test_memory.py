@@ -15,6 +15,9 @@ from serverctl.hardware.catalogue import imagine
 from serverctl.models.model import Precision
 from serverctl.plan.memory import CPU_BLOCK, Budget, Measured, card_budget, kv_tokens
 from serverctl.plan.settings import Settings
+from serverctl.planning import memory_table
+
+SEEDS = memory_table().seeds
 
 LOGS = Path(__file__).resolve().parents[1] / "data" / "logs"
 
@@ -89,7 +92,7 @@ def formula(model_name: str, precision: Precision, total: float, share: float) -
 def test_the_budget_of_a_card_is_the_formula(name: str, model: str, precision: Precision) -> None:
     [gpu] = imagine(name).gpus
     settings = Settings(gpu_memory_utilization=0.9, longest_edge=4_194_304, max_num_batched_tokens=4096, max_num_seqs=2)
-    budget = card_budget(find_model(model), precision, settings, gpu.total_bytes)
+    budget = card_budget(find_model(model), precision, settings, gpu.total_bytes, SEEDS)
     assert budget.kv_tokens == formula(model, precision, gpu.total_bytes, 0.9)
     assert budget.requested == budget.used + budget.kv
 
@@ -97,8 +100,9 @@ def test_the_budget_of_a_card_is_the_formula(name: str, model: str, precision: P
 def test_a_pixel_budget_bounds_what_profiling_takes() -> None:
     """The largest image is what vLLM measures: about 2 GiB at 16.7 Mpx on 8B, about 0.25 GiB at 2 Mpx."""
     model = find_model("MAI-UI-8B")
+    settings = Settings(max_num_batched_tokens=2048, max_num_seqs=1)
     sizes = [
-        card_budget(model, "16-bit", Settings(longest_edge=edge, max_num_batched_tokens=2048, max_num_seqs=1), 80 * GIB)
+        card_budget(model, "16-bit", replace(settings, longest_edge=edge), 80 * GIB, SEEDS)
         for edge in (16_777_216, 2_097_152)
     ]
     assert 1.5 < sizes[0].activations / GIB < 2.5
@@ -109,39 +113,39 @@ def test_what_a_real_start_took_replaces_the_seeds() -> None:
     model = find_model("MAI-UI-8B")
     settings = Settings(gpu_memory_utilization=0.9)
     measured = Measured(weights=17 * GIB, context=0, activations=2 * GIB, graphs=GIB)
-    budget = card_budget(model, "16-bit", settings, 40 * GIB, measured)
+    budget = card_budget(model, "16-bit", settings, 40 * GIB, SEEDS, measured)
     assert (budget.weights, budget.context, budget.activations, budget.graphs) == (17 * GIB, 0, 2 * GIB, GIB)
     assert budget.kv == 36 * GIB - 20 * GIB
     assert budget.measured
-    partly = card_budget(model, "16-bit", settings, 40 * GIB, Measured(graphs=GIB))
+    partly = card_budget(model, "16-bit", settings, 40 * GIB, SEEDS, Measured(graphs=GIB))
     assert partly.weights == model.weight_bytes("16-bit")
 
 
 def test_eager_mode_has_no_graphs() -> None:
     model = find_model("MAI-UI-2B")
-    graphs = card_budget(model, "16-bit", Settings(), 24 * GIB)
-    eager = card_budget(model, "16-bit", Settings(enforce_eager=True), 24 * GIB, Measured(graphs=GIB))
+    graphs = card_budget(model, "16-bit", Settings(), 24 * GIB, SEEDS)
+    eager = card_budget(model, "16-bit", Settings(enforce_eager=True), 24 * GIB, SEEDS, Measured(graphs=GIB))
     assert (round(graphs.graphs / GIB, 2), eager.graphs) == (0.3, 0)
 
 
 def test_cards_that_share_a_model_share_weights_and_heads_but_each_has_the_whole_tower() -> None:
     model = find_model("MAI-UI-32B")
-    one = card_budget(model, "16-bit", Settings(), 80 * GIB)
-    four = card_budget(model, "16-bit", Settings(tensor_parallel_size=4, mm_encoder_tp_mode="data"), 80 * GIB)
+    one = card_budget(model, "16-bit", Settings(), 80 * GIB, SEEDS)
+    four = card_budget(model, "16-bit", Settings(tensor_parallel_size=4, mm_encoder_tp_mode="data"), 80 * GIB, SEEDS)
     assert four.token == one.token // 4
     assert four.weights == (one.weights - model.vision_bytes) // 4 + model.vision_bytes
     assert four.activations < one.activations, "a smaller part of a model needs less"
-    stages = card_budget(model, "16-bit", Settings(pipeline_parallel_size=4), 80 * GIB)
+    stages = card_budget(model, "16-bit", Settings(pipeline_parallel_size=4), 80 * GIB, SEEDS)
     assert (stages.weights, stages.token) == (one.weights // 4, one.token // 4)
 
 
 def test_weights_in_main_memory_leave_room_on_every_card_and_never_more_than_all_of_it() -> None:
     model = find_model("MAI-UI-8B")
-    one = card_budget(model, "16-bit", Settings(cpu_offload_gb=4), 24 * GIB)
-    two = card_budget(model, "16-bit", Settings(cpu_offload_gb=4, tensor_parallel_size=2), 24 * GIB)
+    one = card_budget(model, "16-bit", Settings(cpu_offload_gb=4), 24 * GIB, SEEDS)
+    two = card_budget(model, "16-bit", Settings(cpu_offload_gb=4, tensor_parallel_size=2), 24 * GIB, SEEDS)
     assert one.weights == model.weight_bytes("16-bit") - 4 * GIB
     assert two.weights == model.weight_bytes("16-bit") // 2 - 4 * GIB
-    assert card_budget(model, "16-bit", Settings(cpu_offload_gb=1000), 24 * GIB).weights == 0
+    assert card_budget(model, "16-bit", Settings(cpu_offload_gb=1000), 24 * GIB, SEEDS).weights == 0
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,7 @@ def test_weights_in_main_memory_leave_room_on_every_card_and_never_more_than_all
 )
 def test_an_8_bit_kv_cache_holds_twice_the_tokens(dtype: str | None, bytes_each: int) -> None:
     model = find_model("MAI-UI-8B")
-    budget = card_budget(model, "16-bit", Settings(kv_cache_dtype=dtype), 40 * GIB)
+    budget = card_budget(model, "16-bit", Settings(kv_cache_dtype=dtype), 40 * GIB, SEEDS)
     assert budget.token == 72 * 1024 * bytes_each
 
 
@@ -163,7 +167,7 @@ def test_what_is_left_to_vllm_is_reckoned_with_its_own_defaults(
     model = find_model("MAI-UI-32B")
     left = Settings(performance_mode=mode, longest_edge=65_536)
     named = replace(left, max_num_seqs=sequences, max_num_batched_tokens=batched)
-    assert card_budget(model, "fp8", left, gib * GIB) == card_budget(model, "fp8", named, gib * GIB)
+    assert card_budget(model, "fp8", left, gib * GIB, SEEDS) == card_budget(model, "fp8", named, gib * GIB, SEEDS)
 
 
 @given(
@@ -181,15 +185,15 @@ def test_more_of_anything_never_leaves_more_for_the_kv_cache(
     base = Settings(
         gpu_memory_utilization=share, max_num_batched_tokens=batched, max_num_seqs=sequences, longest_edge=edge
     )
-    kv = card_budget(model, "16-bit", base, total).kv
+    kv = card_budget(model, "16-bit", base, total, SEEDS).kv
     for more in (
         replace(base, max_num_batched_tokens=batched * 2),
         replace(base, max_num_seqs=sequences * 2),
         replace(base, longest_edge=min(16_777_216, edge * 2)),
         replace(base, gpu_memory_utilization=share / 2),
     ):
-        assert card_budget(model, "16-bit", more, total).kv <= kv
-    assert card_budget(model, "fp8", base, total).kv > kv
+        assert card_budget(model, "16-bit", more, total, SEEDS).kv <= kv
+    assert card_budget(model, "fp8", base, total, SEEDS).kv > kv
 
 
 def test_a_plan_says_what_the_formula_says() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from planning import CPU, GIB, card, command, env, flags, machine, plan
 
+from serverctl.builds import build_for, builds
 from serverctl.capabilities import snapshot
 from serverctl.hardware.facts import Cpu, Driver, Hardware
-from serverctl.plan.gate import build_for, builds, usable_cards
+from serverctl.plan.cards import usable_cards
 from serverctl.plan.goal import CannotPlanError
 from serverctl.plan.render import render
 

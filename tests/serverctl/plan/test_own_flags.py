@@ -9,8 +9,8 @@ from planning import CPU, NEW, OLD, command, flags, plan
 
 from foundation.errors import MaiError, UsageError
 from serverctl.capabilities import snapshot
-from serverctl.plan.extra import absorbed, check_extra
 from serverctl.plan.goal import Goal
+from serverctl.plan.own_flags import absorbed, check_extra
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS
 

@@ -7,7 +7,7 @@ from planning import card, env, flags, machine, plan
 
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model
-from serverctl.plan.decide import best_group, groups, tensor_parallel_sizes
+from serverctl.plan.cards import best_group, groups, tensor_parallel_sizes
 from serverctl.plan.goal import CannotPlanError
 
 

@@ -3,7 +3,8 @@
 import pytest
 from planning import GIB, MODELS, TABLE_CARDS, card, command, flags, machine, plan
 
-from serverctl.plan.compose import CONTEXT_STEPS, TEXT_TOKENS, free_share
+from serverctl.plan.cards import free_share
+from serverctl.plan.compose import CONTEXT_STEPS, TEXT_TOKENS
 from serverctl.plan.goal import CannotPlanError, Plan
 
 # KV tokens in thousands, by card and model, where the table plans with the same precision as we do.
@@ -168,10 +169,13 @@ def test_a_wish_for_few_screenshots_does_not_choose_the_small_model() -> None:
 
 def test_a_model_that_just_fits_is_taken_when_there_is_no_smaller_one() -> None:
     from serverctl.hardware.catalogue import imagine
+    from serverctl.models.find import find_model
     from serverctl.plan.decide import make_plan
     from serverctl.plan.goal import Goal
+    from serverctl.planning import load_tables
 
-    made = make_plan(imagine("t4"), Goal(), "0.33.0", default_models=("MAI-UI-8B", "MAI-UI-32B"))
+    models = (find_model("MAI-UI-8B"), find_model("MAI-UI-32B"))
+    made = make_plan(imagine("t4"), Goal(), "0.33.0", None, load_tables(models))
     assert made.model.name == "MAI-UI-8B"
 
 

@@ -19,9 +19,11 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, check_value
 from serverctl.plan.show import to_json
+from serverctl.planning import AUTOMATIC_MODELS, load_tables
 
 NAMES = [entry.name for entry in known_models()]
 MODELS = {name: find_model(name, allow_network=False) for name in NAMES}
+TABLES = load_tables(tuple(MODELS[name] for name in AUTOMATIC_MODELS))
 VENDORS = {"nvidia": [75, 80, 86, 89, 90, 100, 120, 70, None], "amd": [None], "gaudi": [None], "apple": [None]}
 
 
@@ -128,7 +130,7 @@ def test_a_plan_fits_together_or_is_refused_in_words(
 ) -> None:
     goal = Goal(model, preset, overrides, extra, screen)
     try:
-        plan = make_plan(hardware, goal, vllm, find=MODELS.__getitem__)
+        plan = make_plan(hardware, goal, vllm, goal.model and MODELS[goal.model], TABLES)
     except MaiError as refusal:
         assert refusal.what.endswith(".")
         assert len(refusal.what) < 600
@@ -157,7 +159,7 @@ def test_a_card_with_more_memory_is_never_planned_with_worse_weights(
     plans = []
     for size in (gib * less, gib):
         try:
-            plans.append(make_plan(Hardware((card(size),)), Goal(model, preset), NEW, find=MODELS.__getitem__))
+            plans.append(make_plan(Hardware((card(size),)), Goal(model, preset), NEW, MODELS[model], TABLES))
         except MaiError:
             plans.append(None)
     small, large = plans
@@ -172,7 +174,7 @@ def test_a_card_with_more_memory_is_never_planned_with_worse_weights(
 def test_the_same_question_has_the_same_answer(hardware: Hardware, preset: str) -> None:
     def answer() -> object:
         try:
-            made = make_plan(hardware, Goal(None, preset), NEW, find=MODELS.__getitem__)
+            made = make_plan(hardware, Goal(None, preset), NEW, None, TABLES)
         except MaiError as refusal:
             return str(refusal)
         return replace(made), command(made).argv()

@@ -7,23 +7,23 @@ from planning import GIB, MODELS, PRESETS, TABLE_CARDS, card, env, flags, machin
 
 from foundation.configs import load_config
 from foundation.errors import MaiError, UsageError
-from serverctl.plan.presets import load_preset, preset_names
+from serverctl.planning import load_presets
 
 
 def test_every_preset_is_known_and_says_what_it_is_for() -> None:
-    assert tuple(preset_names()) == PRESETS
+    assert tuple(load_presets().by_name) == PRESETS
     for name in PRESETS:
-        assert load_preset(name).about
-    assert load_preset(None).name == load_config("presets/presets.toml")["default"] == "latency"
+        assert load_presets().get(name).about
+    assert load_presets().get(None).name == load_config("presets/presets.toml")["default"] == "latency"
 
 
 @pytest.mark.parametrize("name", ["", "fastest", "default", "LATENCY"])
 def test_an_unknown_preset_is_refused_with_the_known_ones(name: str) -> None:
     if name == "":
-        assert load_preset(name).name == "latency", "no name is the default"
+        assert load_presets().get(name).name == "latency", "no name is the default"
         return
     with pytest.raises(UsageError) as refusal:
-        load_preset(name)
+        load_presets().get(name)
     assert "memory-constrained" in refusal.value.remedy
 
 
@@ -31,7 +31,7 @@ def test_an_unknown_preset_is_refused_with_the_known_ones(name: str) -> None:
 def test_a_presets_own_values_are_in_the_plan_and_are_automatic(preset: str) -> None:
     made = plan("h100", "MAI-UI-8B", preset)
     assert made.preset == preset
-    for name, value in load_preset(preset).settings.items():
+    for name, value in load_presets().get(preset).settings.items():
         assert made.settings.get(name) == value, name
         assert made.reasons[name].automatic
 

@@ -13,6 +13,7 @@ from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, Settings
+from serverctl.planning import load_tables
 
 #: What no plan of ours may hold, whatever is asked for.
 NEVER = {
@@ -135,7 +136,7 @@ def test_numbers_are_written_out_and_json_is_json() -> None:
 def test_a_model_without_eyes_gets_no_flags_for_pictures() -> None:
     made = plan("h100", "MAI-UI-2B")
     blind = replace(made.model, shape=replace(made.model.shape, vision=None), name="text-only")
-    text_only = make_plan(imagine("h100", 2), Goal(model="x"), NEW, find=lambda name: blind)
+    text_only = make_plan(imagine("h100", 2), Goal(model="x"), NEW, blind, load_tables(()))
     names = set(flags(text_only))
     assert not names & {
         "--limit-mm-per-prompt",

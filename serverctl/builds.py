@@ -1,19 +1,12 @@
-"""What cannot be served, said before anything is planned or installed, with the ways out."""
+"""The builds of vLLM that can be installed from here, and the one for a machine."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from foundation.configs import load_config
-from serverctl.hardware.facts import Driver, Gpu, Hardware
+from serverctl.hardware.facts import Driver, Hardware
+from serverctl.plan.cards import WAYS_OUT, usable_cards
 from serverctl.plan.goal import CannotPlanError
-
-#: The oldest compute capability in vLLM's wheel (its fatbins hold 75, 80, 86, 89, 90, 100, 120).
-LEAST_SM = 75
-
-WAYS_OUT = (
-    "The built-in literal engine needs no card (--engine literal), and a server on another machine can be named "
-    "(--endpoint URL)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +16,22 @@ class Build:
     name: str
     version: str
     packages: tuple[str, ...]
-    least_driver: int | None
-    least_cuda: tuple[int, int] | None
     python_most: tuple[int, int]
     disk_gib: float
     about: str
+    least_driver: int | None = None
+    least_cuda: tuple[int, int] | None = None
 
 
 def builds() -> tuple[Build, ...]:
     """The known builds, the most wanted first."""
     entries: list[dict[str, Any]] = load_config("vllm/builds.toml")["build"]
-    return tuple(
-        Build(
-            entry["name"],
-            entry["version"],
-            tuple(entry["packages"]),
-            entry.get("least_driver"),
-            tuple(entry["least_cuda"]) if "least_cuda" in entry else None,
-            tuple(entry["python_most"]),
-            entry["disk_gib"],
-            entry["about"],
-        )
-        for entry in entries
-    )
+    return tuple(_build(entry) for entry in entries)
+
+
+def _build(entry: dict[str, Any]) -> Build:
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    return Build(**values)
 
 
 def build_for(hardware: Hardware) -> Build:
@@ -89,27 +75,3 @@ _BUILD_REMEDIES = {
     "amd": "Install vLLM's ROCm build as vLLM's documentation says, then name its Python: --vllm-python FILE.",
     "apple": WAYS_OUT + ".",
 }
-
-
-def usable_cards(hardware: Hardware) -> tuple[Gpu, ...]:
-    """The cards that vLLM can serve on.
-
-    Raises:
-        CannotPlanError: there are cards, and it can serve on none of them.
-    """
-    if not hardware.gpus:
-        return ()
-    if hardware.vendor == "apple":
-        raise CannotPlanError(
-            f"vLLM does not serve these models on {hardware.gpus[0].name}: it has no build for Apple's GPUs.",
-            f"Serve the model with another program on this machine (MLX, llama.cpp) and name it. {WAYS_OUT}.",
-        )
-    usable = tuple(gpu for gpu in hardware.gpus if gpu.vendor != "nvidia" or gpu.sm is None or gpu.sm >= LEAST_SM)
-    if usable:
-        return usable
-    gpu = hardware.gpus[0]
-    capability = ".".join(str(part) for part in gpu.compute_capability or ())
-    raise CannotPlanError(
-        f"vLLM no longer serves on {gpu.name}: its compute capability is {capability}, and vLLM's wheels start at 7.5.",
-        f"Serve the model with llama.cpp on this card and name it with --endpoint. {WAYS_OUT}.",
-    )

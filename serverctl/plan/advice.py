@@ -2,8 +2,8 @@
 
 from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.model import Model, Precision
-from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate, Layout, free_share
-from serverctl.plan.gate import WAYS_OUT
+from serverctl.plan.cards import WAYS_OUT, free_share
+from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate, Layout
 from serverctl.plan.goal import CannotPlanError, Goal
 
 _SPOKEN: dict[Precision, str] = {"16-bit": "16-bit", "fp8": "8-bit", "w4": "4-bit"}

@@ -1,0 +1,64 @@
+"""Reads what a plan is made from, and has it made: the one way to a plan for everybody above.
+
+`plan/` itself reads nothing: the shipped tables, the measurements of this machine and the models are handed to it.
+"""
+
+from functools import cache
+
+from foundation.configs import load_config
+from foundation.errors import UsageError
+from serverctl.calibration import read_measurements
+from serverctl.hardware.catalogue import card_table
+from serverctl.hardware.facts import Hardware
+from serverctl.models.find import find_model
+from serverctl.models.model import Model
+from serverctl.plan.decide import make_plan
+from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.memory import MemoryTable
+from serverctl.plan.presets import Presets
+from serverctl.plan.tables import Tables
+
+#: Without a named model: the first that fits well. 8B answers a step in a fraction of 32B's time.
+AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
+
+
+@cache
+def load_presets() -> Presets:
+    """The shipped presets."""
+    return Presets.read(load_config("presets/presets.toml"))
+
+
+@cache
+def memory_table() -> MemoryTable:
+    """The shipped seeds of the memory formula."""
+    return MemoryTable.read(load_config("memory.toml"))
+
+
+def load_tables(models: tuple[Model, ...]) -> Tables:
+    """What is known beforehand, with the measurements as they are now."""
+    return Tables(load_presets(), memory_table(), card_table(), read_measurements(), models)
+
+
+def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:
+    """The plan for some hardware, a goal and a version of vLLM.
+
+    Raises:
+        CannotPlanError: nothing works; the message says why and names the ways out.
+        UsageError: a model or preset that does not exist.
+        EnvironmentLacksError: the hub must be asked about a model, and cannot be.
+    """
+    wished = goal.adjustments.get("model") or goal.model
+    model = find_model(str(wished)) if wished else None
+    return make_plan(hardware, goal, vllm, model, load_tables(_own_models(all_of_them=model is None)))
+
+
+def _own_models(all_of_them: bool) -> tuple[Model, ...]:
+    """The models to choose from; one whose files here are broken only matters where it could be chosen."""
+    found: list[Model] = []
+    for name in AUTOMATIC_MODELS:
+        try:
+            found.append(find_model(name, allow_network=False))
+        except UsageError:
+            if all_of_them:
+                raise
+    return tuple(found)
