@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_runs
-from agent.console import Console
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.families.registry import DEFAULT_FAMILY, get_family
+from agent.lines.console import Console
 from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
 from agent.record.replay import ReplayedStep, replay

@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 from typing import Protocol
 
-from agent.console import Console
+from agent.lines.console import Console
 from agent.model.serving import terminal_ask
 from agent.run.events import Event
 from agent.safety.signals import SignalWatch, StopSignals
@@ -45,7 +45,7 @@ def _instruction(given: str | None) -> str:
 
 
 def _run(options: argparse.Namespace, settings: Settings, instruction: str, stop: StopSwitch) -> int:
-    from agent.plain import JsonPrinter, PlainPrinter
+    from agent.lines.printers import JsonPrinter, PlainPrinter
 
     with Workplace(options, settings, _say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)

@@ -32,33 +32,40 @@ _LET_GO = 2.0
 _current: socket.socket | None = None
 
 
-class StopSignals:
-    """Ctrl-C, SIGTERM and a closed terminal set the stop switch; one that comes much later ends the program at once.
+class _Signalled:
+    """Stops the run at the first signal, and ends the program at once at one that comes much later.
 
-    Not the second one in a row: people press Ctrl-C several times, and keys that are held down must be released first.
+    Not at the second one in a row: people press Ctrl-C several times, and keys that are held down must be released
+    first.
     """
 
     def __init__(self, stop: StopSwitch) -> None:
         self._stop = stop
         self._first: float | None = None
+
+    def __call__(self, number: int, _frame: FrameType | None = None) -> None:
+        now = time.monotonic()
+        self._first = self._first or now
+        if now - self._first > _LET_GO:
+            os._exit(ExitStatus.STOPPED)
+        self._stop.stop(REASONS[number])
+
+
+class StopSignals:
+    """While it is entered, Ctrl-C, SIGTERM and a closed terminal set the stop switch."""
+
+    def __init__(self, stop: StopSwitch) -> None:
+        self._signalled = _Signalled(stop)
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "StopSignals":
         for number in REASONS:
-            self._before[number] = signal.signal(number, self._handle)
+            self._before[number] = signal.signal(number, self._signalled)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        now = time.monotonic()
-        if self._first is None:
-            self._first = now
-        elif now - self._first > _LET_GO:
-            os._exit(ExitStatus.STOPPED)
-        self._stop.stop(REASONS[number])
 
 
 class SignalWatch:
@@ -69,7 +76,7 @@ class SignalWatch:
     """
 
     def __init__(self, stop: StopSwitch) -> None:
-        self._stop = stop
+        self._signalled = _Signalled(stop)
         self._closed = False
         self._before = -1
 
@@ -100,17 +107,11 @@ class SignalWatch:
         self._reading.close()
 
     def _watch(self) -> None:
-        first: float | None = None
         while not self._closed:
             numbers = self._reading.recv(4096, socket.MSG_PEEK)
-            reason = next((REASONS[number] for number in numbers if number in REASONS), None)
-            if reason is not None and not self._closed:
-                self._stop.stop(reason)
-                now = time.monotonic()
-                if first is None:
-                    first = now
-                elif now - first > _LET_GO:
-                    os._exit(ExitStatus.STOPPED)
+            heard = next((number for number in numbers if number in REASONS), None)
+            if heard is not None and not self._closed:
+                self._signalled(heard)
                 time.sleep(0.02)  # another process may look at the same bytes
             self._reading.recv(len(numbers))
 

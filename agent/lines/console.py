@@ -1,4 +1,4 @@
-"""The person at the terminal: approvals, questions, and Ctrl-C, without the TUI."""
+"""The person at the terminal: approvals and questions, without the TUI."""
 
 import os
 import select

@@ -1,0 +1,1 @@
+"""A run as lines: for pipes, logs and terminals without the application, and the questions asked there."""
