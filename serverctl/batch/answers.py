@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from foundation.errors import MaiError, UsageError
@@ -94,9 +93,7 @@ class AnswersFile:
     def __enter__(self) -> "AnswersFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def _read(self) -> None:

@@ -5,6 +5,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from foundation.chat_stream import AnswerReader
@@ -34,6 +35,7 @@ class Asker(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class HttpAsker:
     """Asks an OpenAI-compatible server.
 
@@ -44,32 +46,29 @@ class HttpAsker:
         say: told when the server is waited for.
     """
 
-    def __init__(
-        self, client: "AsyncOpenAI", endpoint: Endpoint, retries: int, say: Callable[[str], None] = lambda _: None
-    ) -> None:
-        self._client = client
-        self._endpoint = endpoint
-        self._retries = retries
-        self._say = say
-        self._waiting = False
+    client: "AsyncOpenAI"
+    endpoint: Endpoint
+    retries: int
+    say: Callable[[str], None] = lambda _: None
+    waiting: bool = False
 
     async def ask(self, prepared: Prepared) -> Answer:
         """As `Asker.ask`."""
-        for attempt in range(self._retries + 1):
+        for attempt in range(self.retries + 1):
             began = time.monotonic()
             try:
-                completion = await self._client.chat.completions.create(**_request(prepared, self._endpoint.model))
+                completion = await self.client.chat.completions.create(**_request(prepared, self.endpoint.model))
                 answer = _answer(prepared.id, completion, time.monotonic() - began)
             except Exception as error:  # whatever the transport or the JSON reader raises
                 failure = explain(error)
             else:
-                self._waiting = False
+                self.waiting = False
                 return answer
-            if failure.kind not in TRANSIENT or attempt == self._retries:
+            if failure.kind not in TRANSIENT or attempt == self.retries:
                 break
-            if failure.kind == "unreachable" and not self._waiting:
-                self._waiting = True
-                self._say(f"{failure.message} Trying again.")
+            if failure.kind == "unreachable" and not self.waiting:
+                self.waiting = True
+                self.say(f"{failure.message} Trying again.")
             pause = min(_BACKOFF_S * 2**attempt, _MOST_BACKOFF_S)
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311  # so that not all come back at once
         await self._give_up_on_a_dead_server(failure)
@@ -79,9 +78,9 @@ class HttpAsker:
         """Raise where the failure is every request's and not this one's."""
         if failure.kind in ("bad_key", "unknown_model"):
             raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
-        if failure.kind in TRANSIENT and not await is_alive(self._client, self._endpoint):
+        if failure.kind in TRANSIENT and not await is_alive(self.client, self.endpoint):
             raise ServerGoneError(
-                f"The server at {self._endpoint.base_url} is gone ({failure.message})",
+                f"The server at {self.endpoint.base_url} is gone ({failure.message})",
                 "Start it again (`mai-server up`), then run the same command: it goes on where it stopped.",
             )
 

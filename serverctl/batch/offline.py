@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import serverctl
@@ -98,9 +97,7 @@ class OfflineAsker:
         self._reader = asyncio.ensure_future(self._read())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         assert self._child.stdin is not None
         self._child.stdin.close()  # the end of its work, if it is still there
         if self._unanswered or kind is not None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +14,7 @@ from serverctl.batch.ask import Asker
 from serverctl.batch.lines import Entry, Index, LineError, Request, parse_request
 from serverctl.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
 from serverctl.batch.progress import Progress
+from serverctl.tasks import EndedEarlyError, together, unless_stopped
 
 
 @dataclass(slots=True)
@@ -54,6 +56,7 @@ class Outcome:
         return self.errors.total()
 
 
+@dataclass(slots=True)
 class Batch:
     """One batch.
 
@@ -62,40 +65,29 @@ class Batch:
         index: its lines.
         answers: the answers file, opened.
         defaults: what lines do not say.
-        fit: the size at which images are sent; None leaves them as they are.
         progress: told of everything.
+        fit: the size at which images are sent; None leaves them as they are.
     """
 
-    def __init__(
-        self,
-        requests: Path,
-        index: Index,
-        answers: AnswersFile,
-        *,
-        defaults: Defaults,
-        progress: Progress,
-        fit: Fit | None = None,
-    ) -> None:
-        self._requests = requests
-        self._index = index
-        self._answers = answers
-        self._defaults = defaults
-        self._fit = fit
-        self._progress = progress
-        self._todo = [entry for entry in index.entries if entry.id not in answers.answered]
-        total = len(index.entries) + len(index.broken)
-        self.outcome = Outcome(total, before=len(index.entries) - len(self._todo))
+    requests: Path
+    index: Index
+    answers: AnswersFile
+    defaults: Defaults
+    progress: Progress
+    fit: Fit | None = None
+    todo: list[Entry] = field(init=False)
+    outcome: Outcome = field(init=False)
 
-    @property
-    def left(self) -> int:
-        """Requests that are to be sent."""
-        return len(self._todo)
+    def __post_init__(self) -> None:
+        self.todo = [entry for entry in self.index.entries if entry.id not in self.answers.answered]
+        total = len(self.index.entries) + len(self.index.broken)
+        self.outcome = Outcome(total, before=len(self.index.entries) - len(self.todo))
 
     def begin(self) -> None:
         """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
-        self._answers.forget_failures(entry.id for entry in self._todo)
-        self._progress.start(self.outcome.total, self.outcome.before)
-        for broken in self._index.broken:
+        self.answers.forget_failures(entry.id for entry in self.todo)
+        self.progress.start(self.outcome.total, self.outcome.before)
+        for broken in self.index.broken:
             self._keep(Answer(broken.id, kind="line", message=f"{broken.message}."))
 
     async def run(self, asker: Asker, concurrency: int, stop: Stop) -> Outcome:
@@ -110,33 +102,20 @@ class Batch:
             MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
                 answered until then is on disk.
         """
-        with self._requests.open("rb") as file:
-            left = iter(self._todo)
-            workers = [
-                asyncio.ensure_future(self._work(left, file, asker, stop))
-                for _ in range(min(concurrency, len(self._todo)))
-            ]
-            ended = asyncio.ensure_future(stop.now.wait())
-            try:
-                pending = set(workers)
-                while pending and not stop.now.is_set():
-                    done, _ = await asyncio.wait([*pending, ended], return_when=asyncio.FIRST_COMPLETED)
-                    for worker in pending & done:
-                        worker.result()  # raises what it raised
-                    pending -= done
-            finally:
-                for task in (*workers, ended):
-                    task.cancel()
-                await asyncio.gather(*workers, ended, return_exceptions=True)
-        done_now = self.outcome.answered + self.outcome.failed - len(self._index.broken)
-        self.outcome.stopped = done_now < len(self._todo)
+        with self.requests.open("rb") as file:
+            left = iter(self.todo)
+            workers = [self._work(left, file, asker, stop) for _ in range(min(concurrency, len(self.todo)))]
+            with suppress(EndedEarlyError):
+                await unless_stopped(stop.now, together(workers))
+        done_now = self.outcome.answered + self.outcome.failed - len(self.index.broken)
+        self.outcome.stopped = done_now < len(self.todo)
         return self.outcome
 
     async def _work(self, left: Iterator[Entry], file: BinaryIO, asker: Asker, stop: Stop) -> None:
         for entry in left:  # shared: every worker takes the next one
             if stop.soon.is_set() or stop.now.is_set():
                 return
-            request = _read(entry, file, self._requests)
+            request = _read(entry, file, self.requests)
             try:
                 prepared = await asyncio.to_thread(self._prepare, request)
             except ImageError as error:
@@ -145,16 +124,16 @@ class Batch:
             self._keep(await asker.ask(prepared))
 
     def _prepare(self, request: Request) -> Prepared:
-        return prepare(request, self._requests.parent, self._defaults, self._fit)
+        return prepare(request, self.requests.parent, self.defaults, self.fit)
 
     def _keep(self, answer: Answer) -> None:
-        self._answers.write(answer)
+        self.answers.write(answer)
         if answer.ok:
             self.outcome.answered += 1
             self.outcome.cut_off += answer.finish_reason == "length"
         else:
             self.outcome.errors[answer.kind] += 1
-        self._progress.step(ok=answer.ok)
+        self.progress.step(ok=answer.ok)
 
 
 def _read(entry: Entry, file: BinaryIO, path: Path) -> Request:

@@ -3,16 +3,9 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from serverctl.bench.report import LATENCIES, Measurement, Report
+from serverctl.bench.report import LATENCIES, RATES, Measurement, Report
 from serverctl.bench.stats import INTERVAL, Difference, compare
 from serverctl.bench.workload import Setting
-
-#: Numbers that exist once in a run: a ratio without an interval. Higher is better.
-RATES: dict[str, str] = {
-    "requests_per_s": "requests/s",
-    "output_tokens_per_s": "output tokens/s",
-    "prompt_tokens_per_s": "prompt tokens/s",
-}
 
 CAVEAT = (
     f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: this program was held up during one of the "
@@ -67,7 +60,7 @@ class Comparison:
                     )
                 )
             for rate in RATES:
-                rates = [_rate(one, rate) for one in measured]
+                rates = [None if one is None else one.rates[rate] for one in measured]
                 ratios = [other / rates[0] if other is not None and rates[0] else None for other in rates[1:]]
                 rows.append(Row(base.setting, rate, tuple(rates), (None,) * len(rates), (None, *ratios)))
         return rows
@@ -103,14 +96,3 @@ def _judged(first: Measurement, other: Measurement | None, difference: Differenc
 
 def _find(report: Report, setting: Setting) -> Measurement | None:
     return next((one for one in report.measurements if one.setting == setting), None)
-
-
-def _rate(measurement: Measurement | None, rate: str) -> float | None:
-    if measurement is None:
-        return None
-    amounts = {
-        "requests_per_s": len(measurement.good),
-        "output_tokens_per_s": measurement.completion_tokens,
-        "prompt_tokens_per_s": measurement.prompt_tokens,
-    }
-    return measurement.per_second(amounts[rate])

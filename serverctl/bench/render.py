@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from serverctl.bench.compare import CAVEAT, RATES, Comparison
-from serverctl.bench.report import LATENCIES, Measurement, Report
+from serverctl.bench.compare import CAVEAT, Comparison
+from serverctl.bench.report import LATENCIES, RATES, Measurement, Report
 from serverctl.bench.stats import PERCENTILES, Difference, Summary
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def _throughput_table(report: Report) -> "Table":
     for one in report.measurements:
         table.add_row(
             _name(one),
-            _number(one.per_second(len(one.good)), 2),
-            _number(one.per_second(one.completion_tokens), 0),
-            _number(one.per_second(one.prompt_tokens), 0),
+            *(_number(rate, digits) for rate, digits in zip(one.rates.values(), (2, 0, 0), strict=True)),
             _percent(one.cached_ratio),
             _percent(one.server.mm_hit_rate),
             str(sum(one.errors.values())),

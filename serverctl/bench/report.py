@@ -1,7 +1,6 @@
 """What was measured, as data: samples and their summaries for each setting, and what limits their meaning."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -16,6 +15,13 @@ LATENCIES: dict[str, str] = {
     "ttft_ms": "time to first token",
     "tpot_ms": "time per output token",
     "total_ms": "end to end",
+}
+
+#: Numbers that exist once in a setting, and how people call them.
+RATES: dict[str, str] = {
+    "requests_per_s": "requests/s",
+    "output_tokens_per_s": "output tokens/s",
+    "prompt_tokens_per_s": "prompt tokens/s",
 }
 
 #: More of a cold prompt than this from a cache is not the chat format's first words any more, less of a warm one no
@@ -84,30 +90,36 @@ class Measurement:
         total = self.summary("total_ms")
         return total is not None and self.lag_ms > max(_MUCH_LAG_MS, _MUCH_OF_LATENCY * total.mean)
 
-    def total(self, tokens: Callable[[Sample], int | None]) -> int | None:
+    def _total(self, tokens: str) -> int | None:
         """A sum of tokens over the answered requests; None as soon as the server did not tell one of them."""
-        counts = [tokens(sample) for sample in self.good]
-        return None if None in counts or not counts else sum(count for count in counts if count is not None)
+        counts = [getattr(sample, tokens) for sample in self.good]
+        return None if None in counts or not counts else sum(counts)
 
     @property
     def prompt_tokens(self) -> int | None:
         """Prompt tokens of all answered requests."""
-        return self.total(lambda sample: sample.prompt_tokens)
+        return self._total("prompt_tokens")
 
     @property
     def completion_tokens(self) -> int | None:
         """Output tokens of all answered requests."""
-        return self.total(lambda sample: sample.completion_tokens)
+        return self._total("completion_tokens")
 
     @property
     def cached_ratio(self) -> float | None:
         """0 to 1: the part of the prompts that came from the prefix cache, by the answers' usage, else by /metrics."""
-        cached, prompt = self.total(lambda sample: sample.cached_tokens), self.prompt_tokens
+        cached, prompt = self._total("cached_tokens"), self.prompt_tokens
         return cached / prompt if cached is not None and prompt else self.server.prefix_hit_rate
 
     def per_second(self, amount: int | None) -> float | None:
         """An amount by the seconds that the setting took."""
         return None if amount is None or self.seconds <= 0 else amount / self.seconds
+
+    @property
+    def rates(self) -> dict[str, float | None]:
+        """A number for each of RATES."""
+        amounts = (len(self.good), self.completion_tokens, self.prompt_tokens)
+        return dict(zip(RATES, map(self.per_second, amounts), strict=True))
 
     def notes(self) -> list[str]:
         """What a reader must know before believing the numbers."""
@@ -150,9 +162,7 @@ class Measurement:
             "seconds": round(self.seconds, 3),
             **{latency: short(self.summary(latency)) for latency in LATENCIES},
             "inter_token_ms": short(self.gaps()),
-            "requests_per_s": rounded(self.per_second(len(self.good))),
-            "output_tokens_per_s": rounded(self.per_second(self.completion_tokens)),
-            "prompt_tokens_per_s": rounded(self.per_second(self.prompt_tokens)),
+            **{name: rounded(rate) for name, rate in self.rates.items()},
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "cached_ratio": rounded(self.cached_ratio),

@@ -14,6 +14,7 @@ from serverctl.bench.report import Cut, Measurement, Report, ServerDiedError
 from serverctl.bench.sample import Asker, Sample
 from serverctl.bench.workload import Setting, Workload
 from serverctl.chat import TRANSIENT, Endpoint, connect, is_alive
+from serverctl.tasks import EndedEarlyError, together, unless_stopped
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -174,7 +175,7 @@ class _Bench:
         gc.freeze()  # a collection of everything takes 20 ms, which would be taken for the server's
         try:
             async with lag:
-                await self._until_cut(_together([work() for _ in range(setting.concurrency)]))
+                await self._until_cut(together([work() for _ in range(setting.concurrency)]))
         except _CutError as error:
             cut = error
         finally:
@@ -226,20 +227,14 @@ class _Bench:
 
     async def _until_cut(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for something, unless the run is stopped or its time is up first. Raises _CutError."""
-        task = asyncio.ensure_future(work)
-        stopped = asyncio.ensure_future(self.stop.wait())
+        left = max(0.0, self.began + self.max_seconds - time.monotonic())
         try:
-            left = max(0.0, self.began + self.max_seconds - time.monotonic())
-            done, _ = await asyncio.wait({task, stopped}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if stopped in done:
-                raise _CutError(Cut("stopped", "The bench was stopped."))
-            if task in done:
-                return task.result()
-            raise _CutError(Cut("time", f"The bench was cut off after its {self.max_seconds:.0f} seconds."))
-        finally:
-            stopped.cancel()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            return await unless_stopped(self.stop, work, left)
+        except EndedEarlyError:
+            raise _CutError(Cut("stopped", "The bench was stopped.")) from None
+        except TimeoutError:
+            text = f"The bench was cut off after its {self.max_seconds:.0f} seconds."
+            raise _CutError(Cut("time", text)) from None
 
 
 class _Lag:
@@ -262,13 +257,3 @@ class _Lag:
             began = time.perf_counter()
             await asyncio.sleep(self._BEAT_S)
             self.most_ms = max(self.most_ms, (time.perf_counter() - began - self._BEAT_S) * 1000)
-
-
-async def _together(work: list[Coroutine[Any, Any, None]]) -> None:
-    """Run all; the first exception ends the others and is raised as it is."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for one in work:
-                group.create_task(one)
-    except BaseExceptionGroup as raised:
-        raise raised.exceptions[0] from None

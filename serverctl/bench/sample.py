@@ -64,6 +64,7 @@ class Options:
 _FALLBACKS = (Options(), Options(equal_lengths=False), Options(equal_lengths=False, usage=False))
 
 
+@dataclass(slots=True)
 class Asker:
     """Sends timed requests to one server.
 
@@ -71,13 +72,13 @@ class Asker:
         client: of the server.
         endpoint: the server.
         max_tokens: length of every answer.
+        options: what the server knows, as far as was found out.
     """
 
-    def __init__(self, client: "AsyncOpenAI", endpoint: Endpoint, max_tokens: int) -> None:
-        self.options = Options()
-        self._client = client
-        self._endpoint = endpoint
-        self._max_tokens = max_tokens
+    client: "AsyncOpenAI"
+    endpoint: Endpoint
+    max_tokens: int
+    options: Options = Options()
 
     async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
         """Ask once without measuring, and leave out from then on what the server refuses to know."""
@@ -106,7 +107,7 @@ class Asker:
         failure: Failure | None = None
         sent = ended = time.perf_counter()
         try:
-            async with await self._client.chat.completions.create(**self._request(messages)) as stream:
+            async with await self.client.chat.completions.create(**self._request(messages)) as stream:
                 async for chunk in stream:
                     now = time.perf_counter()
                     if reader.take(chunk):
@@ -133,9 +134,9 @@ class Asker:
 
     def _request(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
         request: dict[str, Any] = {
-            "model": self._endpoint.model,
+            "model": self.endpoint.model,
             "messages": list(messages),
-            "max_tokens": self._max_tokens,
+            "max_tokens": self.max_tokens,
             "temperature": 0,
             "stream": True,
         }

@@ -149,8 +149,7 @@ def _answer_all(options: argparse.Namespace, index: Index, answers: AnswersFile,
     def batch_for(fit: Fit | None) -> Batch:
         return Batch(options.requests, index, answers, defaults=defaults, progress=progress, fit=fit)
 
-    if batch_for(None).left == 0:  # nobody is needed
-        batch = batch_for(None)
+    if not (batch := batch_for(None)).todo:  # nobody is needed
         batch.begin()
         return batch.outcome
     if options.offline:
