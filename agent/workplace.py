@@ -3,21 +3,19 @@
 The terminal application and the plain command line both work here, so a run is put together in one place only.
 """
 
-import argparse
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
-from agent.model.engine import Engine, EngineChoice
+from agent.model.engine import Engine
 from agent.model.serving import Ask
-from agent.record.folders import runs_dir
+from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
-from agent.settings import Settings, read_text
+from agent.settings import read_text
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
 if TYPE_CHECKING:
@@ -104,25 +102,21 @@ class Workplace:
     """Engine, desktop and policy for the runs of one sitting. Use as a context manager.
 
     Args:
-        options: the command line of `mai-agent`.
-        settings: the person's settings.
+        options: how the runs are done.
         tell: is told, in sentences, how starts go.
         ask: puts a yes-or-no question to the person; None where nobody can be asked.
     """
 
-    def __init__(self, options: argparse.Namespace, settings: Settings, tell: Tell, ask: Ask | None) -> None:
+    def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None) -> None:
         from agent.safety.policy import Grants, Policy
 
         self._options = options
-        self._settings = settings
         self._tell = tell
         self._ask = ask
         self._opened = ExitStack()
         self._engine: Engine | None = None
         self._desk: _Desk | None = None
-        mode = options.approve or ("never" if options.sandbox else settings.get("approve") or "risky")
-        stored = settings.get("policy")
-        self.policy: Policy = Policy.load(mode, options.policy or (Path(stored).expanduser() if stored else None))
+        self.policy: Policy = Policy.load(options.approve or "risky", options.policy)
         self.grants: Grants = Grants()
 
     def __enter__(self) -> "Workplace":
@@ -133,7 +127,7 @@ class Workplace:
 
     def run_settings(self, instruction: str) -> "RunSettings":
         """How a run of this instruction is done. Raises UsageError."""
-        return _run_settings(self._options, self._settings, instruction)
+        return _run_settings(self._options, instruction)
 
     def job(self, instruction: str, stop: StopSwitch) -> Job:
         """A run that is ready to go; engine and desktop are opened for the first one.
@@ -147,27 +141,33 @@ class Workplace:
         from agent.run.session import Request
         from agent.safety.running import Registered
 
-        options, settings = self._options, self._settings
+        options = self._options
         run_settings = self.run_settings(instruction)
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
             engine, desk = self._open(stop)
-        recorder = Recorder(runs_dir(options.runs, settings), instruction)
+        recorder = Recorder(options.runs, instruction)
         request = Request(
             settings=run_settings,
             engine=engine,
             policy=self.policy,
-            family=options.family or settings.get("family"),
+            family=options.family,
+            system_prompt=self._system_prompt,
             monitor=options.monitor,
             environ=desk.environ,
             sandbox=options.sandbox,
             bundle=str(recorder.path),
-            patience=Patience.of(options.patience or settings.get("patience")),
+            patience=Patience.of(options.patience),
             grants=self.grants,
-            stop_key=settings.get("stop_key") or DEFAULT_CHORD,
+            stop_key=options.stop_key or DEFAULT_CHORD,
             title=title,
         )
         return Job(request, recorder)
+
+    def _system_prompt(self, family: str) -> str | None:
+        """The text that replaces a family's system text, if any does. Raises UsageError."""
+        named = self._options.system_prompt
+        return read_text(named) if named is not None else self._options.settings.system_prompt(family)
 
     def server_load(self) -> str:
         """How busy the server is, in a few words; "" where that cannot be known. Asks the server: may take a second."""
@@ -194,8 +194,7 @@ class Workplace:
         return self._engine, self._desk
 
     def _choose(self, stop: StopSwitch) -> Engine:
-        choice = EngineChoice.of(self._options, self._settings)
-        engine = choose_engine(choice, _literal_engine, self._tell, stop.check, self._ask)
+        engine = choose_engine(self._options.engine, _literal_engine, self._tell, stop.check, self._ask)
         self._opened.callback(engine.close)
         return engine
 
@@ -206,38 +205,20 @@ def _literal_engine() -> Engine:
     return literal_engine()
 
 
-def _run_settings(options: argparse.Namespace, settings: Settings, instruction: str) -> "RunSettings":
+def _run_settings(options: RunOptions, instruction: str) -> "RunSettings":
     from agent.run.settings import RunSettings
 
-    def chosen(name: str, default: Any) -> Any:
-        given = getattr(options, name)
-        stored = settings.get(name)
-        return given if given is not None else stored if stored is not None else default
-
-    style = chosen("style", "desktop")
-    family = options.family or settings.get("family") or "mai-ui"
-    prompt = read_text(options.system_prompt) if options.system_prompt else settings.system_prompt(family)
-    defaults = RunSettings(instruction)
-    return RunSettings(
-        instruction=instruction,
-        dry_run=options.dry_run,
-        max_steps=chosen("max_steps", defaults.max_steps),
-        max_seconds=chosen("max_seconds", defaults.max_seconds),
-        max_tokens=chosen("max_tokens", None),
-        style=style,
-        thinking=not options.no_thinking,
-        history=chosen("history", "sliding" if style == "reference" else "block"),
-        history_images=chosen("history_images", None),
-        max_pixels=chosen("max_pixels", None),
-        image_format=chosen("image_format", None),
-        system_prompt=prompt,
-    )
+    wanted = {field.name: getattr(options, field.name, None) for field in fields(RunSettings)}
+    if options.history is None and options.style == "reference":
+        wanted["history"] = "sliding"
+    said = {name: value for name, value in wanted.items() if value is not None}
+    return RunSettings(**said | {"instruction": instruction})
 
 
 class _Desk:
     """The desktop to work on: the person's own, or a sandbox that is started and ended here."""
 
-    def __init__(self, options: argparse.Namespace, tell: Tell) -> None:
+    def __init__(self, options: RunOptions, tell: Tell) -> None:
         self._options = options
         self._tell = tell
         self._sandbox: Any = None

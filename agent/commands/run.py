@@ -87,12 +87,15 @@ def _wants_tui(options: argparse.Namespace) -> bool:
 
 def main(argv: Sequence[str]) -> int:
     """Run it."""
-    options = _parser().parse_args(argv)
-    if _wants_tui(options):
-        from agent.settings import load_settings
+    from agent.options import RunOptions
+    from agent.settings import load_settings
+
+    given = _parser().parse_args(argv)
+    options = RunOptions.of(given, load_settings())
+    if _wants_tui(given):
         from agent.tui.start import run_application
 
-        return run_application(options, load_settings())
+        return run_application(options)
     from agent.commands.running import execute
 
-    return execute(options)
+    return execute(options, as_json=given.json)

@@ -1,6 +1,5 @@
 """Carries out `mai-agent "INSTRUCTION"` without the terminal application: prints the events of one run as they come."""
 
-import argparse
 import asyncio
 import sys
 from contextlib import closing
@@ -8,10 +7,10 @@ from typing import Protocol
 
 from agent.lines.console import Console
 from agent.model.serving import terminal_ask
+from agent.options import RunOptions
 from agent.run.events import Event
 from agent.safety.signals import SignalWatch, StopSignals
 from agent.safety.stop import StopSwitch
-from agent.settings import Settings, load_settings
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, UsageError
 
@@ -24,13 +23,12 @@ class Printer(Protocol):
         ...
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: RunOptions, *, as_json: bool) -> int:
     """Run it, and return the exit status."""
-    settings = load_settings()
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
     with StopSignals(stop), SignalWatch(stop):
-        return _run(options, settings, instruction, stop)
+        return _run(options, instruction, stop, as_json=as_json)
 
 
 def _instruction(given: str | None) -> str:
@@ -44,14 +42,14 @@ def _instruction(given: str | None) -> str:
     raise UsageError("There is no instruction.", 'Say what to do: mai-agent "open settings and enable dark mode".')
 
 
-def _run(options: argparse.Namespace, settings: Settings, instruction: str, stop: StopSwitch) -> int:
+def _run(options: RunOptions, instruction: str, stop: StopSwitch, *, as_json: bool) -> int:
     from agent.lines.printers import JsonPrinter, PlainPrinter
 
-    with Workplace(options, settings, _say, terminal_ask()) as workplace:
+    with Workplace(options, _say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)
         with closing(job.recorder):
             redactor = job.recorder.redactor
-            printer: Printer = JsonPrinter(redactor=redactor) if options.json else PlainPrinter(redactor=redactor)
+            printer: Printer = JsonPrinter(redactor=redactor) if as_json else PlainPrinter(redactor=redactor)
             try:
                 finished = asyncio.run(job.carry_out(Console(stop), stop, lambda event: _print(printer, event)))
             finally:

@@ -3,6 +3,7 @@
 This is the one place that knows all the rooms. Its events are those of the loop, with `RunStarted` first.
 """
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,6 +49,7 @@ class Request:
         monitor: which monitor; None for the primary one.
         environ: the environment that applications are started in; None for this process's own.
         sandbox: whether the desktop is a throw-away one.
+        system_prompt: the text that replaces a family's system text, by the family's name; None where none does.
         bundle: where the run is recorded.
         patience: how long to wait for the model.
         grants: what the person allowed for good in this session.
@@ -63,6 +65,7 @@ class Request:
     monitor: int | None = None
     environ: dict[str, str] | None = None
     sandbox: bool = False
+    system_prompt: Callable[[str], str | None] = lambda _: None
     bundle: str = ""
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
     grants: Grants = field(default_factory=Grants)
@@ -110,7 +113,8 @@ async def run(
         )
         limits = endpoint.limits
         history = History(settings.history, limits, answer_tokens(family, limits.context), _images(settings, family))
-        mind = Mind(client, family, history, settings, apps if settings.style == "desktop" else ())
+        system_prompt = request.system_prompt(family.facts.name)
+        mind = Mind(client, family, history, settings, apps if settings.style == "desktop" else (), system_prompt)
         consent = Consent(
             request.policy, desktop.approver(approver), steering or Steering(), desktop.surroundings, request.grants
         )

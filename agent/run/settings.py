@@ -28,7 +28,6 @@ class RunSettings:
         image_format: None for the family's own.
         parse_retries: how often an unusable answer goes back to the model.
         tools: MCP tool definitions shown to the model.
-        system_prompt: replaces the family's system text.
         settle: when the screen counts as still.
         guard: when repetition counts as a loop.
     """
@@ -46,6 +45,5 @@ class RunSettings:
     image_format: ImageFormat | None = None
     parse_retries: int = 2
     tools: tuple[dict[str, Any], ...] = ()
-    system_prompt: str | None = None
     settle: SettleRule = field(default_factory=SettleRule)
     guard: GuardRule = field(default_factory=GuardRule)

@@ -46,13 +46,20 @@ class Mind:
     """Asks the model for one decision at a time, with the history that it keeps."""
 
     def __init__(
-        self, client: ChatClient, family: Family, history: History, settings: RunSettings, apps: tuple[str, ...]
+        self,
+        client: ChatClient,
+        family: Family,
+        history: History,
+        settings: RunSettings,
+        apps: tuple[str, ...],
+        system_prompt: str | None = None,
     ) -> None:
         self._client = client
         self._family = family
         self._history = history
         self._settings = settings
         self._apps = apps
+        self._system_prompt = system_prompt
         self._added = ""
 
     def tell(self, text: str) -> None:
@@ -166,5 +173,5 @@ class Mind:
             apps=self._apps,
             style=settings.style,
             thinking=settings.thinking,
-            system_prompt=settings.system_prompt,
+            system_prompt=self._system_prompt,
         )

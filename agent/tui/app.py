@@ -1,6 +1,5 @@
 """The application: makes the screens, passes reports on, remembers the look, and ends a run before it ends itself."""
 
-import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
 
-from agent.settings import Settings
+from agent.options import RunOptions
 from agent.tui.conductor import Conductor, Report
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
@@ -22,20 +21,17 @@ if TYPE_CHECKING:
     from agent.workplace import Workplace
 
 
-def _workplace(
-    options: argparse.Namespace, settings: Settings, tell: Callable[[str], None], ask: Callable[[str], bool]
-) -> "Workplace":
+def _workplace(options: RunOptions, tell: Callable[[str], None], ask: Callable[[str], bool]) -> "Workplace":
     from agent.workplace import Workplace
 
-    return Workplace(options, settings, tell, ask)
+    return Workplace(options, tell, ask)
 
 
 class MaiApp(App[int]):
     """`mai-agent` in a terminal.
 
     Args:
-        options: the command line.
-        settings: the person's settings.
+        options: how runs are done.
         conductor: replaces the one that carries runs out.
         memory: replaces what is remembered.
         clock: seconds.
@@ -57,8 +53,7 @@ class MaiApp(App[int]):
 
     def __init__(
         self,
-        options: argparse.Namespace,
-        settings: Settings,
+        options: RunOptions,
         conductor: Conductor | None = None,
         memory: Memory | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -66,15 +61,14 @@ class MaiApp(App[int]):
         super().__init__()
         self._key: events.Key | None = None
         self._options = options
-        self._settings = settings
         self.memory = memory or Memory()
-        self.conductor = conductor or Conductor(lambda tell, ask: _workplace(options, settings, tell, ask), self.report)
+        self.conductor = conductor or Conductor(lambda tell, ask: _workplace(options, tell, ask), self.report)
         self._run_screen = RunScreen(
             self.conductor,
             self.memory,
             RunView(dry_run=options.dry_run, sandbox=options.sandbox),
             clock,
-            settings.get("stop_key"),
+            options.stop_key,
         )
 
     async def on_event(self, event: events.Event) -> None:
@@ -127,10 +121,9 @@ class MaiApp(App[int]):
 
     def action_runs(self) -> None:
         """Show the recorded runs."""
-        from agent.record.folders import runs_dir
         from agent.tui.screens.runs import RunsScreen
 
-        self.push_screen(RunsScreen(runs_dir(self._options.runs, self._settings), self._run_screen.use_instruction))
+        self.push_screen(RunsScreen(self._options.runs, self._run_screen.use_instruction))
 
     def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
         """Everything that can be done, for the palette."""

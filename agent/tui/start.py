@@ -1,24 +1,23 @@
 """Runs the application, and says on the ordinary terminal what came of it."""
 
-import argparse
 import sys
 
+from agent.options import RunOptions
 from agent.safety.signals import SignalWatch, StopSignals
 from agent.safety.stop import StopSwitch
-from agent.settings import Settings
 from foundation.errors import ExitStatus
 
 #: Seconds for a stopped run to let go, and for a sandbox to end.
 _CLOSING = 15.0
 
 
-def run_application(options: argparse.Namespace, settings: Settings) -> int:
+def run_application(options: RunOptions) -> int:
     """Run it until the person leaves; the exit status of the last run."""
     from agent.tui.app import MaiApp
     from agent.tui.widgets.picture import ask_terminal
 
     ask_terminal()
-    app = MaiApp(options, settings)
+    app = MaiApp(options)
     stop = StopSwitch()
 
     def stopped() -> None:

@@ -1,6 +1,5 @@
 """The terminal application with a conductor that only notes what it is asked, and a clock that stands still."""
 
-import argparse
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from textual.pilot import Pilot
 from agent.actions import Action, Click
 from agent.families.base import Call
 from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
+from agent.options import RunOptions
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -84,8 +84,7 @@ class Bench:
     def app(self, instruction: str | None = INSTRUCTION, **options: Any) -> MaiApp:
         values = {"instruction": instruction, "dry_run": False, "sandbox": True, "runs": self.folder / "runs"}
         app = MaiApp(
-            argparse.Namespace(**(values | options)),
-            Settings(),
+            RunOptions(settings=Settings(), **(values | options)),
             self.conductor,
             Memory(),
             self.clock,  # type: ignore[arg-type]

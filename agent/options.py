@@ -1,0 +1,77 @@
+"""What the command line and the person's settings together say about the runs of one sitting, as plain values."""
+
+import argparse
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from agent.geometry import Size
+from agent.model.engine import EngineChoice
+from agent.record.folders import runs_dir
+from agent.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How runs are done; None where nobody said anything, and a default of the run applies.
+
+    Args:
+        settings: the person's settings, for what depends on the model's family.
+        runs: folder of the recorded runs.
+        instruction: the first one.
+        engine: what drives them.
+        family: of the model; None to find it out.
+        system_prompt: file whose text replaces the family's system text.
+        approve: before which actions the person is asked; None for what suits the desktop.
+        policy: file with the rules.
+        monitor: which one, from 1.
+        stop_key: chord that stops a run anywhere.
+        patience: longest wait for a first token, in seconds.
+        sandbox: work in a throw-away desktop: its size, what session it looks like, whether it stays.
+        dry_run, thinking, style, history, history_images, max_steps, max_seconds, max_tokens, max_pixels, image_format:
+            see `RunSettings`.
+    """
+
+    settings: Settings
+    runs: Path
+    instruction: str | None = None
+    engine: EngineChoice = field(default_factory=EngineChoice)
+    family: str | None = None
+    system_prompt: Path | None = None
+    approve: str | None = None
+    policy: Path | None = None
+    monitor: int | None = None
+    stop_key: str | None = None
+    patience: float | None = None
+    sandbox: bool = False
+    sandbox_size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
+    sandbox_session: Literal["xfce", "gnome"] = "xfce"
+    keep: bool = False
+    dry_run: bool = False
+    thinking: bool = True
+    style: str | None = None
+    history: str | None = None
+    history_images: int | None = None
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    max_tokens: int | None = None
+    max_pixels: int | None = None
+    image_format: str | None = None
+
+    @classmethod
+    def of(cls, given: argparse.Namespace, settings: Settings) -> "RunOptions":
+        """What the command line says, and the settings where it says nothing."""
+        values: dict[str, Any] = {}
+        for one in fields(cls):
+            said = getattr(given, one.name, None)
+            values[one.name] = settings.get(one.name) if said is None else said
+        stored = settings.get("policy")
+        values |= {
+            "settings": settings,
+            "engine": EngineChoice.of(given, settings),
+            "thinking": not given.no_thinking,
+            "policy": given.policy or (Path(stored).expanduser() if stored else None),
+            "approve": given.approve or ("never" if given.sandbox else settings.get("approve")),
+            "runs": runs_dir(given.runs, settings),
+        }
+        return cls(**{name: value for name, value in values.items() if value is not None})
