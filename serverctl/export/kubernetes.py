@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from serverctl.export.common import START_SECONDS, Document, Server, Source, header_comment, portable
-from serverctl.export.container import HUB_CACHE, LISTENS, SHM_GIB, VLLM_CACHE, about_image, argv, image, to_yaml
+from serverctl.export.container import HUB_CACHE, SHM_GIB, VLLM_CACHE, argv, container_notes, image, to_yaml
 from serverctl.hardware.facts import GIB
 
 #: Not base64, on purpose: the cluster refuses it, so nothing runs with a key that everybody can read here.
@@ -19,7 +19,8 @@ _BASE_GIB, _CARD_GIB = 8, 4
 def documents(source: Source) -> Sequence[Document]:
     """The manifest: one file, several objects."""
     portable(source, "A manifest")
-    return [Document(f"{source.name}.yaml", header_comment(source, *_about(source)) + to_yaml(data(source)))]
+    about = container_notes(source, "kubernetes", MINUTES=START_SECONDS // 60)
+    return [Document(f"{source.name}.yaml", header_comment(source, about) + to_yaml(data(source)))]
 
 
 def data(source: Source) -> list[dict[str, Any]]:
@@ -138,38 +139,3 @@ def _service(source: Source, server: Server) -> dict[str, Any]:
         spec["sessionAffinity"] = "ClientIP"
         spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
     return _object(source, "Service", source.name, spec=spec)
-
-
-def _about(source: Source) -> list[str]:
-    name = source.name
-    cards = len(source.plan.gpus)
-    lines = [
-        "Put a key into the Secret first (the cluster refuses the placeholder, which is no base64):",
-        "  openssl rand -hex 24 | tr -d '\\n' | base64",
-        f"  kubectl apply -f {name}.yaml && kubectl rollout status deployment/{name} --timeout=60m",
-        f"  kubectl port-forward service/{name} {source.port}",
-        "",
-        *about_image(source),
-        f"{LISTENS} The Service is of type ClusterIP: reachable inside the cluster only, with the key. /metrics and "
-        "/health ask for no key; a NetworkPolicy keeps others from them.",
-        "strategy Recreate: the old pod holds the cards, so a rolling update would wait for free ones for ever.",
-        f"startupProbe: {START_SECONDS // 60} minutes for the first start, which downloads the model; until it "
-        "succeeds the other probes wait.",
-        "enableServiceLinks false: Kubernetes would set variables named after services, and vLLM reads VLLM_PORT.",
-        "Requests of processor and memory are estimates for the scheduler; shared memory (/dev/shm) counts as memory.",
-        "Scraping: the annotations on the pods are for a Prometheus that looks for them; others ignore them.",
-    ]
-    if cards:
-        lines.append(
-            f"nvidia.com/gpu: {cards} needs NVIDIA's device plugin. In a cluster with several kinds of cards add a "
-            "nodeSelector, for example nvidia.com/gpu.product (set by its feature discovery): the plan is for the "
-            "card named above."
-        )
-    if len(source.plan.replicas) > 1:
-        lines += [
-            f"sessionAffinity ClientIP: an agent stays with one of the {len(source.plan.replicas)} servers. Each step "
-            "repeats its history and screenshots, and only the server that saw them has them in its prefix and image "
-            "caches.",
-            "ReadWriteMany: pods on several nodes share the downloaded weights; a storage class must offer it.",
-        ]
-    return lines

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from foundation.errors import UsageError
-from serverctl.export.common import Document, Source, flag_groups, header_comment
+from serverctl.export.common import Document, Source, flag_groups, header_comment, notes
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model
 from serverctl.plan.cards import best_group, tensor_parallel_sizes, usable_cards
@@ -83,28 +83,17 @@ def node_command(source: Source, rank: int) -> tuple[Command, list[list[str]]]:
 
 def _node(source: Source, rank: int) -> str:
     command, own = node_command(source, rank)
-    role = "the head: it answers requests" if rank == 0 else "a worker: it computes and answers nobody"
-    lines = [
-        f"Machine {rank} of {source.nodes} (counted from 0), {role}. The same vLLM on each; start them in any order.",
-        *_everywhere(source),
-    ]
-    return _shell(source, lines, rank == 0, command, own)
+    about = [*notes(source, "nodes.worker" if rank else "nodes.head", RANK=rank), *_everywhere(source)]
+    return _shell(source, about, rank == 0, command, own)
 
 
 def _ray(source: Source) -> list[Document]:
     command = source.servers()[0].command
-    total = len(source.plan.gpus)
-    common = [
-        "Ray instead of vLLM's own processes: for a cluster that has Ray already. Ray is not among vLLM's "
-        "dependencies; on each machine, into vLLM's environment:",
-        '  pip install "ray[cgraph]"',
-        "In order: ray-head.sh on machine 0, ray-worker.sh on the others, then ray-serve.sh on machine 0.",
-        *_everywhere(source),
-    ]
-    intro = "#!/usr/bin/env bash\n" + header_comment(source, *common)
+    common = [*notes(source, "nodes.ray"), *_everywhere(source)]
+    intro = "#!/usr/bin/env bash\n" + header_comment(source, common)
     head = f'exec ray start --head --node-ip-address="$HEAD_ADDRESS" --port={_RAY_PORT}\n'
     worker = f'exec ray start --address="$HEAD_ADDRESS:{_RAY_PORT}" --node-ip-address="$OWN_ADDRESS"\n'
-    check = [*common, f"`ray status` must show {total} GPUs before this. `ray stop` on each machine ends the cluster."]
+    check = [*common, *notes(source, "nodes.ray_serve")]
     own = [["--distributed-executor-backend", "ray"]]
     return [
         Document("ray-head.sh", intro + _settings(source, False) + head, True),
@@ -121,7 +110,7 @@ def _shell(source: Source, lines: Sequence[str], serves: bool, command: Command,
     flags = [shlex.join(group) for group in flag_groups(command)] + [" ".join(group) for group in own]
     return (
         "#!/usr/bin/env bash\n"
-        + header_comment(source, *lines)
+        + header_comment(source, lines)
         + _settings(source, serves)
         + "exec "
         + " \\\n  ".join([start, *flags])
@@ -146,25 +135,8 @@ def _settings(source: Source, serves: bool) -> str:
 
 
 def _everywhere(source: Source) -> list[str]:
-    tensor = source.plan.settings.tensor_parallel_size or 1
-    lines = [
-        "",
-        "This was NOT run on several machines by us: flags and their rules were read in vLLM's source and parser.",
-        f"Tensor parallel over the {tensor} cards within a machine (its layers talk all the time), pipeline "
-        f"parallel over the {source.nodes} machines (one hand-over a stage). The machines must have the same cards.",
-        "What the machines say to each other is neither encrypted nor guarded by the key: use a network of their "
-        "own. Where a machine has several networks:",
-        "  export NCCL_SOCKET_IFNAME=eth1 GLOO_SOCKET_IFNAME=eth1      # the interface of OWN_ADDRESS",
-        "The API listens on machine 0's loopback only, as everywhere; an SSH tunnel or a reverse proxy shares it.",
-    ]
-    if _fits_one(source):
-        lines += [
-            "",
-            "This model fits on ONE of these machines. Better than this: a server of its own on each (`mai-server "
-            "export compose` with --preset throughput). Nothing then waits for the network, and each agent stays "
-            "with one server and its caches.",
-        ]
-    return lines
+    sections = ["nodes.everywhere", *(["nodes.fits_one"] if _fits_one(source) else [])]
+    return notes(source, *sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
 
 
 def _fits_one(source: Source) -> bool:

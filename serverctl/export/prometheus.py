@@ -4,26 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from foundation.configs import load_config
-from serverctl.export.common import Document, Source, header_comment
+from serverctl.export.common import Document, Source, filled, header_comment, notes
 from serverctl.export.container import to_yaml
 
 _RULES = "vllm-alerts.yml"
-_ABOUT_SCRAPE = (
-    "Start: prometheus --config.file=prometheus.yml, with the rules' file beside it.",
-    "/metrics asks for no key (the key guards /v1 only), so none is here; the port is open on loopback only.",
-)
-_ABOUT_RULES = (
-    "Thresholds are explained in each description. Names are those of vLLM 0.33: older names are gone (a KV cache "
-    "named after the GPU, times without _seconds), and an alert on them would never fire.",
-)
 
 
 def documents(source: Source) -> Sequence[Document]:
     """The scrape configuration, and the rules it names."""
-    return [
-        Document("prometheus.yml", header_comment(source, *_ABOUT_SCRAPE) + to_yaml([scrape_data(source)])),
-        Document(_RULES, header_comment(source, *_ABOUT_RULES) + to_yaml([rules_data(source)])),
-    ]
+    scrape = header_comment(source, notes(source, "prometheus.scrape")) + to_yaml([scrape_data(source)])
+    rules = header_comment(source, notes(source, "prometheus.rules")) + to_yaml([rules_data(source)])
+    return [Document("prometheus.yml", scrape), Document(_RULES, rules)]
 
 
 def scrape_data(source: Source) -> dict[str, Any]:
@@ -43,18 +34,16 @@ def rules_data(source: Source) -> dict[str, Any]:
     config = load_config("exports/alerts.toml")
     slow = config["slow_seconds"]["cpu" if source.plan.vendor == "cpu" else "card"]
 
-    def filled(text: str) -> str:
-        return text.replace("@JOB@", f'job="{source.name}"').replace("@SLOW@", str(slow))
-
+    marks = {"@JOB@": f'job="{source.name}"', "@SLOW@": str(slow)}
     rules = [
         {
             "alert": alert["name"],
-            "expr": filled(alert["expr"]),
+            "expr": filled(alert["expr"], marks),
             "for": alert["for"],
             "labels": {"severity": alert["severity"]},
             "annotations": {
                 "summary": f"{alert['title']}: {{{{ $labels.instance }}}}",
-                "description": filled(alert["text"]),
+                "description": filled(alert["text"], marks),
             },
         }
         for alert in config["alert"]

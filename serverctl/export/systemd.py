@@ -8,7 +8,7 @@ everywhere, and "$" a variable in ExecStart= after the first word.
 import re
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Server, Source, flag_groups, header_comment, template
+from serverctl.export.common import Document, Server, Source, flag_groups, header_comment, notes, template
 
 #: Where vLLM is, in a unit for hardware that is not here.
 _PLACEHOLDER = "/opt/vllm/bin/python"
@@ -74,50 +74,20 @@ def _unit(source: Source, server: Server) -> str:
     ask = f'"{python}" -c "{server.health_check}"'
     # Ends when the server answers, or fails when it died: `systemctl start` returns only then.
     wait = f'while kill -0 "$MAINPID" 2>/dev/null; do {ask} 2>/dev/null && exit 0; sleep 2; done; exit 1'
+    key_file = f"{'%h/.config/mai-server' if user else '/etc/mai-server'}/{server.name}.env"
+    install = notes(source, "systemd.install", SERVER=server.name, KEY_FILE=key_file, PLACEHOLDER=_PLACEHOLDER)
     values = {
-        "# @HEADER@": header_comment(source, *_install(source, server)),
+        "# @HEADER@": header_comment(source, install),
         "@MODEL@": source.model.replace("%", "%%"),
         # A user's own manager has no network target, and can run nothing as root.
         "# @NETWORK@\n": "" if user else "Wants=network-online.target\nAfter=network-online.target\n",
         "# @DEVICES@\n": "" if user or source.plan.vendor != "nvidia" else _DEVICES,
         "# @ACCOUNT@": "WorkingDirectory=%h" if user else f"User={source.account}\nWorkingDirectory=~",
         "# @ENVIRONMENT@": "\n".join(f"Environment={quote(f'{name}={env[name]}', variables=False)}" for name in env),
-        "@KEY_FILE@": _key_file(source, server),
+        "@KEY_FILE@": key_file,
         "@START@": command_line([argv[: len(argv) - len(command.flags)], *flag_groups(command)]),
         "@WAIT@": command_line([["/bin/sh", "-c", wait]]),
         "# @HARDENING@": "\n".join(_USER_HARDENING if user else _HARDENING),
         "@TARGET@": "default.target" if user else "multi-user.target",
     }
     return template("server.service", values)
-
-
-def _key_file(source: Source, server: Server) -> str:
-    folder = "%h/.config/mai-server" if source.user_unit else "/etc/mai-server"
-    return f"{folder}/{server.name}.env"
-
-
-def _install(source: Source, server: Server) -> list[str]:
-    key = 'printf "VLLM_API_KEY=%s\\n" "$(openssl rand -hex 24)"'
-    unit = f"{server.name}.service"
-    placeholder = (
-        [] if source.python else [f"Put your own vLLM's path in place of {_PLACEHOLDER} (and the account).", ""]
-    )
-    if source.user_unit:
-        return [
-            *placeholder,
-            "Install (the key is made here and stands only in its own file):",
-            "  mkdir -p ~/.config/systemd/user ~/.config/mai-server",
-            f"  (umask 077; {key} > ~/.config/mai-server/{server.name}.env)",
-            f"  cp {unit} ~/.config/systemd/user/",
-            f"  systemctl --user daemon-reload && systemctl --user enable --now {server.name}",
-            "  loginctl enable-linger        # so that it starts without a login, and stays after it",
-        ]
-    return [
-        *placeholder,
-        "Install (the key is made here and stands only in its own file):",
-        "  sudo install -d -m 700 /etc/mai-server",
-        f"  {key} | sudo install -m 600 /dev/stdin {_key_file(source, server)}",
-        f"  sudo install -m 644 {unit} /etc/systemd/system/",
-        f"  sudo systemctl daemon-reload && sudo systemctl enable --now {server.name}",
-        f"  journalctl -u {server.name} -f",
-    ]
