@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 
 from agent.safety.text import harmless
 from agent.tui.recorded import RunSummary, summaries
+from foundation.errors import MaiError
 
 _COLOURS = {"done": "$text-success", "stopped": "$text-warning", "running": "$text-accent"}
 
@@ -64,19 +65,17 @@ class RunsScreen(Screen[None]):
     def on_mount(self) -> None:
         """Fill the table; reading a thousand runs must not hold the keys up."""
         table = self.query_one(DataTable)
-        for name, width in (("", 1), ("when", 19), ("outcome", 13), ("steps", 5), ("seconds", 8)):
+        widths = {"": 1, "when": 19, "outcome": 13, "steps": 5, "seconds": 8}
+        for name, width in (widths | {"instruction": max(20, self.app.size.width - 60)}).items():
             table.add_column(name, width=width)
-        table.add_column("instruction", width=max(20, self.app.size.width - 60))
         self._read()
 
     @work(thread=True, exclusive=True)
     def _read(self) -> None:
-        found = summaries(self._folder)
-        self.app.call_from_thread(self._fill, found)
+        self._runs = summaries(self._folder)
+        self.app.call_from_thread(self._fill)
 
-    def _fill(self, found: list[RunSummary] | None = None) -> None:
-        if found is not None:
-            self._runs = found
+    def _fill(self) -> None:
         table: DataTable[Content] = self.query_one(DataTable)
         wanted = self.query_one("#search", Input).value.casefold().split()
         table.clear()
@@ -92,8 +91,7 @@ class RunsScreen(Screen[None]):
                 Content(harmless(" ".join(run.instruction.split()))),
                 key=str(run.path),
             )
-        told = f"{table.row_count} of {len(self._runs)} runs"
-        self.query_one("#told", Static).update(Content(told))
+        self.query_one("#told", Static).update(Content(f"{table.row_count} of {len(self._runs)} runs"))
 
     def on_input_changed(self, _: Input.Changed) -> None:
         """Search as it is typed."""
@@ -128,8 +126,7 @@ class RunsScreen(Screen[None]):
         """Mark a run; with one marked, lay the two side by side."""
         from agent.tui.screens.compare import CompareScreen
 
-        run = self._chosen()
-        if run is None:
+        if (run := self._chosen()) is None:
             return
         if self._marked is None or self._marked == run.path:
             self._marked = None if self._marked == run.path else run.path
@@ -145,8 +142,7 @@ class RunsScreen(Screen[None]):
         """Put its instruction on the line of the run screen."""
         from agent.record.redact import is_masked
 
-        run = self._chosen()
-        if run is None:
+        if (run := self._chosen()) is None:
             return
         if is_masked(run.instruction):
             self.notify("Its instruction held a secret, which was not recorded: type it anew.", severity="warning")
@@ -165,45 +161,41 @@ class RunsScreen(Screen[None]):
         from agent.record.read import read_bundle
         from agent.record.replay import replay
         from agent.safety.policy import Policy
-        from foundation.errors import MaiError
 
         try:
             bundle = read_bundle(path)
             family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
             steps = list(replay(bundle, family, Policy.load(str(bundle.meta.get("approve") or "risky"))))
         except MaiError as error:
-            self.app.call_from_thread(self.notify, str(error), severity="error")
+            self.notify(str(error), severity="error")
             return
         other = [step.step for step in steps if not step.same]
         asks = sum(step.reason_to_ask is not None for step in steps)
         text = f"{len(steps)} decisions replayed; {asks} would be asked about. " + (
             f"These come out otherwise now: {', '.join(map(str, other))}." if other else "All come out the same."
         )
-        self.app.call_from_thread(self.notify, text, title=path.name)
+        self.notify(text, title=path.name)
 
     def action_report(self) -> None:
         """Open its report in a browser."""
-        run = self._chosen()
-        if run is None:
-            return
-        self._open_report(run.path)
+        if (run := self._chosen()) is not None:
+            self._open_report(run.path)
 
     @work(thread=True, exclusive=True)
     def _open_report(self, path: Path) -> None:
         from agent.record.report import write_report
-        from foundation.errors import MaiError
 
         report = path / "report.html"
         try:
             if not report.is_file():
                 report = write_report(path).path
         except (MaiError, OSError) as error:
-            self.app.call_from_thread(self.notify, str(error), severity="error")
+            self.notify(str(error), severity="error")
             return
         graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
         opened = graphical and webbrowser.open(report.as_uri())  # a browser in this terminal would draw over us
         words = f"Its report opens in your browser: {report}" if opened else f"No browser here; the report is {report}"
-        self.app.call_from_thread(self.notify, words, severity="information" if opened else "warning")
+        self.notify(words, severity="information" if opened else "warning")
 
     def action_back(self) -> None:
         """From the search line to the table, from the table to the run."""
