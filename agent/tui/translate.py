@@ -1,11 +1,12 @@
-"""The one translator: run events in, a `RunView` out. Nothing else in the application reads an event."""
+"""The one translator: what a run tells in, a `RunView` out. Nothing else here reads an event or writes a view."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.actions import Finish, describe
+from agent.actions import Action, Finish, describe
 from agent.families.base import ParseFailure
+from agent.geometry import DesktopPoint
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -58,6 +59,7 @@ class Translator:
         self._clock = clock
         self._began = clock()
         self._step: int | None = None  # the row of the step under way
+        self._actions: list[str] = []  # of that step, in words
         self._asked = 0.0
 
     @property
@@ -74,7 +76,7 @@ class Translator:
         view = self.view
         match event:
             case RunStarted():
-                view.state, view.stage = "running", ""
+                self._runs_on()
                 view.engine, view.model = event.actor.engine, event.actor.model
                 view.dry_run, view.sandbox, view.bundle = event.dry_run, event.sandbox, Path(event.bundle)
             case Observed():
@@ -101,7 +103,7 @@ class Translator:
                 view.state, view.stage = "paused", reason
                 return self._between(f"paused: {reason}")
             case Resumed():
-                view.state, view.stage = "running", ""
+                self._runs_on()
             case UserActed(_, what):
                 return self._between(f"you acted: {what}")
             case PersonSaid(_, text):
@@ -112,15 +114,37 @@ class Translator:
                 return self._finished(event)
         return None
 
+    # What is told beside the events
+
+    def progress(self, text: str) -> int | None:
+        """How something goes that takes a while: the stage of a run that is made ready, else a row of its own."""
+        if self.view.state != "preparing":
+            return self._between(text)
+        self.view.stage = text
+        return None
+
     def failed(self, message: str, status: int) -> int:
         """The run could not begin, or broke off."""
         self.view.state, self.view.stage, self.view.status = "ended", message, status
         self.view.seconds = self.elapsed
         return self._between(message, failed=True)
 
-    def note(self, text: str) -> int:
-        """Something was said beside the run."""
-        return self._between(text)
+    def asks(self, question: str | None = None) -> None:
+        """The person is asked something; None where the run's own event said what."""
+        self.view.state = "asking"
+        self.view.stage = self.view.stage if question is None else question
+
+    def answered(self) -> None:
+        """Nothing is asked any more."""
+        if self.view.state == "asking":
+            self._runs_on()
+
+    def pausing(self) -> None:
+        """The person wants a pause, which comes before the next step."""
+        self.view.stage = "pausing before the next step"
+
+    def _runs_on(self) -> None:
+        self.view.state, self.view.stage = "running", ""
 
     def _row(self) -> Row:
         if self._step is None:  # an event of a step without its beginning: shown all the same
@@ -145,18 +169,15 @@ class Translator:
             else:
                 row.data = image.data
         row.milliseconds = dict(event.milliseconds)
-        self._step = self._add(row)
+        self._step, self._actions = self._add(row), []
         return self._step
 
     def _decided(self, event: Decided) -> int | None:
         row = self._row()
         row.thought = event.thought
         row.answers.append(event.raw)
-        prompt, completion, _ = row.tokens
-        usage = event.usage
-        row.tokens = (
-            _sum(prompt, usage.prompt), _sum(completion, usage.completion), _sum(row.tokens[2], usage.cached)
-        )  # fmt: skip
+        usage, (prompt, completion, cached) = event.usage, row.tokens
+        row.tokens = (_sum(prompt, usage.prompt), _sum(completion, usage.completion), _sum(cached, usage.cached))
         self.view.tokens += (usage.prompt or 0) + (usage.completion or 0)
         for name, value in event.milliseconds.items():
             row.milliseconds[name] = row.milliseconds.get(name, 0.0) + value
@@ -164,7 +185,8 @@ class Translator:
             row.words = f"the answer cannot be used: {event.failure.message}"
             row.outcome = event.failure.message
         elif event.target is not None:
-            row.mark, row.words, row.target = "acting", describe(event.target), event.target
+            self._actions = [describe(target) for target in event.targets]
+            row.mark, row.words, row.target = "acting", "; ".join(self._actions), event.target
             row.gist = gist(event.thought, event.target)
             row.outcome = ""
         return self._step
@@ -177,21 +199,28 @@ class Translator:
         row.approval = f"{row.approval}: {verdict} by {event.by}{note}"
         row.mark = "acting" if event.allowed else "skipped"
         if event.instead is not None:
-            row.target, row.words = event.instead, describe(event.instead)
+            self._show_action(row, event.instead, event.index)
             row.approval += ", changed by you"
-        self.view.state, self.view.stage = "running", ""
+        self._runs_on()
         return self._step
 
     def _acted(self, event: Acted) -> int | None:
         row = self._row()
-        row.milliseconds["act"] = event.milliseconds
-        row.words, row.target = describe(event.target), event.target
+        row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
+        words = self._show_action(row, event.target, event.index)
         if event.error is not None:
             row.mark, row.outcome = "failed", event.error
-        else:
+        elif event.index + 1 >= len(self._actions):  # the last one of the step
             row.mark = "dry" if event.dry_run else "done"
-            row.outcome = "" if event.detail == row.words else event.detail
+            row.outcome = "" if event.detail == words else event.detail
         return self._step
+
+    def _show_action(self, row: Row, action: Action[DesktopPoint], index: int) -> str:
+        """Put an action in its place among those of the step; its words."""
+        words = describe(action)
+        self._actions[index : index + 1] = [words]
+        row.target, row.words = action, "; ".join(self._actions)
+        return words
 
     def _step_finished(self, event: StepFinished) -> int | None:
         row = self._row()

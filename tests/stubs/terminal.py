@@ -114,12 +114,12 @@ class Bench:
         seen = Observed(step, (_image(),), VIEWPORT, 510, f"digest-{step}", {"capture": 2.0, "encode": 30.0})
         return [RunEvent(seen)]
 
-    def decides(self, step: int, action: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
+    def decides(self, step: int, *actions: Action[DesktopPoint], thought: str = "That is next.") -> list[Report]:
         raw = f'<thinking>{thought}</thinking><tool_call>{{"step": {step}}}</tool_call>'
         grid: Any = Click(GridPoint(1.0, 2.0, Grid(1000, 1000)))
         usage, milliseconds = Usage(1200, 40, 600), {"model": 400.0, "parse": 1.0}
-        call = Call("computer", {})
-        return [RunEvent(Decided(step, raw, thought, (call,), (grid,), (action,), None, usage, milliseconds))]
+        calls, written = (Call("computer", {}),) * len(actions), (grid,) * len(actions)
+        return [RunEvent(Decided(step, raw, thought, calls, written, actions, None, usage, milliseconds))]
 
     def does(self, step: int, action: Action[DesktopPoint], error: str | None = None) -> list[Report]:
         return [

@@ -4,9 +4,9 @@ import pytest
 from stubs.terminal import INSTRUCTION, Bench, matches, run_screen, shown
 from textual.color import Color
 
-from agent.actions import Action, Click, Finish, OpenApp, TypeText
+from agent.actions import Action, Click, Finish, OpenApp, TypeText, describe
 from agent.geometry import DesktopPoint
-from agent.run.events import ApprovalGiven, ModelDelta, Paused, Resumed, StepFinished, UserActed
+from agent.run.events import Acted, ApprovalGiven, ModelDelta, Paused, Resumed, StepFinished, UserActed
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import ApprovalWanted, Progress, QuestionOver, ReplyWanted, RunClosed, RunFailed
 from agent.tui.widgets.approval import GRACE
@@ -26,7 +26,9 @@ async def test_a_run_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple
     async with bench.app().run_test(size=size) as pilot:
         await pilot.pause()
         await bench.feed(pilot, *bench.begins(), *bench.step(1, OpenApp("settings")), *bench.sees(2))
-        await bench.feed(pilot, *bench.decides(2, CLICK, "Appearance is where dark mode is."), *bench.does(2, CLICK))
+        await bench.feed(
+            pilot, *bench.decides(2, CLICK, thought="Appearance is where dark mode is."), *bench.does(2, CLICK)
+        )
         await bench.feed(pilot, *bench.sees(3), ModelDelta(3, "Now the style"))
         bench.clock.now += 7
         run_screen(pilot)._show_stream()
@@ -80,7 +82,7 @@ async def test_an_answer_streams_in_and_is_replaced_by_its_thought(bench: Bench)
         run_screen(pilot)._show_stream()
         await pilot.pause()
         assert "Let me look" in shown(pilot)
-        await bench.feed(pilot, *bench.decides(1, CLICK, "Found it."))
+        await bench.feed(pilot, *bench.decides(1, CLICK, thought="Found it."))
         assert "Found it." in shown(pilot)
         assert "Let me look" not in shown(pilot)
 
@@ -271,7 +273,9 @@ async def test_the_chosen_step_stays_chosen_while_new_ones_come(bench: Bench) ->
 async def test_control_characters_of_a_model_do_not_reach_the_terminal(bench: Bench) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\u202e"
     async with bench.app().run_test(size=(120, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, TypeText(evil), f"think {evil}"))
+        await bench.feed(
+            pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, TypeText(evil), thought=f"think {evil}")
+        )
         await bench.feed(pilot, *bench.asks(1, TypeText(evil), evil, evil), Progress(evil))
         text = shown(pilot)
         assert not any(char in text for char in "\x1b\x07\u202e")
@@ -279,13 +283,15 @@ async def test_control_characters_of_a_model_do_not_reach_the_terminal(bench: Be
 
 async def test_markup_of_a_model_is_shown_as_it_is(bench: Bench) -> None:
     async with bench.app().run_test(size=(120, 30)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, "[b]bold[/b] [@click=quit]x"))
+        await bench.feed(
+            pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, thought="[b]bold[/b] [@click=quit]x")
+        )
         assert "[b]bold[/b] [@click=quit]x" in shown(pilot)
 
 
 async def test_the_pages_of_a_step_are_thought_answer_and_details(bench: Bench) -> None:
     async with bench.app().run_test(size=(120, 40)) as pilot:
-        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, "Found it."))
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, thought="Found it."))
         await pilot.press("v")
         assert "<tool_call>" in shown(pilot)
         await pilot.press("v")
@@ -417,3 +423,15 @@ async def test_the_time_of_a_step_is_not_the_persons_time(bench: Bench) -> None:
         bench.clock.now += 2
         await bench.feed(pilot, *bench.does(1, SUDO))
         assert run_screen(pilot).view.rows[0].seconds == pytest.approx(3)
+
+
+async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, TypeText("hello")))
+        row = run_screen(pilot).view.rows[0]
+        assert row.words == f"{describe(CLICK)}; type “hello”"
+        await bench.feed(pilot, Acted(1, CLICK, True, False, "", None, 3.0))
+        assert (row.mark, row.target) == ("acting", CLICK)
+        await bench.feed(pilot, Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
+        assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hi”")
+        assert row.milliseconds["act"] == 7.0

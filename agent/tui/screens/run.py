@@ -131,22 +131,21 @@ class RunScreen(AnsweringScreen):
                 if change.streams:
                     self._stale = change.row
                     return
-                if change.row is not None:
-                    self._changed(change.row, finished=change.finishes)
-            case Progress(text) if self._view.state == "preparing":
-                self._view.stage = text
+                self._changed(change.row, finished=change.finishes)
             case Progress(text):
-                self._changed(translator.note(text))
+                self._changed(translator.progress(text))
             case RunFailed(message, status):
                 self._changed(translator.failed(message, status))
             case ApprovalWanted():
+                translator.asks()
                 self._asked(report)
             case ReplyWanted(question):
                 self._reply = report
-                self._view.state, self._view.stage = "asking", question
+                translator.asks(question)
                 self.query_one(Prompt).open("reply")
                 self.app.bell()
             case QuestionOver():
+                translator.answered()
                 self._nothing_wanted()
             case RunClosed() if not self._view.active:  # the next one may have been started meanwhile
                 self.query_one(Prompt).open("instruct")
@@ -160,7 +159,9 @@ class RunScreen(AnsweringScreen):
         if chord != "none" and sys.platform.startswith("linux") and not (self._base.sandbox or self._base.dry_run):
             self.notify(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", title="live", timeout=8)
 
-    def _changed(self, index: int, finished: bool = False) -> None:
+    def _changed(self, index: int | None, finished: bool = False) -> None:
+        if index is None:
+            return
         history = self.query_one(History)
         history.changed(index)
         if history.cursor == index and not finished:
@@ -168,10 +169,7 @@ class RunScreen(AnsweringScreen):
         self._stale = None
 
     def _show_stream(self) -> None:
-        if self._stale is None:
-            return
-        index, self._stale = self._stale, None
-        self._changed(index)
+        self._changed(self._stale)
 
     # What is shown
 
@@ -221,7 +219,6 @@ class RunScreen(AnsweringScreen):
         prompt = self.query_one(Prompt)
         if not (prompt.line.has_focus and prompt.line.value):  # never take a half-typed line away
             history.focus()
-        self._view.state = "asking"
         self.app.bell()
 
     def _nothing_wanted(self) -> None:
@@ -232,8 +229,6 @@ class RunScreen(AnsweringScreen):
             prompt.line.value = ""
             prompt.purpose = "tell"
             self.query_one(History).focus()
-        if self._view.state == "asking":
-            self._view.state, self._view.stage = "running", ""
 
     # The person's line
 
@@ -268,15 +263,15 @@ class RunScreen(AnsweringScreen):
 
     def action_pause(self) -> None:
         """Pause, or go on."""
-        run = self._conductor.run
-        if run is None or not self._view.active:
+        run, translator = self._conductor.run, self._translator
+        if run is None or translator is None or not self._view.active:
             return
         if run.steering.hold:
             run.steering.resume()
             self.let_held_go()
         else:
             run.steering.pause()
-            self._view.stage = "pausing before the next step"
+            translator.pausing()
         self.show_status()
 
     def action_single(self) -> None:
