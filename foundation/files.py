@@ -1,8 +1,10 @@
-"""Files that are replaced whole: a reader sees the old one or the new one, never half of either."""
+"""Small files: replaced whole, so that a reader sees the old one or the new one, and read without trust."""
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 
 def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
@@ -31,3 +33,12 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds; an empty one where it holds none, or cannot be read."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import asdict, fields
 from typing import Any
 
-from foundation.files import write_atomically
+from foundation.files import read_json_object, write_atomically
 from serverctl.models.model import Model, Precision
 from serverctl.paths import calibration_file
 from serverctl.plan.memory import Measured, measurement_key
@@ -14,7 +14,7 @@ from serverctl.plan.settings import Settings
 
 def read_measurements() -> dict[str, Measured]:
     """Every measurement by its `measurement_key`; none where the file cannot be read."""
-    entries = {key: entry for key, entry in _read().items() if isinstance(entry, dict)}
+    entries = {key: entry for key, entry in read_json_object(calibration_file()).items() if isinstance(entry, dict)}
     found = {key: _measured(entry) for key, entry in entries.items()}
     return {key: measured for key, measured in found.items() if measured != Measured()}
 
@@ -27,16 +27,8 @@ def _measured(entry: dict[str, Any]) -> Measured:
 def remember(vllm: str, card: str, model: Model, precision: Precision, settings: Settings, measured: Measured) -> None:
     """Keeps a measurement. A disk that cannot be written costs only the knowledge."""
     known = {name: value for name, value in asdict(measured).items() if value is not None}
-    document = _read() | {measurement_key(vllm, card, model, precision, settings): known}
+    document = read_json_object(calibration_file()) | {measurement_key(vllm, card, model, precision, settings): known}
     path = calibration_file()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
-
-
-def _read() -> dict[str, Any]:
-    try:
-        document = json.loads(calibration_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}

@@ -204,9 +204,8 @@ def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
                 tell(sentence)
         now = time.monotonic()
         words = state.stage
-        if state.download and state.download["bytes"] < state.download["total"]:
-            there, whole = (state.download[key] / 1024**3 for key in ("bytes", "total"))
-            words = f"{words or 'downloading'}: {there:.1f} of {whole:.1f} GiB downloaded"
+        if state.downloading:
+            words = f"{words or 'downloading'}: {state.downloading} downloaded"
         if words and (words.split(",")[0].split(":")[0] != stage or now >= next_time) and state.phase == "starting":
             if words.split(",")[0].split(":")[0] != stage or "%" in words or "GiB" in words:
                 tell(words)

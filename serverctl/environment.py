@@ -1,6 +1,5 @@
 """Finds a vLLM to run: a Python that a person named, an installed environment, or the one we run in."""
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError
+from foundation.files import read_json_object
 from serverctl.builds import Build, build_for, builds
 from serverctl.hardware.facts import Hardware
 from serverctl.paths import environments_root
@@ -38,11 +38,8 @@ def environment_folder(build: Build) -> Path:
 
 def read_mark(folder: Path) -> Mapping[str, Any] | None:
     """What `install` wrote when it finished; None for an environment that is not whole."""
-    try:
-        document = json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return document if isinstance(document, dict) and document.get("ready") else None
+    document = read_json_object(folder / MARK)
+    return document if document.get("ready") else None
 
 
 def python_of(folder: Path) -> Path:

@@ -23,7 +23,7 @@ from serverctl.batch.prepare import Defaults, Fit
 from serverctl.batch.progress import Progress, make_progress
 from serverctl.batch.run import Batch, Outcome, Stop
 from serverctl.chat import MOST_CONNECTIONS, Endpoint, connect
-from serverctl.commands.target import add_target, chosen_target
+from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.resolve import resolve
 
 #: Seconds that requests under way have after the first Ctrl-C.

@@ -14,8 +14,8 @@ from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.bench.workload import Workload
 from serverctl.chat import Endpoint
+from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.options import parse_screen
-from serverctl.commands.target import add_target, chosen_target
 
 if TYPE_CHECKING:
     from serverctl.bench.report import Report

@@ -13,8 +13,8 @@ from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.stages import STAGE_WORDS, Stage
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
-from serverctl.process.report import describe, report_json
 from serverctl.process.state import Folder
+from serverctl.process.summaries import describe, report_json
 
 
 def main(arguments: list[str]) -> int:

@@ -5,7 +5,6 @@ import time
 from types import TracebackType
 from typing import Any
 
-from serverctl.hardware.facts import GIB
 from serverctl.process.state import State
 
 #: On a pipe a line that only changes its percentage is repeated at most this often, seconds.
@@ -76,9 +75,8 @@ class Progress:
 def line_of(state: State) -> str:
     """A start in one line: stage, progress, download, time."""
     parts = [state.stage or state.message or state.phase]
-    if state.download and state.download["bytes"] < state.download["total"]:
-        there, whole = state.download["bytes"], state.download["total"]
-        parts.append(f"{there / GIB:.1f} of {whole / GIB:.1f} GiB")
+    if state.downloading:
+        parts.append(state.downloading)
     if state.started is not None:
         parts.append(f"{time.time() - state.started:.0f} s")
     return f"{state.name}: " + ", ".join(parts)

@@ -71,7 +71,7 @@ def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
         "api_key": Folder(state.name).key() if state.phase in LIVE else "",
         "vllm": state.vllm,
         "limits": state.limits,
-        "supervisor_pid": (state.supervisor or {}).get("pid") if state.phase in LIVE else None,
+        "supervisor_pid": state.supervisor.pid if state.supervisor and state.phase in LIVE else None,
         "server_pid": state.server_pid,
         "started": state.started,
         "ready_after_s": None if state.ready_after is None else round(state.ready_after, 3),
@@ -79,7 +79,7 @@ def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
         if state.ready_at is None or state.phase not in LIVE
         else round(time.time() - state.ready_at, 1),
         "attempt": state.attempt,
-        "download": state.download,
+        "download": state.download and state.download.model_dump(),
         "report": state.report,
         "plan": state.plan,
         "failure": state.failure,
@@ -108,7 +108,7 @@ def text_of(state: State, metrics: ServerMetrics | None) -> str:
         )
         report = state.report
         memory = [
-            f"{label} {report[name] / 1024**3:.2f} GiB"
+            f"{label} {float(report[name]) / 1024**3:.2f} GiB"
             for label, name in (
                 ("weights", "weights"),
                 ("KV cache", "kv"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
-from foundation.processes import is_alive, read_identity, send_signal, wait_gone
+from foundation.processes import is_alive, send_signal, wait_gone
 from serverctl.process.leftovers import end_left_behind
 from serverctl.process.state import LIVE, Folder, State, current_state, server_names
 
@@ -96,7 +96,7 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     while time.monotonic() < end:
         status = process.poll()
         state = folder.read()
-        if state is not None and state.owner is not None and state.owner.pid == process.pid:
+        if state is not None and state.supervisor is not None and state.supervisor.pid == process.pid:
             return True
         if status == ALREADY_RUNNING:
             if folder.owner() is not None:
@@ -185,7 +185,7 @@ def _clean_up(folder: Folder) -> int:
     state = folder.read()
     if state is None or folder.owner() is not None:
         return 0
-    left = end_left_behind(read_identity(state.guardian), state.run) if state.run else []
+    left = end_left_behind(state.guardian, state.run) if state.run else []
     if state.phase in LIVE or left:
         state.phase = "stopped"
         state.note(time.time(), "Stopped; what a killed program had left behind was ended." if left else "Stopped.")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from foundation.errors import ExitStatus, MaiError
-from foundation.processes import ProcessIdentity, identity_of, read_identity
+from foundation.files import write_atomically
+from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
@@ -19,16 +20,16 @@ from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json
-from serverctl.process import memory_of_plans, probe
+from serverctl.process import good_plans, probe
 from serverctl.process.child import Child, server_env
 from serverctl.process.leftovers import end_left_behind
 from serverctl.process.logs import LogWriter
-from serverctl.process.patience import patience
-from serverctl.process.recovery import back_off, memory_wanted, wait_for_memory
-from serverctl.process.report import describe, essentials, report_json
 from serverctl.process.request import Prepared, ServerRequest, prepare
-from serverctl.process.state import Folder, Phase, State, file_stamp
-from serverctl.process.watch import StallWatch
+from serverctl.process.restart import back_off, memory_wanted, wait_for_memory
+from serverctl.process.stall import StallWatch
+from serverctl.process.state import Download, Folder, Phase, State, failure_json, file_stamp
+from serverctl.process.summaries import describe, essentials, report_json
+from serverctl.process.timeouts import timeouts
 
 #: How often the owner looks around, seconds: bounds how late a status file is.
 _TICK = 0.05
@@ -56,7 +57,7 @@ class Owner:
         self._folder = folder
         self._request = request
         self._echo = echo
-        self._patience = patience()
+        self._timeouts = timeouts()
         self._goal = request.goal
         self._stop = asyncio.Event()
         self._earlier: tuple[Kind, ...] = ()
@@ -71,12 +72,11 @@ class Owner:
         self._key = ""
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
         self.state = State(
-            phase="planning", name=folder.name, supervisor=me.to_json(), started=time.time(), log=str(folder.log_file)
+            phase="planning", name=folder.name, supervisor=me, started=time.time(), log=str(folder.log_file)
         )
-        before = folder.read()
-        self._before = None if before is None else read_identity(before.guardian)
-        if before is not None:
-            self.state.run = before.run  # until what it marks is gone
+        before = folder.read() or State()
+        self._before = before.guardian
+        self.state.run = before.run  # until what it marks is gone
         self._set("planning", "Looking at the hardware and planning.")
 
     def stop(self) -> None:
@@ -127,7 +127,7 @@ class Owner:
         prepared = prepare(self._request, self._goal)
         if self._first_plan is None:
             self._first_plan = prepared.plan
-            values, because = memory_of_plans.recall(prepared.plan, self._goal, prepared.capabilities.version)
+            values, because = good_plans.recall(prepared.plan, self._goal, prepared.capabilities.version)
             if values:
                 merged = {**values, **self._goal.adjustments}
                 goal = replace(
@@ -179,7 +179,7 @@ class Owner:
         self._set_process(child)
         ready = asyncio.create_task(self._become_ready(child, prepared))
         health: asyncio.Task[None] | None = None
-        stall = StallWatch(lambda: self._progress(child, prepared.plan), self._patience)
+        stall = StallWatch(lambda: self._progress(child, prepared.plan), self._timeouts)
         stopped = asyncio.create_task(self._stop.wait())
         ended = asyncio.create_task(child.exited.wait())
         try:
@@ -200,14 +200,14 @@ class Owner:
                         # A server that dies of the question is a server that died: its output says why.
                         waiting = {stopped, ended}
                         first = asyncio.FIRST_COMPLETED
-                        await asyncio.wait(waiting, timeout=self._patience.last_words, return_when=first)
+                        await asyncio.wait(waiting, timeout=self._timeouts.last_words, return_when=first)
                         if stopped.done() or ended.done():
                             continue
                         return trouble
                     self._became_ready(child, prepared)
                     health = asyncio.create_task(self._watch_health(child))
                 if health is not None and health.done():
-                    evidence = f"no answer to /health for {self._patience.deaf:.0f} s"
+                    evidence = f"no answer to /health for {self._timeouts.deaf:.0f} s"
                     return replace(child.failure(), kind=Kind.STALLED, evidence=evidence)
                 self._look()
                 if health is None and (silent := await stall.check()):
@@ -242,9 +242,9 @@ class Owner:
             await asyncio.sleep(_POLL_STARTING)
         self._set("probing", "Asking the model one token about a picture.")
         image = prepared.plan.model.shape.vision is not None
-        answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._patience.answer)
+        answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._timeouts.answer)
         if answer.status is None and not child.exited.is_set():
-            answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._patience.answer)
+            answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._timeouts.answer)
         if not answer.ok:
             text = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
             return Failure(Kind.NO_ANSWER, Stage.SERVING, text[:600], {}, None, child.report)
@@ -263,8 +263,8 @@ class Owner:
         state.stage, state.percent, state.download = "serving", None, None
         self._set("ready", f"{state.model} answers on port {state.port}, {took:.0f} s after its start.")
         assert self._first_plan is not None
-        memory_of_plans.remember(self._first_plan, self._goal, prepared.capabilities.version)
-        memory_of_plans.measure(child.report, prepared.plan, prepared.capabilities.version)
+        good_plans.remember(self._first_plan, self._goal, prepared.capabilities.version)
+        good_plans.measure(child.report, prepared.plan, prepared.capabilities.version)
 
     async def _watch_health(self, child: Child) -> None:
         """Ends when the engine has been deaf for too long; tells a slow answer from a dead process on the way."""
@@ -276,7 +276,7 @@ class Owner:
             if child.exited.is_set():
                 return await asyncio.sleep(3600)  # the exit is what counts
             asked = time.monotonic()
-            if await asyncio.to_thread(probe.is_healthy, port, min(5.0, self._patience.deaf)):
+            if await asyncio.to_thread(probe.is_healthy, port, min(5.0, self._timeouts.deaf)):
                 if deaf_since is not None:
                     self._set("ready", "Answers again.")
                 deaf_since = None
@@ -285,7 +285,7 @@ class Owner:
             deaf = time.monotonic() - deaf_since
             if self.state.phase == "ready" and deaf > _POLL_SERVING:
                 self._set("degraded", "Does not answer /health.")
-            if deaf >= self._patience.deaf:
+            if deaf >= self._timeouts.deaf:
                 return None
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:
@@ -323,7 +323,7 @@ class Owner:
         self._set("restarting" if self.state.deaths else "waiting", self.state.message)
         if not await self._sleep(back_off(len(self.state.deaths))):
             wanted = memory_wanted(step, failure, plan)
-            await wait_for_memory(wanted, self._request.hardware, self._sleep, self._patience.memory)
+            await wait_for_memory(wanted, self._request.hardware, self._sleep, self._timeouts.memory)
 
     async def _sleep(self, seconds: float) -> bool:
         """Waits, but not longer than until the end is asked for; gives whether it is."""
@@ -338,7 +338,7 @@ class Owner:
             got = downloaded_bytes(plan.model.source)
             whole = plan.model.checkpoint_bytes or plan.model.weight_bytes(plan.model.own_precision)
             if got:
-                self.state.download = {"bytes": got, "total": max(whole, got)}
+                self.state.download = Download(bytes=got, total=max(whole, got))
         return child.lines, got
 
     def _on_line(self, line: LogLine, report: StartReport) -> None:
@@ -349,7 +349,7 @@ class Owner:
         self.state.stage, self.state.percent = report.words, report.percent
 
     def _set_process(self, child: Child | None) -> None:
-        self.state.guardian = child.guardian.to_json() if child and child.guardian else None
+        self.state.guardian = child.guardian if child else None
         self.state.server_pid = child.server_pid if child else None
         if child is not None:
             self.state.stage_at.setdefault("LAUNCHED", time.time())
@@ -377,12 +377,12 @@ class Owner:
 
     def _flush(self) -> None:
         """Writes the state when it changed. A disk that is full must not end a server that serves."""
-        text = repr(self.state)
+        text = self.state.model_dump_json()
         if text == self._written:
             return
         self._written, self._written_as = text, None
         with contextlib.suppress(OSError):
-            self._folder.write(self.state)
+            write_atomically(self._folder.state_file, text)
             self._written_as = file_stamp(self._folder.state_file)
 
     def _stopped(self) -> ExitStatus:
@@ -390,9 +390,7 @@ class Owner:
         return ExitStatus.DONE
 
     def _fail(self, kind: str, title: str, cause: str, because: str, evidence: str, remedy: str = "") -> ExitStatus:
-        self.state.failure = {
-            "kind": kind, "title": title, "cause": cause, "remedy": remedy or because, "evidence": evidence,
-            "stopped_because": because,
-        }  # fmt: skip
+        told = failure_json(kind, title, cause, remedy or because, evidence)
+        self.state.failure = {**told, "stopped_because": because}
         self._set("failed", f"{title.rstrip('.')}. {because}".strip())
         return ExitStatus.NOT_DONE

@@ -1,10 +1,9 @@
 """What `up` was asked for, on disk: the supervisor reads it, and so does everybody who asks what runs and why."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.capabilities import Capabilities, installed
@@ -13,6 +12,9 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
 from serverctl.planning import plan_for
 from serverctl.resolve import Resolved
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class ServerRequest:
 
     def to_json(self) -> str:
         """As JSON text."""
-        return json.dumps(asdict(self), indent=1)
+        return _adapter().dump_json(self, indent=1).decode()
 
     def hardware(self) -> Hardware:
         """The hardware to plan for, as it is now: free memory included.
@@ -84,31 +86,18 @@ def server_request(
 def read_request(path: Path) -> ServerRequest:
     """A request from its file. Raises MaiError where it cannot be read."""
     try:
-        return request_from(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        request = _adapter().validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise MaiError(f"{path} cannot be read: {error}.", "Start the server again with `mai-server up`.") from error
+    overrides = {name: check_value(name, value, str(path)) for name, value in request.goal.overrides.items()}
+    return replace(request, goal=replace(request.goal, overrides=overrides))
 
 
-def request_from(document: Mapping[str, Any]) -> ServerRequest:
-    """A request from its JSON. Raises KeyError, TypeError or UsageError where it is none."""
-    goal = document["goal"]
-    return ServerRequest(
-        goal=Goal(
-            model=goal["model"],
-            preset=goal["preset"],
-            overrides={name: check_value(name, value, "request") for name, value in goal["overrides"].items()},
-            extra=tuple(goal["extra"]),
-            screen=(int(goal["screen"][0]), int(goal["screen"][1])),
-            adjustments=dict(goal["adjustments"]),
-            adjusted_because=dict(goal["adjusted_because"]),
-            force=bool(goal["force"]),
-        ),
-        vllm_python=document["vllm_python"],
-        port=document["port"],
-        served_name=document["served_name"],
-        cards=tuple(document["cards"]),
-        processor=bool(document["processor"]),
-    )
+@cache
+def _adapter() -> "TypeAdapter[ServerRequest]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(ServerRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +106,9 @@ class Prepared:
 
     plan: Plan
     capabilities: Capabilities
-    hardware: Hardware
-    dropped: tuple[str, ...] = field(default=())
 
 
 def prepare(request: ServerRequest, goal: Goal) -> Prepared:
     """The plan for a request as things are now. Raises MaiError."""
-    hardware = request.hardware()
     capabilities = request.capabilities()
-    return Prepared(plan_for(hardware, goal, capabilities.version), capabilities, hardware)
+    return Prepared(plan_for(request.hardware(), goal, capabilities.version), capabilities)

@@ -5,14 +5,26 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias, get_args
+from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    PlainValidator,
+    Strict,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from foundation.errors import UsageError
-from foundation.files import write_atomically
+from foundation.files import read_json_object, write_atomically
 from foundation.processes import ProcessIdentity, identity_of, is_alive, read_identity
 from serverctl.paths import server_folder, state_root
 
@@ -21,15 +33,37 @@ Phase: TypeAlias = Literal[
 ]
 PHASES: tuple[str, ...] = get_args(Phase)
 #: Phases in which a server is on its way or there.
-LIVE = ("planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "stopping")
+LIVE = tuple(phase for phase in PHASES if phase not in ("stopped", "failed"))
 
 #: Lines of what happened that are kept in the state.
 _KEPT_EVENTS = 40
+_GIB = 1024**3
 
 
-@dataclass
-class State:
+def _known_values(report: dict[str, float | str]) -> dict[str, float | str]:
+    if any(isinstance(value, str) is not (name in ("version", "attention")) for name, value in report.items()):
+        raise ValueError("a number is a text, or a text a number")
+    return report
+
+
+Identity = Annotated[
+    ProcessIdentity | None,
+    PlainValidator(lambda value: value if isinstance(value, ProcessIdentity) else read_identity(value)),
+    PlainSerializer(lambda identity: identity and identity.to_json()),
+]
+
+
+class Download(BaseModel):
+    """Bytes that are there, and bytes in all."""
+
+    bytes: int
+    total: int
+
+
+class State(BaseModel):
     """A server's state. Times are seconds since the epoch, sizes bytes.
+
+    What a file says that cannot be is left at its default: somebody may have edited it, or half of it was lost.
 
     Args:
         phase: where it is in its life.
@@ -38,7 +72,7 @@ class State:
         stage: the stage of a start, in words.
         percent: progress within the stage.
         stage_at: when each stage was reached, by name.
-        supervisor, guardian: processes, by number and start time.
+        supervisor, guardian: processes.
         server_pid: vLLM's own process.
         run: the mark that all its processes carry.
         port: on loopback.
@@ -53,19 +87,21 @@ class State:
         events: what happened, oldest first: [time, sentence].
         failure: what went wrong last, for a person: kind, title, cause, remedy, evidence.
         report: what vLLM printed about itself.
-        download: bytes there, bytes in all.
+        download: of the model.
         plan: the plan's essentials.
         log: the log file.
     """
+
+    model_config = ConfigDict(strict=True)
 
     phase: Phase = "stopped"
     name: str = "default"
     message: str = ""
     stage: str = ""
     percent: int | None = None
-    stage_at: dict[str, float] = field(default_factory=dict)
-    supervisor: dict[str, Any] | None = None
-    guardian: dict[str, Any] | None = None
+    stage_at: dict[str, float] = {}
+    supervisor: Identity = None
+    guardian: Identity = None
     server_pid: int | None = None
     run: str = ""
     port: int | None = None
@@ -73,17 +109,27 @@ class State:
     source: str = ""
     family: str | None = None
     vllm: str = ""
-    limits: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, Any] = {}
     started: float | None = None
     ready_at: float | None = None
     attempt: int = 0
-    deaths: list[float] = field(default_factory=list)
-    events: list[tuple[float, str]] = field(default_factory=list)
+    deaths: list[float] = []
+    events: list[Annotated[tuple[float, str], Strict(False)]] = []
     failure: dict[str, Any] | None = None
-    report: dict[str, Any] = field(default_factory=dict)
-    download: dict[str, int] | None = None
-    plan: dict[str, Any] = field(default_factory=dict)
+    report: Annotated[dict[str, float | str], AfterValidator(_known_values)] = {}
+    download: Download | None = None
+    plan: dict[str, Any] = {}
     log: str = ""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _or_default(cls, value: Any, check: ValidatorFunctionWrapHandler, field: ValidationInfo) -> Any:
+        try:
+            return check(value)
+        except ValidationError:
+            if field.field_name == "phase":  # without it nothing else means anything
+                raise
+            return cls.model_fields[str(field.field_name)].get_default(call_default_factory=True)
 
     @property
     def url(self) -> str | None:
@@ -91,15 +137,17 @@ class State:
         return None if self.port is None else f"http://127.0.0.1:{self.port}/v1"
 
     @property
-    def owner(self) -> ProcessIdentity | None:
-        """The supervisor's identity."""
-        return read_identity(self.supervisor)
-
-    @property
     def ready_after(self) -> float | None:
         """Seconds from the launch of the start that answered to its answer; None before."""
         launched = self.stage_at.get("LAUNCHED")
         return None if self.ready_at is None or launched is None else self.ready_at - launched
+
+    @property
+    def downloading(self) -> str:
+        """How far a download is, in words; "" where there is none."""
+        if self.download is None or self.download.bytes >= self.download.total:
+            return ""
+        return f"{self.download.bytes / _GIB:.1f} of {self.download.total / _GIB:.1f} GiB"
 
     def note(self, now: float, sentence: str) -> None:
         """Remembers that something happened, and makes it the message."""
@@ -110,6 +158,11 @@ class State:
         del self.events[:-_KEPT_EVENTS]
 
 
+def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evidence: str = "") -> dict[str, Any]:
+    """What went wrong, where it is no failure of vLLM's own."""
+    return {"kind": kind, "title": title, "cause": cause, "remedy": remedy, "evidence": evidence}
+
+
 class Folder:
     """One server's folder: state, key, request and log, readable by their owner only."""
 
@@ -117,41 +170,19 @@ class Folder:
         check_name(name)
         self.name = name
         self.path = server_folder(name)
-
-    @property
-    def state_file(self) -> Path:
-        """The state."""
-        return self.path / "state.json"
-
-    @property
-    def key_file(self) -> Path:
-        """The key of the API."""
-        return self.path / "key"
-
-    @property
-    def request_file(self) -> Path:
-        """What was asked for."""
-        return self.path / "request.json"
-
-    @property
-    def lock_file(self) -> Path:
-        """Held by the supervisor as long as it lives; says who it is."""
-        return self.path / "lock"
-
-    @property
-    def launch_file(self) -> Path:
-        """Held for a moment by whoever starts a supervisor, or cleans up after one."""
-        return self.path / "launch.lock"
-
-    @property
-    def log_file(self) -> Path:
-        """vLLM's output."""
-        return self.path / "server.log"
-
-    @property
-    def supervisor_log(self) -> Path:
-        """The supervisor's own troubles."""
-        return self.path / "supervisor.log"
+        self.state_file = self.path / "state.json"
+        #: The key of the API.
+        self.key_file = self.path / "key"
+        #: What was asked for.
+        self.request_file = self.path / "request.json"
+        #: Held by the supervisor as long as it lives; says who it is.
+        self.lock_file = self.path / "lock"
+        #: Held for a moment by whoever starts a supervisor, or cleans up after one.
+        self.launch_file = self.path / "launch.lock"
+        #: vLLM's output.
+        self.log_file = self.path / "server.log"
+        #: The supervisor's own troubles.
+        self.supervisor_log = self.path / "supervisor.log"
 
     def make(self) -> None:
         """Makes the folder, for its owner only."""
@@ -160,9 +191,11 @@ class Folder:
 
     def read(self) -> State | None:
         """The state as it was last written; None where there is none or it cannot be read."""
-        state = read_state(self.state_file)
-        if state is not None:
-            state.name = self.name
+        try:
+            state = State.model_validate_json(self.state_file.read_bytes())
+        except (OSError, ValueError):
+            return None
+        state.name = self.name
         return state
 
     def owner(self) -> ProcessIdentity | None:
@@ -170,14 +203,11 @@ class Folder:
 
         A state that cannot be read must not hide the one who is there.
         """
-        try:
-            said = read_identity(json.loads(self.lock_file.read_text(encoding="ascii")))
-        except (OSError, ValueError):
-            said = None
+        said = read_identity(read_json_object(self.lock_file))
         if is_alive(said):
             return said
         state = self.read()
-        return state.owner if state is not None and is_alive(state.owner) else None
+        return state.supervisor if state is not None and is_alive(state.supervisor) else None
 
     def take(self) -> IO[str] | None:
         """Takes the lock for this process's life, and says in it who we are; None where somebody has it."""
@@ -210,7 +240,7 @@ class Folder:
 
     def write(self, state: State) -> None:
         """Replaces the state at once: a reader sees the old one or the new one."""
-        write_atomically(self.state_file, json.dumps(asdict(state)))
+        write_atomically(self.state_file, state.model_dump_json())
 
     def key(self) -> str:
         """The key of the API; "" where there is none."""
@@ -226,71 +256,6 @@ class Folder:
         return key
 
 
-def read_state(path: Path) -> State | None:
-    """A state from its file."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(document, Mapping) or document.get("phase") not in PHASES:
-        return None
-    known = {name: document[name] for name, fits in _FITS.items() if name in document and fits(document[name])}
-    return State(**known)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_report(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        _is_text(entry) if name in ("version", "attention") else _is_number(entry) for name, entry in value.items()
-    )
-
-
-def _or_none(fits: Callable[[object], bool]) -> Callable[[object], bool]:
-    return lambda value: value is None or fits(value)
-
-
-def _is_events(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(event, list) and len(event) == 2 and _is_number(event[0]) and _is_text(event[1]) for event in value
-    )
-
-
-#: What each entry of a state's file must be to be believed: somebody may have edited it, or half of it was lost.
-_FITS: Mapping[str, Callable[[object], bool]] = {
-    "phase": lambda value: value in PHASES,
-    **dict.fromkeys(("name", "message", "stage", "run", "model", "source", "vllm", "log"), _is_text),
-    **dict.fromkeys(("limits", "plan"), _is_table),
-    "report": _is_report,
-    **dict.fromkeys(("supervisor", "guardian", "failure"), _or_none(_is_table)),
-    **dict.fromkeys(("percent", "server_pid", "port"), _or_none(_is_whole)),
-    **dict.fromkeys(("started", "ready_at"), _or_none(_is_number)),
-    "family": _or_none(_is_text),
-    "attempt": _is_whole,
-    "stage_at": lambda value: isinstance(value, dict) and all(_is_number(when) for when in value.values()),
-    "deaths": lambda value: isinstance(value, list) and all(_is_number(when) for when in value),
-    "events": _is_events,
-    "download": _or_none(
-        lambda value: isinstance(value, dict) and _is_whole(value.get("bytes")) and _is_whole(value.get("total"))
-    ),
-}
-assert set(_FITS) == set(State.__dataclass_fields__), "every entry of a state is checked when it is read"
-
-
 def current_state(folder: Folder) -> State:
     """The state as it is now: what a dead supervisor left behind is told from what is true."""
     state = folder.read()
@@ -300,17 +265,16 @@ def current_state(folder: Folder) -> State:
             return State(name=folder.name)
         # Its supervisor lives and writes it anew in a moment.
         message = "The state cannot be read; it is written anew."
-        return State("planning", folder.name, message, supervisor=owner.to_json())
-    if state.phase in LIVE and not is_alive(state.owner):
+        return State(phase="planning", name=folder.name, message=message, supervisor=owner)
+    if state.phase in LIVE and not is_alive(state.supervisor):
         state.phase = "failed"
         state.message = "The program that watched this server was killed; the next start cleans up after it."
-        state.failure = state.failure or {
-            "kind": "SUPERVISOR_DIED",
-            "title": "The program that watched this server was killed",
-            "cause": "Somebody, or the system because memory ran out, ended it.",
-            "remedy": "`mai-server up` starts a new one.",
-            "evidence": "",
-        }
+        state.failure = state.failure or failure_json(
+            "SUPERVISOR_DIED",
+            "The program that watched this server was killed",
+            "Somebody, or the system because memory ran out, ended it.",
+            "`mai-server up` starts a new one.",
+        )
     return state
 
 

@@ -15,7 +15,7 @@ from foundation.processes import identity_of
 from serverctl.process.control import ALREADY_RUNNING
 from serverctl.process.owner import Owner
 from serverctl.process.request import ServerRequest, read_request
-from serverctl.process.state import Folder, State
+from serverctl.process.state import Folder, State, failure_json
 
 
 def main(arguments: list[str]) -> int:
@@ -76,17 +76,10 @@ async def _run(owner: Owner, in_foreground: bool) -> int:
 
 def _leave(folder: Folder, owner: Owner | None, sentence: str) -> None:
     """The last state of a supervisor that failed itself."""
-    me = identity_of(os.getpid())
-    state = owner.state if owner else State(name=folder.name, supervisor=me.to_json() if me else None)
+    state = owner.state if owner else State(name=folder.name, supervisor=identity_of(os.getpid()))
     state.phase = "failed"
     state.note(time.time(), sentence)
-    state.failure = {
-        "kind": "CONTROLLER",
-        "title": sentence,
-        "cause": "",
-        "remedy": "`mai-server up` tries again.",
-        "evidence": "",
-    }
+    state.failure = failure_json("CONTROLLER", sentence, remedy="`mai-server up` tries again.")
     with contextlib.suppress(OSError):
         folder.write(state)
 

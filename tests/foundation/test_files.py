@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foundation.files import write_atomically
+from foundation.files import read_json_object, write_atomically
 
 
 def test_a_file_is_replaced_whole_and_is_its_owners_only(tmp_path: Path) -> None:
@@ -43,3 +43,15 @@ def test_a_link_in_the_drafts_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write_atomically(tmp_path / "state.json", "new")
     assert other.read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"a": 1'])
+def test_what_holds_no_json_object_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.json").write_bytes(content)
+    assert read_json_object(tmp_path / "x.json") == {}
+    assert read_json_object(tmp_path / "missing.json") == {}
+
+
+def test_a_json_object_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"a": [1]}')
+    assert read_json_object(tmp_path / "x.json") == {"a": [1]}

@@ -5,21 +5,20 @@ import random
 import signal
 import subprocess
 import time
-from typing import Any
 
 import psutil
 import pytest
 from stubs.controlled import Machine, gone
 
-from foundation.processes import identity_of
+from foundation.processes import identity_of, read_identity
 from serverctl.process import control
 from serverctl.process.leftovers import MARK
 from serverctl.process.state import PHASES, Folder, State
 
 
 def _supervisor(state: State) -> psutil.Process:
-    assert state.owner is not None
-    return psutil.Process(state.owner.pid)
+    assert state.supervisor is not None
+    return psutil.Process(state.supervisor.pid)
 
 
 def _part(machine: Machine, title: str) -> psutil.Process:
@@ -99,10 +98,10 @@ def test_only_what_was_recorded_is_ended(machine: Machine) -> None:
     other = subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: "somebody-elses", "MAI_SERVER_STATE": "/x"})
     try:
         assert identity_of(foreign.pid) is not None
-        stale: dict[str, Any] = {"pid": foreign.pid, "started": time.time() - 5000}
+        stale = read_identity({"pid": foreign.pid, "started": time.time() - 5000})
         folder = Folder("default")
         folder.make()
-        state = State("ready", supervisor=stale, guardian=stale, server_pid=foreign.pid, run="0123456789abcdef")
+        state = State(phase="ready", supervisor=stale, guardian=stale, server_pid=foreign.pid, run="0123456789abcdef")
         folder.write(state)
         assert machine.state().phase == "failed"
         assert machine.up().phase == "ready"

@@ -7,7 +7,7 @@ import pytest
 from stubs.controlled import Machine
 
 from serverctl.process import control
-from serverctl.process.recovery import back_off
+from serverctl.process.restart import back_off
 
 
 def test_an_exit_with_status_0_that_nobody_asked_for_is_a_failure(machine: Machine) -> None:

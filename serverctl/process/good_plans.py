@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from foundation.errors import MaiError, UsageError
-from foundation.files import write_atomically
+from foundation.files import read_json_object, write_atomically
 from serverctl import calibration
 from serverctl.diagnose.stages import StartReport
 from serverctl.models.model import Precision
@@ -29,7 +29,7 @@ def _key(plan: Plan, goal: Goal, vllm: str) -> str:
 
 def recall(plan: Plan, goal: Goal, vllm: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Adjustments and their reasons that worked before for this plan; empty where none were needed."""
-    entry = _read().get(_key(plan, goal, vllm))
+    entry = read_json_object(good_plans_file()).get(_key(plan, goal, vllm))
     if not isinstance(entry, Mapping):
         return {}, {}
     values, reasons = entry.get("adjustments"), entry.get("because")
@@ -55,7 +55,7 @@ def _checked(name: str, value: Any) -> Any:
 
 def remember(first_plan: Plan, goal: Goal, vllm: str) -> None:
     """Keeps a goal's adjustments after its server answered; a goal without any forgets earlier ones."""
-    document = _read()
+    document = read_json_object(good_plans_file())
     values = {name: value for name, value in goal.adjustments.items() if name not in _OF_THE_MOMENT}
     key = _key(first_plan, goal, vllm)
     if values:
@@ -86,11 +86,3 @@ def measure(report: StartReport, plan: Plan, vllm: str) -> None:
     )
     card = min(plan.gpus, key=lambda gpu: gpu.total_bytes).name
     calibration.remember(vllm, card, plan.model, plan.precision, plan.settings, measured)
-
-
-def _read() -> dict[str, Any]:
-    try:
-        document = json.loads(good_plans_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return document if isinstance(document, dict) else {}

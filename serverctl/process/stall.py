@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from serverctl.process.patience import Patience
+from serverctl.process.timeouts import Timeouts
 
 #: How often one looks, seconds.
 _EVERY = 1.0
@@ -15,13 +15,13 @@ class StallWatch:
 
     Args:
         progress: values that change while there is progress (lines of output, bytes of a download).
-        patience: how long without.
+        timeouts: how long without.
     """
 
-    def __init__(self, progress: Callable[[], tuple[object, ...]], patience: Patience) -> None:
+    def __init__(self, progress: Callable[[], tuple[object, ...]], timeouts: Timeouts) -> None:
         self._progress = progress
-        self._limit = patience.stall
-        self._silent = max(patience.silent, patience.stall)
+        self._limit = timeouts.stall
+        self._silent = max(timeouts.silent, timeouts.stall)
         self._seen: tuple[object, ...] = ()
         self._memory: int | None = None
         self._next = 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """Waits in seconds. MAI_SERVER_STALL_SECONDS replaces `stall`, and so on for each.
 
     Args:
@@ -28,15 +28,15 @@ class Patience:
     last_words: float = 5.0
 
 
-def patience(environ: Mapping[str, str] | None = None) -> Patience:
+def timeouts(environ: Mapping[str, str] | None = None) -> Timeouts:
     """The waits, with those that the environment replaces; what is no positive number there is ignored."""
     source = os.environ if environ is None else environ
     found: dict[str, float] = {}
-    for field in fields(Patience):
+    for field in fields(Timeouts):
         try:
             value = float(source[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
         except (KeyError, ValueError):
             continue
         if math.isfinite(value) and value > 0:
             found[field.name] = value
-    return Patience(**found)
+    return Timeouts(**found)
