@@ -46,7 +46,7 @@ STAGE_WORDS = {
 }
 
 #: The first words that tell a stage, in the order they are looked for.
-_MARKS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
+STAGE_MARKS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
     (Stage.SERVING, re.compile(r"^Application startup complete")),
     (Stage.LISTENING, re.compile(r"^Starting vLLM (?:API )?server")),
     (Stage.WARMED, re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
@@ -127,7 +127,7 @@ class StartReport:
 def mark_of(line: LogLine) -> Stage | None:
     """The stage that a line tells, None where it tells none."""
     message = line.message
-    return next((stage for stage, mark in _MARKS if mark.search(message)), None)
+    return next((stage for stage, mark in STAGE_MARKS if mark.search(message)), None)
 
 
 def is_new_start(line: LogLine) -> bool:

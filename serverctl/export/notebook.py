@@ -15,6 +15,7 @@ from foundation.errors import UsageError
 from foundation.families import family_data, family_names
 from serverctl.builds import Build, builds
 from serverctl.capabilities import snapshot
+from serverctl.diagnose.stages import STAGE_MARKS, STAGE_WORDS
 from serverctl.export.common import Document, Source, flag_groups, header, portable, template
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import CannotPlanError
@@ -90,6 +91,7 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
         "@SYSTEM@": str(family_data("mai-ui")["prompt"]["grounding"]),
         "@CONTEXT@": f"{plan.context:,}",
         "@IMAGES@": str(plan.settings.images),
+        "@STAGES@": pformat(_stages(), width=116),
         "@PLANS@": pformat(plans, width=110, sort_dicts=False),
     }
     colab = _COLAB.search(card.name)
@@ -111,6 +113,13 @@ def _divisor(family: str | None) -> int | None:
     known = family in family_names()
     divisor: int | None = family_data(family).get("grid", {}).get("grounding") if family and known else None
     return divisor
+
+
+def _stages() -> list[tuple[str, str]]:
+    """What tells a stage of a start in a whole line of vLLM's log, and its words; in order."""
+    return [
+        (mark.pattern.removeprefix("^").replace("|^", "|"), STAGE_WORDS[stage]) for stage, mark in STAGE_MARKS[::-1]
+    ]
 
 
 def _cells(values: Mapping[str, str]) -> Iterator[dict[str, Any]]:
