@@ -100,7 +100,7 @@ def _input() -> str:
 
 
 def _sandbox() -> Finding:
-    from agent.sandbox.desktop import missing_packages
+    from agent.sandbox.xfce import missing_packages
 
     missing = missing_packages()
     detail = f"install: apt-get install {' '.join(missing)}" if missing else "Xvfb and XFCE are installed"

@@ -47,11 +47,9 @@ class Applications(Protocol):
 
     def names(self) -> list[str]:
         """What they are called, sorted, each once."""
-        ...
 
     def identify(self, name: str) -> tuple[str, ...] | None:
         """Name, identifier and program of what would be opened; empty where nothing would be, None if not known."""
-        ...
 
     def open(self, name: str, stop: StopSwitch) -> str:
         """Open one, wait for its window, and say what happened.
@@ -60,7 +58,6 @@ class Applications(Protocol):
             ActionFailedError: no such application, or it ended with an error.
             StoppedError: the stop switch was set.
         """
-        ...
 
 
 class TextEntry(Protocol):
@@ -68,7 +65,6 @@ class TextEntry(Protocol):
 
     def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
         """Enter the text; raises ActionFailedError when nothing takes it, and whatever `check_stop` raises."""
-        ...
 
 
 class Steered(Protocol):
@@ -77,11 +73,9 @@ class Steered(Protocol):
     @property
     def paused(self) -> str:
         """Why it is paused; "" when it is not."""
-        ...
 
     def user_acted(self, what: str) -> None:
         """The person did something."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +99,22 @@ class Desktop(Protocol):
     @property
     def abilities(self) -> Abilities:
         """What it can do, and what it cannot."""
-        ...
 
     @property
     def name(self) -> str:
         """What tells it from others on this machine, such as :0; "" where there is but one."""
-        ...
 
     @property
     def monitors(self) -> list[Region]:
         """All monitors in desktop units, in the system's order."""
-        ...
 
     @property
     def home(self) -> DesktopPoint:
         """The middle of the monitor that is watched: where the wheel turns when an action names no point."""
-        ...
 
     @property
     def screen(self) -> Screen:
         """That monitor. Whoever looks at it closes it, on the thread where it is used."""
-        ...
 
     @property
     def hand(self) -> Hand:
@@ -134,25 +123,20 @@ class Desktop(Protocol):
         Raises:
             EnvironmentLacksError: this desktop takes no input, or a program for entering text is missing.
         """
-        ...
 
     @property
     def text_entry(self) -> TextEntry:
         """How that hand enters text."""
-        ...
 
     @property
     def applications(self) -> Applications:
         """The installed applications."""
-        ...
 
     def open_windows(self) -> Windows | None:
         """A connection to the windows, for the thread that calls; None where windows are unknown."""
-        ...
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """Whether the windows of a program with this environment appear on this desktop."""
-        ...
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
         """Watch for the stop key, the pointer in a corner, a lost display and the person's taking over, until `close`.
@@ -167,15 +151,12 @@ class Desktop(Protocol):
         Raises:
             UsageError: that is no chord.
         """
-        ...
 
     def check_input(self) -> str:
         """Say in words what takes input here, without using it. Raises EnvironmentLacksError."""
-        ...
 
     def close(self) -> None:
         """End the watches; does not wait, because a dead display may hang."""
-        ...
 
 
 #: Opens a desktop for a run with this stop switch: a monitor or None for the primary one, and the environment that

@@ -26,12 +26,10 @@ class Hand(Protocol):
     @property
     def touches(self) -> bool:
         """False for a dry run, which records instead."""
-        ...
 
     @property
     def rest(self) -> Rest:
         """Whether it is at work, for those who watch what the person does meanwhile."""
-        ...
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out and say in words what was done.
@@ -41,15 +39,12 @@ class Hand(Protocol):
             StoppedError: the stop switch was set, or the person took the pointer to a corner.
             EnvironmentLacksError: the display is gone.
         """
-        ...
 
     def release_all(self) -> None:
         """Release whatever is still held down; never raises."""
-        ...
 
     def close(self) -> None:
         """Release everything and give back what is held open."""
-        ...
 
 
 class RecordingHand:

@@ -1,5 +1,7 @@
 """A desktop as a run uses it: our own windows out of sight and reach, and every action where it was judged to go."""
 
+from collections.abc import Callable
+
 from agent.desktop.base import Desktop, Steered, TakeoverWatch
 from agent.desktop.checked_hand import CheckedHand, receiver
 from agent.desktop.focus import FocusKeeper
@@ -7,7 +9,7 @@ from agent.desktop.hand import Hand, RecordingHand
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.own_windows import Own, find_own
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.windows import Connection, OpenWindows, WindowId
+from agent.desktop.windows import Connection
 from agent.safety.policy import Approver
 from agent.screen.capture import Screen
 
@@ -73,26 +75,22 @@ class ProtectedDesktop:
         """
         if steering is None or not self.hand.touches:
             return self._desktop.watch(stop_key, None)
-        is_ours = OnOwnWindow(self._own.windows, self._desktop.open_windows)
-        return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, is_ours))
+        return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours()))
+
+    def _is_ours(self) -> Callable[[tuple[int, int] | None], bool]:
+        """Tells whether a point, or the focus for None, is on one of our own windows; for one thread."""
+        own, connection = self._own.windows, Connection(self._desktop.open_windows)
+
+        def is_ours(at: tuple[int, int] | None) -> bool:
+            windows = connection.get() if own else None
+            if windows is None:
+                return False
+            found = windows.active() if at is None else windows.at(*at)
+            return found is not None and found.id in own
+
+        return is_ours
 
     def close(self) -> None:
         """End the watches; screen and hand are closed on their own threads."""
         self.surroundings.close()
         self._desktop.close()
-
-
-class OnOwnWindow:
-    """Tells whether a point, or the focus for None, is on one of our own windows; opens its connection when asked."""
-
-    def __init__(self, own: frozenset[WindowId], open_windows: OpenWindows) -> None:
-        self._own = own
-        self._windows = Connection(open_windows)
-
-    def __call__(self, at: tuple[int, int] | None) -> bool:
-        """Whether it is."""
-        windows = self._windows.get() if self._own else None
-        if windows is None:
-            return False
-        found = windows.active() if at is None else windows.at(*at)
-        return found is not None and found.id in self._own

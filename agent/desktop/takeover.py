@@ -40,11 +40,9 @@ class InputState(Protocol):
 
     def look(self) -> Look:
         """What it is now; may raise anything when the connection is lost."""
-        ...
 
     def close(self) -> None:
         """Close the connection; never raises."""
-        ...
 
 
 class TakeoverJudge:

@@ -35,51 +35,39 @@ class Windows(Protocol):
 
     def windows(self) -> list[Window]:
         """All top-level windows, in the order in which they appeared."""
-        ...
 
     def window(self, identifier: WindowId) -> Window | None:
         """One of them; None when it is gone."""
-        ...
 
     def active(self) -> Window | None:
         """The window that has the focus."""
-        ...
 
     def stacking(self) -> list[WindowId]:
         """All top-level windows, the lowest first."""
-        ...
 
     def at(self, x: int, y: int) -> Window | None:
         """The top-most window at a point of the desktop; a menu or other helper counts as the window that it is of."""
-        ...
 
     def region(self, identifier: WindowId) -> Region | None:
         """Where a window is, without its frame; None when it is gone."""
-        ...
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         """The parts of these windows that nothing covers. Asked often, and always for the same ones."""
-        ...
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""
-        ...
 
     def pointer(self) -> tuple[int, int]:
         """Where the pointer is."""
-        ...
 
     def activate(self, identifier: WindowId) -> bool:
         """Bring a window to the front; False when it is not there any more."""
-        ...
 
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
         """The window that a terminal tells the programs in it, by their environment; None where none is told."""
-        ...
 
     def close(self) -> None:
         """Close the connection; never raises."""
-        ...
 
 
 #: Opens a connection for the thread that calls it; None where windows are unknown.

@@ -98,7 +98,6 @@ class Approver(Protocol):
         Raises:
             EnvironmentLacksError: there is nobody to ask.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,4 +55,3 @@ class Surroundings(Protocol):
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
         """What is known where this action would land; never raises for what cannot be known."""
-        ...

@@ -29,8 +29,6 @@ class Screen(Protocol):
 
     def grab(self) -> Frame:
         """Capture now. Raises EnvironmentLacksError when the screen cannot be read."""
-        ...
 
     def close(self) -> None:
         """Give back what the capture holds."""
-        ...

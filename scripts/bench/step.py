@@ -70,7 +70,7 @@ def measure(rounds: int) -> None:
             sizes[name] = path()
             times[name].append((time.perf_counter() - began) * 1000)
     baseline = statistics.median(times["naive"])
-    print(f"screen {screen.region.size}, {rounds} rounds, {os.cpu_count()} cores; medians")
+    print(f"screen {screen.grab().viewport.region.size}, {rounds} rounds, {os.cpu_count()} cores; medians")
     for name, measured in times.items():
         middle = statistics.median(measured)
         print(f"{name:12} {middle:7.1f} ms   {baseline / middle:5.1f} x   image {sizes[name] / 1024:7.0f} KiB")

@@ -54,11 +54,6 @@ class MssScreen:
         region = self._region
         return DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
 
-    @property
-    def region(self) -> Region:
-        """The watched monitor in desktop units."""
-        return self._region
-
     def grab(self) -> Frame:
         """Capture the monitor (2 ms at 1080p, and 2 ms to an RGB image)."""
         from mss.exception import ScreenShotError

@@ -61,14 +61,28 @@ def tells_loss(method: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
+def unless_gone(otherwise: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Make a function return `otherwise` where the window that it asks about closed in between."""
+
+    def around(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*arguments: P.args, **options: P.kwargs) -> T:
+            from Xlib import error
+
+            try:
+                return function(*arguments, **options)
+            except error.XError:
+                return otherwise  # type: ignore[no-any-return]  # as the caller says
+
+        return call
+
+    return around
+
+
+@unless_gone(None)
 def read_property(display: Any, window: Any, name: str) -> Any:
     """The value of a window's property; None where it has none, or closed in between."""
-    from Xlib import X, error
-
-    try:
-        found = window.get_full_property(display.intern_atom(name), X.AnyPropertyType)
-    except error.XError:
-        return None
+    found = window.get_full_property(display.intern_atom(name), 0)  # 0: of any type
     return None if found is None else found.value
 
 

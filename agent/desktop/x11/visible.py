@@ -1,9 +1,8 @@
 """Which parts of windows can be seen on an X11 desktop."""
 
-from contextlib import suppress
 from typing import Any
 
-from agent.desktop.x11.connection import read_property
+from agent.desktop.x11.connection import read_property, unless_gone
 from agent.geometry import Region
 
 #: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
@@ -87,28 +86,28 @@ class VisibleParts:
 
     def _frame(self, client: int) -> int:
         """The child of the root that a window is in."""
-        from Xlib import error
-
         if client not in self._frames:
-            handle = self._display.create_resource_object("window", client)
-            with suppress(error.XError):  # it closed in between
-                while (parent := handle.query_tree().parent) and parent.id != self._root.id:
-                    handle = parent
-            self._frames[client] = handle.id
+            self._frames[client] = self._outermost(client) or client
         return self._frames[client]
 
+    @unless_gone(None)
+    def _outermost(self, client: int) -> int | None:
+        handle = self._display.create_resource_object("window", client)
+        while (parent := handle.query_tree().parent) and parent.id != self._root.id:
+            handle = parent
+        return int(handle.id)
+
+    @unless_gone(None)
     def _box(self, identifier: int) -> Region | None:
         """Where a child of the root is; None if it cannot be seen."""
-        from Xlib import X, error
+        from Xlib import X
 
         handle = self._display.create_resource_object("window", identifier)
-        with suppress(error.XError):  # it closed in between
-            attributes = handle.get_attributes()
-            if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
-                return None
-            at = handle.get_geometry()
-            return Region(at.x, at.y, at.width + 2 * at.border_width, at.height + 2 * at.border_width)
-        return None
+        attributes = handle.get_attributes()
+        if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
+            return None
+        at = handle.get_geometry()
+        return Region(at.x, at.y, at.width + 2 * at.border_width, at.height + 2 * at.border_width)
 
     def _property(self, identifier: int, name: str) -> Any:
         return read_property(self._display, self._display.create_resource_object("window", identifier), name)

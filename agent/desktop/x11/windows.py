@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from agent.desktop.windows import Window, WindowId
-from agent.desktop.x11.connection import open_display, read_property, tells_loss
+from agent.desktop.x11.connection import open_display, read_property, tells_loss, unless_gone
 from agent.desktop.x11.visible import VisibleParts
 from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
@@ -50,27 +50,21 @@ class X11Windows:
         return self._describe(framed) if framed else self._helper(top, known)
 
     @tells_loss
+    @unless_gone(None)
     def region(self, identifier: WindowId) -> Region | None:
         """See `Windows.region`."""
-        from Xlib import error
-
-        try:
-            handle = self._display.create_resource_object("window", identifier)
-            size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
-        except error.XError:
-            return None
+        handle = self._display.create_resource_object("window", identifier)
+        size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
         return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
 
     @tells_loss
+    @unless_gone(False)
     def is_ordinary(self, identifier: WindowId) -> bool:
         """See `Windows.is_ordinary`."""
-        from Xlib import X, error
+        from Xlib import X
 
         handle = self._display.create_resource_object("window", identifier)
-        try:
-            if handle.get_attributes().map_state != X.IsViewable:  # minimised, or on another workspace
-                return False
-        except error.XError:
+        if handle.get_attributes().map_state != X.IsViewable:  # minimised, or on another workspace
             return False
         kinds = {self._display.get_atom_name(kind) for kind in self._property(handle, "_NET_WM_WINDOW_TYPE") or ()}
         return not kinds or bool(kinds & {"_NET_WM_WINDOW_TYPE_NORMAL", "_NET_WM_WINDOW_TYPE_DIALOG"})
@@ -81,14 +75,10 @@ class X11Windows:
         at = self._root.query_pointer()
         return at.root_x, at.root_y
 
+    @unless_gone(None)
     def _within(self, handle: Any, known: set[int], depth: int = 3) -> int | None:
         """The known window that a frame is around, for points on the frame itself (title, borders, buttons)."""
-        from Xlib import error
-
-        try:
-            children = handle.query_tree().children
-        except error.XError:  # it closed in between
-            return None
+        children = handle.query_tree().children
         found = next((child.id for child in children if child.id in known), None)
         if found is None and depth:
             found = next((one for child in children if (one := self._within(child, known, depth - 1))), None)
@@ -139,17 +129,13 @@ class X11Windows:
         found = self._client(int(told)) if told.isdigit() else None
         return None if found is None else self._describe(found)
 
+    @unless_gone(None)
     def _client(self, identifier: int) -> int | None:
         """The top-level window that a window is or lies in."""
-        from Xlib import error
-
         known = self._ids("_NET_CLIENT_LIST")
         handle = self._display.create_resource_object("window", identifier)
-        try:
-            while handle and handle.id not in known:
-                handle = handle.query_tree().parent
-        except error.XError:
-            return None
+        while handle and handle.id not in known:
+            handle = handle.query_tree().parent
         return handle.id if handle else None
 
     def close(self) -> None:

@@ -1,0 +1,228 @@
+"""One throw-away desktop: Xvfb and XFCE with a home, a session bus and an X cookie of their own."""
+
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from agent.desktop.x11.windows import X11Windows
+from agent.geometry import Size
+from foundation.errors import EnvironmentLacksError
+
+Session: TypeAlias = Literal["xfce", "gnome"]
+Environ: TypeAlias = dict[str, str]
+
+#: Programs that make the desktop, and the Debian packages they come in.
+PROGRAMS = {
+    "Xvfb": "xvfb", "xauth": "xauth", "dbus-daemon": "dbus-daemon", "xfsettingsd": "xfce4-settings",
+    "xfconf-query": "xfconf", "xfwm4": "xfwm4", "xfce4-panel": "xfce4-panel", "xfdesktop": "xfdesktop4",
+    "xclip": "xclip",
+}  # fmt: skip
+#: Packages without a program of their own that the desktop needs. Without the last two, XFCE's Appearance crashes when
+#: the theme becomes dark (seen on a minimal Debian 12).
+LIBRARIES = (
+    *("adwaita-icon-theme", "gnome-themes-extra", "fonts-dejavu-core", "dbus-x11"),
+    *("librsvg2-common", "gsettings-desktop-schemas"),
+)
+_DEFAULT_PANEL = Path("/etc/xdg/xfce4/panel/default.xml")
+_START_TIMEOUT = 30.0
+#: The variables that name a display.
+_DISPLAY = ("DISPLAY", "XAUTHORITY")
+#: Commands that tell a setting.
+_SETTINGS = {
+    "xfconf xsettings /Net/ThemeName": ["xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName"],
+    "gsettings color-scheme": ["gsettings", "get", "org.gnome.desktop.interface", "color-scheme"],
+}
+
+_XSETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xsettings" version="1.0">
+  <property name="Net" type="empty">
+    <property name="ThemeName" type="string" value="Adwaita"/>
+    <property name="IconThemeName" type="string" value="Adwaita"/>
+  </property>
+</channel>
+"""
+_XFWM = """<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xfwm4" version="1.0">
+  <property name="general" type="empty">
+    <property name="use_compositing" type="bool" value="false"/>
+  </property>
+</channel>
+"""
+
+
+def missing_packages() -> list[str]:
+    """Debian packages of the programs that are not installed."""
+    return sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
+
+
+def check_installed() -> None:
+    """Raise EnvironmentLacksError where programs are missing."""
+    if missing := missing_packages():
+        raise EnvironmentLacksError(
+            "The sandbox needs programs that are not installed.",
+            f"Install them: apt-get install --no-install-recommends {' '.join([*missing, *LIBRARIES])}",
+        )
+
+
+def start(folder: Path, size: Size, session: Session, mark: Environ, check: Callable[[], None]) -> Environ:
+    """Start the desktop and wait until it is ready.
+
+    Args:
+        folder: for its home and all else.
+        size: of its one monitor, in pixels.
+        session: what applications believe to run in.
+        mark: variables that tell its processes from others.
+        check: called while waiting; whatever it raises ends the start.
+
+    Returns:
+        The environment of its applications; this process sees the display too (see `apply`).
+
+    Raises:
+        EnvironmentLacksError: it does not come up. What was started goes on then.
+    """
+    environ = _make_home(folder, session) | mark
+    environ |= _start_display(folder, size, environ, check)
+    environ |= _start_bus(environ)
+    for command in (["xfsettingsd", "--disable-wm-check"], ["xfwm4"], ["xfce4-panel"], ["xfdesktop"]):
+        _spawn(command, environ)
+    _wait_until_ready(environ, check)
+    return environ
+
+
+def apply(environ: Mapping[str, str]) -> None:
+    """Make this process see the display of an environment."""
+    os.environ.update({name: environ[name] for name in _DISPLAY})
+    os.environ.pop("WAYLAND_DISPLAY", None)
+
+
+def settings(environ: Environ) -> dict[str, str]:
+    """A few settings as the system's own tools tell them."""
+    answers: dict[str, str] = {}
+    for label, command in _SETTINGS.items():
+        with suppress(subprocess.SubprocessError, OSError):
+            done = subprocess.run(
+                command, env=environ, capture_output=True, text=True, timeout=5, check=True, cwd=environ["HOME"]
+            )
+            answers[label] = done.stdout.strip()
+    return answers
+
+
+def _make_home(folder: Path, session: Session) -> Environ:
+    home = folder / "home"
+    channels = home / ".config/xfce4/xfconf/xfce-perchannel-xml"
+    channels.mkdir(parents=True)
+    for name in (".cache", ".local/share", "Desktop", "Documents", "Downloads"):
+        (home / name).mkdir(parents=True)
+    (folder / "run").mkdir(mode=0o700)
+    (channels / "xsettings.xml").write_text(_XSETTINGS)
+    (channels / "xfwm4.xml").write_text(_XFWM)
+    if _DEFAULT_PANEL.is_file():  # without it, the panel's first start asks a question
+        shutil.copy(_DEFAULT_PANEL, channels / "xfce4-panel.xml")
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LANGUAGE", "TZ", "USER")}
+    return (
+        {"LANG": "C.UTF-8"}
+        | kept
+        | {
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / ".config"),
+            "XDG_CACHE_HOME": str(home / ".cache"),
+            "XDG_DATA_HOME": str(home / ".local/share"),
+            "XDG_STATE_HOME": str(home / ".local/state"),
+            "XDG_RUNTIME_DIR": str(folder / "run"),
+            "XDG_CURRENT_DESKTOP": session.upper(),
+            "XDG_SESSION_TYPE": "x11",
+            "GDK_BACKEND": "x11",
+            "NO_AT_BRIDGE": "1",
+            "LIBGL_ALWAYS_SOFTWARE": "1",
+        }
+    )
+
+
+def _spawn(command: list[str], environ: Environ, **options: Any) -> "subprocess.Popen[Any]":
+    """Start a program that outlives this one, silent unless `options` say otherwise."""
+    options = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL) | options
+    return subprocess.Popen(command, env=environ, start_new_session=True, cwd=environ["HOME"], **options)
+
+
+def _start_display(folder: Path, size: Size, environ: Environ, check: Callable[[], None]) -> Environ:
+    """Xvfb on a free display number that it chooses itself, with a cookie."""
+    cookie = folder / "cookie"
+    cookie.touch(0o600)
+    reading, writing = os.pipe()
+    try:
+        with (folder / "xvfb.log").open("wb") as log:
+            xvfb = _spawn(
+                ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24", "-dpi", "96",
+                 "-auth", str(cookie), "-nolisten", "tcp", "-noreset"],
+                environ, pass_fds=(writing,), stderr=log,
+            )  # fmt: skip
+        # The cookie is filed under the display's number, which is only known now; Xvfb reads the file on the first
+        # connection after a change.
+        display = f":{_read_number(reading, xvfb, check)}"
+    finally:
+        os.close(reading)
+        os.close(writing)
+    added = environ | {"DISPLAY": display, "XAUTHORITY": str(cookie)}
+    command = ["xauth", "-q", "-f", str(cookie), "add", display, "MIT-MAGIC-COOKIE-1", secrets.token_hex(16)]
+    subprocess.run(command, env=added, check=True, timeout=10, stdin=subprocess.DEVNULL, capture_output=True)
+    return {name: added[name] for name in _DISPLAY}
+
+
+def _read_number(reading: int, xvfb: "subprocess.Popen[bytes]", check: Callable[[], None]) -> int:
+    os.set_blocking(reading, False)
+    deadline = time.monotonic() + _START_TIMEOUT
+    text = b""
+    while time.monotonic() < deadline and not text.endswith(b"\n"):
+        with suppress(BlockingIOError):
+            text += os.read(reading, 16)
+        if xvfb.poll() is not None:
+            break
+        check()
+        time.sleep(0.02)
+    if not text.strip().isdigit():
+        raise EnvironmentLacksError(
+            "Xvfb, the sandbox's display, did not start.", "Try `Xvfb -displayfd 1` by hand: it says why."
+        )
+    return int(text)
+
+
+def _start_bus(environ: Environ) -> Environ:
+    bus = _spawn(
+        ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"], environ, stdout=subprocess.PIPE
+    )
+    assert bus.stdout is not None
+    address = bus.stdout.readline().decode().strip()
+    if not address:
+        raise EnvironmentLacksError("The sandbox's session bus did not start.", "Is dbus-daemon installed whole?")
+    # The system bus is the session's too: nothing in here reaches the machine's own services.
+    return {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
+
+
+def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
+    """Wait for the panel's and the desktop's windows."""
+    before = dict(os.environ)
+    apply(environ)
+    try:
+        windows = X11Windows()
+        try:
+            deadline = time.monotonic() + _START_TIMEOUT
+            while not {"xfce4-panel", "xfdesktop"} <= {window.app.lower() for window in windows.windows()}:
+                if time.monotonic() >= deadline:
+                    raise EnvironmentLacksError(
+                        "The sandbox's desktop did not come up in time.", "Is the machine very busy?"
+                    )
+                check()
+                time.sleep(0.05)
+        finally:
+            windows.close()
+    except BaseException:
+        for name in (*_DISPLAY, "WAYLAND_DISPLAY"):
+            os.environ.pop(name, None)
+        os.environ.update(before)
+        raise
