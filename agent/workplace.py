@@ -149,7 +149,7 @@ class Workplace:
         recorder = Recorder(options.runs, instruction)
         request = Request(
             settings=run_settings,
-            engine=engine,
+            engines={"actor": engine},
             policy=self.policy,
             family=options.family,
             system_prompt=self._system_prompt,

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,14 @@ from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_engine
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
-from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.geometry import Size, Viewport
 from agent.model.choose import choose_engine
-from agent.model.client import ChatClient, Patience
+from agent.model.client import Patience
 from agent.model.engine import Engine, EngineChoice
 from agent.model.request import ChatRequest
 from agent.model.serving import terminal_ask
-from agent.run.session import DEFAULT_MAX_PIXELS
-from agent.run.think import answer_tokens
+from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.roles import open_model
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import fit, resize
 from agent.settings import Settings, load_settings, read_text
@@ -55,28 +55,27 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _act(options: Any, settings: Settings, engine: Engine, image: "Image") -> int:
-    patience = Patience.of(options.patience or settings.get("patience"))
-    client = ChatClient(engine.endpoint, patience, engine.condition)
-    try:
-        endpoint = await client.discover(detect_family)
-        named = options.family or settings.get("family") or engine.family
-        family = get_family(named or detect_family(endpoint.model or "") or DEFAULT_FAMILY)
-        name = family.facts.name
-        system = read_text(options.system_prompt) if options.system_prompt else settings.system_prompt(name)
-        most = options.max_pixels or settings.get("max_pixels") or endpoint.limits.max_pixels or DEFAULT_MAX_PIXELS
-        budget = min(most, endpoint.limits.max_pixels or most)
+    async with AsyncExitStack() as opened:
+        model = await open_model(
+            engine,
+            options.family or settings.get("family"),
+            Patience.of(options.patience or settings.get("patience")),
+            lambda client: opened.push_async_callback(client.aclose),
+        )
+        family, limits = model.family, model.endpoint.limits
+        budget = pixel_budget(family, limits, options.max_pixels or settings.get("max_pixels"))
         sent = encode_for(family, image, budget)
         if options.grounding:
             messages = family.grounding_messages(options.instruction, sent)
         else:
+            stored = settings.system_prompt(family.facts.name)
+            system = read_text(options.system_prompt) if options.system_prompt else stored
             messages = family.messages(
                 PromptRequest(options.instruction, sent, thinking=not options.no_thinking, system_prompt=system)
             )
-        limit = answer_tokens(family, endpoint.limits.context)
-        completion = await client.complete(ChatRequest(messages, family.facts.sampling, limit))
+        limit = answer_tokens(family, limits.context)
+        completion = await model.client.complete(ChatRequest(messages, family.facts.sampling, limit))
         text = completion.answer.content
-    finally:
-        await client.aclose()
     result = family.parse_grounding(text, sent.size) if options.grounding else family.parse(text, sent.size)
     _print(result, text, Size(*image.size), as_json=options.json)
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE

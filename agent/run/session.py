@@ -3,8 +3,8 @@
 This is the one place that knows all the rooms. Its events are those of the loop, with `RunStarted` first.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,26 +12,23 @@ from agent.desktop.base import OpenDesktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
 from agent.desktop.stop_chord import DEFAULT_CHORD
-from agent.families.base import Family
-from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
-from agent.geometry import Viewport
-from agent.model.client import ChatClient, Patience
-from agent.model.endpoint import Endpoint, Limits
+from agent.model.client import Patience
 from agent.model.engine import Engine
+from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.consent import Consent
-from agent.run.events import ModelInUse, RunFinished, RunStarted, Warned
+from agent.run.events import RunFinished, RunStarted, Warned
 from agent.run.history import History
 from agent.run.loop import Loop, Parts, Person
 from agent.run.observe import Eye
 from agent.run.race import Race
+from agent.run.roles import Role, ServedModel, open_model
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.steering import Steering
-from agent.run.think import Mind, answer_tokens
+from agent.run.think import Mind
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
-from foundation.errors import UsageError
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -43,9 +40,9 @@ class Request:
 
     Args:
         settings: how it is done.
-        engine: what drives it.
+        engines: what serves the model of each role; there is always an actor.
         policy: what needs approval.
-        family: the family's name; None to find it out.
+        family: the actor's family; None to find it out.
         monitor: which monitor; None for the primary one.
         environ: the environment that applications are started in; None for this process's own.
         sandbox: whether the desktop is a throw-away one.
@@ -59,7 +56,7 @@ class Request:
     """
 
     settings: RunSettings
-    engine: Engine
+    engines: Mapping[Role, Engine]
     policy: Policy
     family: str | None = None
     monitor: int | None = None
@@ -89,116 +86,75 @@ async def run(
         Exception: what `emit` raised.
     """
     race = Race(stop)
-    client = ChatClient(request.engine.endpoint, request.patience, request.engine.condition)
-    opened = ExitStack()
-    registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
-    opened.callback(registered.close)
-    try:
-        endpoint = await race(client.discover(detect_family))
-        family, remarks = _family(request, endpoint)
-        settings = _settled(request, endpoint, family)
+    async with AsyncExitStack() as opened:
+        registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
+        opened.callback(registered.close)
+        models = await _open_models(request, opened, race)
+        actor = models["actor"]
+        settings = _fitted(request.settings, actor)
         real = request.open_desktop(stop, request.monitor, request.environ)
         opened.callback(real.close)
         viewport = real.screen.grab().viewport
         # On a throw-away desktop, there is no terminal that could run us.
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox)
         opened.callback(desktop.close)
-        apps = tuple(desktop.applications.names()[:_MOST_APPS])
-        facts = family.facts
-        eye = Eye(
-            desktop.screen,
-            facts.image.capped(settings.max_pixels),
-            settings.image_format or facts.image_format,
-            facts.quality,
+        parts = _parts(request, settings, actor, desktop, approver, person, stop, steering or Steering())
+        emit(
+            RunStarted(
+                instruction=settings.instruction,
+                models={role: model.in_use() for role, model in models.items()},
+                style=settings.style,
+                dry_run=settings.dry_run,
+                approve=request.policy.mode,
+                sandbox=request.sandbox,
+                viewport=viewport,
+                bundle=request.bundle,
+            )
         )
-        limits = endpoint.limits
-        history = History(settings.history, limits, answer_tokens(family, limits.context), _images(settings, family))
-        system_prompt = request.system_prompt(family.facts.name)
-        mind = Mind(client, family, history, settings, apps if settings.style == "desktop" else (), system_prompt)
-        consent = Consent(
-            request.policy, desktop.approver(approver), steering or Steering(), desktop.surroundings, request.grants
-        )
-        parts = Parts(eye, desktop.hand, mind, history, consent, person, stop)
-        emit(_started(request, settings, endpoint, family, viewport))
         told = desktop.watch(request.stop_key, steering)
-        remarks += [*desktop.remarks(judged=request.policy.mode != "never"), registered.remark, told]
-        for remark in (request.engine.remark, *remarks):
+        judged = request.policy.mode != "never"
+        remarks = [remark for model in models.values() for remark in model.remarks]
+        for remark in (*remarks, *desktop.remarks(judged=judged), registered.remark, told):
             if remark:
                 emit(Warned(remark))
         return await Loop(settings, parts).run(emit)
-    finally:
-        opened.close()
-        await client.aclose()
 
 
-def _family(request: Request, endpoint: Endpoint) -> tuple[Family, list[str]]:
-    remarks: list[str] = []
-    if not endpoint.is_local:
-        remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
-    name = (
-        request.family
-        or request.engine.family
-        or ("mai-ui" if endpoint.kind == "literal" else detect_family(endpoint.model or ""))
-    )
-    if name is None:
-        remarks.append(
-            f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "
-            "(choose with --family)."
+async def _open_models(request: Request, opened: AsyncExitStack, race: Race) -> dict[Role, ServedModel]:
+    models: dict[Role, ServedModel] = {}
+    for role, engine in request.engines.items():
+        family = request.family if role == "actor" else None
+        models[role] = await open_model(
+            engine, family, request.patience, lambda client: opened.push_async_callback(client.aclose), race
         )
-        name = DEFAULT_FAMILY
-    return get_family(name), remarks
+    return models
 
 
-def _settled(request: Request, endpoint: Endpoint, family: Family) -> RunSettings:
-    """The settings, with what the endpoint's limits and kind imply."""
-    settings = request.settings
-    if endpoint.kind == "literal":  # it reads the desktop style's notes, and wants every pixel
+def _parts(
+    request: Request,
+    settings: RunSettings,
+    actor: ServedModel,
+    desktop: ProtectedDesktop,
+    approver: Approver,
+    person: Person,
+    stop: StopSwitch,
+    steering: Steering,
+) -> Parts:
+    facts, limits = actor.family.facts, actor.endpoint.limits
+    rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
+    images = settings.history_images
+    if images is None and settings.history == "sliding":
+        images = facts.reference_images
+    history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
+    apps = tuple(desktop.applications.names()[:_MOST_APPS]) if settings.style == "desktop" else ()
+    mind = Mind(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
+    consent = Consent(request.policy, desktop.approver(approver), steering, desktop.surroundings, request.grants)
+    eye = Eye(desktop.screen, rule, image_format, facts.quality)
+    return Parts(eye, desktop.hand, mind, history, consent, person, stop)
+
+
+def _fitted(settings: RunSettings, actor: ServedModel) -> RunSettings:
+    """The settings, with what the model's limits and kind imply. Raises UsageError."""
+    if actor.endpoint.kind == "literal":  # it reads the desktop style's notes, and wants every pixel
         settings = replace(settings, style="desktop", history="block")
-    budget = min(settings.max_pixels or _default_pixels(endpoint), family.facts.image.max_pixels)
-    if endpoint.limits.max_pixels is not None:
-        budget = min(budget, endpoint.limits.max_pixels)
-    if endpoint.limits.context is not None:
-        budget = min(budget, _pixels_for(endpoint.limits, family))
-    if budget < family.facts.image.min_pixels:
-        raise UsageError(
-            f"A context of {endpoint.limits.context} tokens or {budget} pixels leaves no room for a screenshot.",
-            "Start the server with a longer --max-model-len, or raise --max-pixels.",
-        )
-    return replace(settings, max_pixels=budget)
-
-
-#: About 2 Mpx: the floor under which small targets are lost (facts/vllm.md, section 5); holds a 1080p screen whole.
-DEFAULT_MAX_PIXELS = 2_097_152
-
-
-def _default_pixels(endpoint: Endpoint) -> int:
-    return endpoint.limits.max_pixels or DEFAULT_MAX_PIXELS
-
-
-def _pixels_for(limits: Limits, family: Family) -> int:
-    """The largest screenshot that leaves half of the room to the text."""
-    assert limits.context is not None
-    room = limits.context - answer_tokens(family, limits.context)
-    return max(0, room // 2) * family.facts.image.factor**2
-
-
-def _images(settings: RunSettings, family: Family) -> int | None:
-    if settings.history_images is None and settings.history == "sliding":
-        return family.facts.reference_images
-    return settings.history_images
-
-
-def _started(
-    request: Request, settings: RunSettings, endpoint: Endpoint, family: Family, viewport: Viewport
-) -> RunStarted:
-    actor = ModelInUse(request.engine.name, endpoint.model or "", family.facts.name, endpoint.base_url)
-    return RunStarted(
-        instruction=settings.instruction,
-        models={"actor": actor},
-        style=settings.style,
-        dry_run=settings.dry_run,
-        approve=request.policy.mode,
-        sandbox=request.sandbox,
-        viewport=viewport,
-        bundle=request.bundle,
-    )
+    return replace(settings, max_pixels=pixel_budget(actor.family, actor.endpoint.limits, settings.max_pixels))

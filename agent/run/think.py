@@ -13,6 +13,7 @@ from agent.model.client import ChatClient, Completion, Delta, Progress, Retrying
 from agent.model.messages import Message, TextPart
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
+from agent.run.budgets import answer_tokens
 from agent.run.events import ModelDelta, Warned
 from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation
@@ -20,8 +21,6 @@ from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from foundation.chat_stream import Usage
 
-#: The least room that an answer needs: a short thought and a call.
-_MIN_ANSWER_TOKENS = 256
 #: Requests are made smaller at most this often in one step.
 _MOST_SHRINKS = 12
 
@@ -34,12 +33,6 @@ class Thought:
     result: Decision | ParseFailure
     usage: Usage
     milliseconds: dict[str, float]
-
-
-def answer_tokens(family: Family, context: int | None) -> int:
-    """Room for the answer: what the family asks for, at most a quarter of a small context."""
-    wanted = family.facts.sampling.max_tokens
-    return wanted if context is None else min(wanted, max(_MIN_ANSWER_TOKENS, context // 4))
 
 
 class Mind:

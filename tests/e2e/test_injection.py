@@ -148,7 +148,8 @@ def run_with_a_person(lair, endpoint, *, allowed):
     async def follow():
         someone = Someone()
         engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
-        request = Request(RunSettings("find the recipe"), engine, Policy.load("risky"), environ=lair.sandbox.environ)
+        settings, policy = RunSettings("find the recipe"), Policy.load("risky")
+        request = Request(settings, {"actor": engine}, policy, environ=lair.sandbox.environ)
         return (await run(request, someone, someone, StopSwitch(), lambda _: None)).outcome
 
     with endpoint:

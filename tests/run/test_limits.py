@@ -14,11 +14,12 @@ from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
+from agent.run.budgets import answer_tokens
 from agent.run.events import Event, Warned
 from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, Past
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
-from agent.run.think import Mind, answer_tokens
+from agent.run.think import Mind
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fingerprint import Fingerprint
 from foundation.addresses import normalize_url

@@ -14,6 +14,7 @@ from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint, Limits, ServerKind
+from agent.run.budgets import answer_tokens
 from agent.run.consent import Consent
 from agent.run.events import Event
 from agent.run.history import History
@@ -21,7 +22,7 @@ from agent.run.loop import Loop, Parts
 from agent.run.observe import Eye
 from agent.run.settings import RunSettings
 from agent.run.steering import Steering
-from agent.run.think import Mind, answer_tokens
+from agent.run.think import Mind
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question, Surroundings
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame

@@ -137,9 +137,8 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
 
     events: list[Any] = []
     engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
-    request = Request(
-        RunSettings("write to them", settle=SETTLE), engine, Policy.load("risky"), stop_key="f1", open_desktop=opened
-    )
+    settings, policy = RunSettings("write to them", settle=SETTLE), Policy.load("risky")
+    request = Request(settings, {"actor": engine}, policy, stop_key="f1", open_desktop=opened)
     someone = Someone()
     await run(request, someone, someone, StopSwitch(), events.append, Steering())
     desktop = desktops[0]

@@ -1,0 +1,88 @@
+"""The models of a run, by the role that each plays.
+
+Today a run has an actor; the other roles are named for what comes.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, TypeVar
+
+from agent.families.base import Family
+from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
+from agent.model.client import ChatClient, Patience
+from agent.model.endpoint import Endpoint
+from agent.model.engine import Engine
+from agent.run.events import ModelInUse
+
+T = TypeVar("T")
+
+#: actor: looks and acts; planner: splits the task; grounder: finds the point; verifier: judges whether it is done.
+Role: TypeAlias = Literal["actor", "planner", "grounder", "verifier"]
+
+
+class Waiting(Protocol):
+    """Waits that a stop ends."""
+
+    async def __call__(self, waiting: Awaitable[T]) -> T:
+        """Wait for something."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model that is ready to be asked.
+
+    Args:
+        engine: what serves it.
+        endpoint: where, with everything that the server told.
+        family: how it is asked, and what its answers mean.
+        client: asks it; closed by whoever opened this.
+        remarks: what the person should know.
+    """
+
+    engine: Engine
+    endpoint: Endpoint
+    family: Family
+    client: ChatClient
+    remarks: tuple[str, ...] = ()
+
+    def in_use(self) -> ModelInUse:
+        """As a run's record names it."""
+        return ModelInUse(self.engine.name, self.endpoint.model or "", self.family.facts.name, self.endpoint.base_url)
+
+
+async def open_model(
+    engine: Engine,
+    family: str | None,
+    patience: Patience,
+    on_open: Callable[[ChatClient], object],
+    wait: Waiting | None = None,
+) -> ServedModel:
+    """Ask an engine's endpoint what it serves, and find the model's family.
+
+    Args:
+        engine: what serves the model.
+        family: its family's name; None to find it out.
+        patience: how long to wait for the model.
+        on_open: is given the client, which is to be closed in the end.
+        wait: waits so that a stop ends it; None where nothing can be stopped.
+
+    Raises:
+        MaiError: the endpoint cannot be asked, or there is no such family.
+    """
+    client = ChatClient(engine.endpoint, patience, engine.condition)
+    on_open(client)
+    discovering = client.discover(detect_family)
+    endpoint = await (discovering if wait is None else wait(discovering))
+    remarks = [engine.remark] if engine.remark else []
+    if not endpoint.is_local:
+        remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
+    name = family or engine.family or detect_family(endpoint.model or "")
+    if name is None:
+        name = DEFAULT_FAMILY
+        if endpoint.kind != "literal":  # it speaks the default family's format
+            remarks.append(
+                f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "
+                "(choose with --family)."
+            )
+    return ServedModel(engine, endpoint, get_family(name), client, tuple(remarks))
