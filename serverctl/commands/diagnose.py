@@ -10,7 +10,7 @@ from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
-from serverctl.diagnose.stages import STAGE_WORDS, Stage
+from serverctl.diagnose.stages import Stage
 from serverctl.process import control
 from serverctl.process.logs import all_lines, log_files
 from serverctl.process.state import Folder
@@ -77,7 +77,7 @@ def to_json(failure: Failure) -> dict[str, Any]:
         "failed": failure.kind is not Kind.NONE,
         "of_vllm": not _of_something_else(failure),
         **document,
-        "stage_words": STAGE_WORDS[failure.stage],
+        "stage_words": failure.stage.words,
         "report": report_json(failure.report),
     }
 
@@ -88,11 +88,11 @@ def text_of(failure: Failure) -> str:
     report = failure.report
     lines = []
     if failure.kind is Kind.NONE:
-        lines.append(f"No failure: the log ends at the stage “{STAGE_WORDS[failure.stage]}”.")
+        lines.append(f"No failure: the log ends at the stage “{failure.stage.words}”.")
         if failure.stage < Stage.SERVING:
             lines.append("  It was not ready yet. If its process is gone, something from outside ended it here.")
     else:
-        lines.append(f"{words.title}  [{failure.kind.value}, while {STAGE_WORDS[failure.stage]}]")
+        lines.append(f"{words.title}  [{failure.kind.value}, while {failure.stage.words}]")
         lines.append(f"  why         {words.cause}")
         if failure.evidence:
             lines.append(f"  it said     {failure.evidence}")

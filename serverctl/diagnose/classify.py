@@ -7,10 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from serverctl.diagnose.failures import WORDS, Kind, Words
+from serverctl.diagnose.failures import (
+    CONSEQUENCE,
+    ENDED_BY,
+    INTERRUPTED,
+    LIKELY,
+    NOTE,
+    OOM,
+    SURE,
+    WORDS,
+    Kind,
+    Pattern,
+    Words,
+    first,
+)
 from serverctl.diagnose.lines import LogLine, parse_line
 from serverctl.diagnose.numbers import numbers
-from serverctl.diagnose.patterns import CONSEQUENCE, ENDED_BY, INTERRUPTED, LIKELY, NOTE, OOM, SURE, Pattern, first
 from serverctl.diagnose.stages import Stage, StartReport, advance, is_new_start, mark_of
 
 #: Lines of the end of a log that are looked at; a server that ran for days has millions.

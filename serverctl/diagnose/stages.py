@@ -1,82 +1,67 @@
 """How far a start has come, and the numbers vLLM prints on the way, from its log alone."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 from serverctl.diagnose.lines import LogLine
 from serverctl.hardware.facts import GIB
 
 
 class Stage(IntEnum):
-    """The stages of a start, in order (facts of vLLM 0.33; some are skipped on some platforms)."""
+    """The stages of a start in their order, some of which are skipped on some platforms (vLLM 0.33)."""
 
-    LAUNCHED = 0
-    IMPORTED = 1
-    CONFIGURED = 2
-    ENGINE = 3
-    DOWNLOADING = 4
-    LOADING = 5
-    LOADED = 6
-    PROFILING = 7
-    COMPILING = 8
-    KV_CACHE = 9
-    GRAPHS = 10
-    WARMED = 11
-    LISTENING = 12
-    SERVING = 13
+    words: str
+    mark: re.Pattern[str]
+
+    def __new__(cls, number: int, words: str, mark: str = r"(?!)") -> "Stage":
+        """A stage by its number, its words for a person, and the text of the log that tells it."""
+        stage = int.__new__(cls, number)
+        stage._value_, stage.words, stage.mark = number, words, re.compile(mark)
+        return stage
+
+    LAUNCHED = 0, "starting Python"
+    IMPORTED = (
+        1,
+        "reading the configuration",
+        r"^vLLM (?:API )?server version|non-default args:|^\s*(?:█|▄).*version \d",
+    )
+    CONFIGURED = 2, "preparing the engine", r"^Resolved architecture"
+    ENGINE = 3, "starting the engine", r"Initializing a V1 LLM engine"
+    DOWNLOADING = (
+        4,
+        "downloading the model",
+        r"Time spent downloading weights|Fetching \d+ files|Downloading shards|^[\w.-]+\.safetensors: +\d+%",
+    )
+    LOADING = (
+        5,
+        "loading the model",
+        r"Loading (?:safetensors|pt) checkpoint shards|Starting to load model|Initializing model took",
+    )
+    LOADED = 6, "model loaded", r"Model loading took|Loading weights took|Loading model weights took"
+    PROFILING = 7, "measuring memory", r"Encoder cache will be initialized|profiled with \d+ "
+    COMPILING = (
+        8,
+        "compiling",
+        r"torch\.compile took|Dynamo bytecode transform|Compiling a graph|Using cache directory: .*torch_compile",
+    )
+    KV_CACHE = (
+        9,
+        "setting up the KV cache",
+        r"Available KV cache memory|KV cache size: |Explicitly set \(.*for KV cache|# \w+ blocks:",
+    )
+    GRAPHS = (
+        10,
+        "capturing CUDA graphs",
+        r"Capturing (?:CUDA )?(?:cuda)?graph|Graph capturing finished|CUDA graph pool memory",
+    )
+    WARMED = 11, "engine ready", r"^init engine \(profile, create kv cache, warmup model\) took"
+    LISTENING = 12, "opening the port", r"^Starting vLLM (?:API )?server"
+    SERVING = 13, "serving", r"^Application startup complete"
 
 
-#: What a stage means, for a person.
-STAGE_WORDS = {
-    Stage.LAUNCHED: "starting Python",
-    Stage.IMPORTED: "reading the configuration",
-    Stage.CONFIGURED: "preparing the engine",
-    Stage.ENGINE: "starting the engine",
-    Stage.DOWNLOADING: "downloading the model",
-    Stage.LOADING: "loading the model",
-    Stage.LOADED: "model loaded",
-    Stage.PROFILING: "measuring memory",
-    Stage.COMPILING: "compiling",
-    Stage.KV_CACHE: "setting up the KV cache",
-    Stage.GRAPHS: "capturing CUDA graphs",
-    Stage.WARMED: "engine ready",
-    Stage.LISTENING: "opening the port",
-    Stage.SERVING: "serving",
-}
-
-#: The first words that tell a stage, in the order they are looked for.
-STAGE_MARKS: tuple[tuple[Stage, re.Pattern[str]], ...] = (
-    (Stage.SERVING, re.compile(r"^Application startup complete")),
-    (Stage.LISTENING, re.compile(r"^Starting vLLM (?:API )?server")),
-    (Stage.WARMED, re.compile(r"^init engine \(profile, create kv cache, warmup model\) took")),
-    (Stage.GRAPHS, re.compile(r"Capturing (?:CUDA )?(?:cuda)?graph|Graph capturing finished|CUDA graph pool memory")),
-    (
-        Stage.KV_CACHE,
-        re.compile(r"Available KV cache memory|KV cache size: |Explicitly set \(.*for KV cache|# \w+ blocks:"),
-    ),
-    (
-        Stage.COMPILING,
-        re.compile(
-            r"torch\.compile took|Dynamo bytecode transform|Compiling a graph|Using cache directory: .*torch_compile"
-        ),
-    ),
-    (Stage.PROFILING, re.compile(r"Encoder cache will be initialized|profiled with \d+ ")),
-    (Stage.LOADED, re.compile(r"Model loading took|Loading weights took|Loading model weights took")),
-    (
-        Stage.LOADING,
-        re.compile(r"Loading (?:safetensors|pt) checkpoint shards|Starting to load model|Initializing model took"),
-    ),
-    (
-        Stage.DOWNLOADING,
-        re.compile(
-            r"Time spent downloading weights|Fetching \d+ files|Downloading shards|^[\w.-]+\.safetensors: +\d+%"
-        ),
-    ),
-    (Stage.ENGINE, re.compile(r"Initializing a V1 LLM engine")),
-    (Stage.CONFIGURED, re.compile(r"^Resolved architecture")),
-    (Stage.IMPORTED, re.compile(r"^vLLM (?:API )?server version|non-default args:|^\s*(?:█|▄).*version \d")),
-)
 _NEW_START = re.compile(r"vLLM (?:API )?server version|\s*(?:█|▄).*version \d")
 _PERCENT = re.compile(r"(\d{1,3})% ?(?:Completed|\|)")
 
@@ -120,14 +105,13 @@ class StartReport:
     @property
     def words(self) -> str:
         """The stage for a person, with its progress where known."""
-        words = STAGE_WORDS[self.stage]
+        words = self.stage.words
         return words if self.percent is None else f"{words}, {self.percent} %"
 
 
 def mark_of(line: LogLine) -> Stage | None:
-    """The stage that a line tells, None where it tells none."""
-    message = line.message
-    return next((stage for stage, mark in STAGE_MARKS if mark.search(message)), None)
+    """The stage that a line tells, None where it tells none; the latest where it tells several."""
+    return next((stage for stage in reversed(Stage) if stage.mark.search(line.message)), None)
 
 
 def is_new_start(line: LogLine) -> bool:
@@ -149,40 +133,40 @@ def _gib(text: str) -> int:
     return round(float(text.replace(",", "")) * GIB)
 
 
-def _numbers(report: StartReport, message: str) -> StartReport:
-    if found := re.search(r"(?:vLLM (?:API )?server version|LLM engine \(v|\bversion)\s*v?(\d+\.\d+[\w.+-]*)", message):
-        report = replace(report, version=report.version or found[1].rstrip(").,"))
-    if found := re.search(r"(?:Model loading|Loading model weights) took ([\d.]+) (GiB|GB)", message):
-        report = replace(report, weights=_gib(found[1]))
-    if (found := re.search(r"Available KV cache memory: ([\d.,-]+) GiB", message)) or (
-        found := re.search(r"Explicitly set \(([\d.]+)/[\d.]+\) GiB for KV cache", message)
-    ):
-        report = replace(report, kv=_gib(found[1]))
-    if found := re.search(r"KV cache size: ([\d,]+) tokens", message):
-        report = replace(report, kv_tokens=int(found[1].replace(",", "")), engines=report.engines + 1)
-    if found := re.search(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x", message):
-        report = replace(report, max_model_len=int(found[1].replace(",", "")), concurrency=float(found[2]))
-    if found := re.search(r"Free memory on device \S*\s*\(([\d.]+)/[\d.]+ GiB\) on startup", message):
-        report = replace(report, free_at_start=_gib(found[1]))
-    if found := re.search(
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+#: What vLLM prints on the way: texts, and the entries of the report that their groups fill, in bytes and tokens.
+_PRINTED: Mapping[re.Pattern[str], Mapping[str, Callable[[str], Any]]] = {
+    re.compile(r"(?:Model loading|Loading model weights) took ([\d.]+) (?:GiB|GB)"): {"weights": _gib},
+    re.compile(r"Available KV cache memory: ([\d.,-]+) GiB"): {"kv": _gib},
+    re.compile(r"Explicitly set \(([\d.]+)/[\d.]+\) GiB for KV cache"): {"kv": _gib},
+    re.compile(r"KV cache size: ([\d,]+) tokens"): {"kv_tokens": _whole},
+    re.compile(r"Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x"): {
+        "max_model_len": _whole,
+        "concurrency": float,
+    },
+    re.compile(r"Free memory on device \S*\s*\(([\d.]+)/[\d.]+ GiB\) on startup"): {"free_at_start": _gib},
+    re.compile(
         r"Actual usage is ([\d.]+) GiB for (?:consumed memory|weight).*?([\d.]+) GiB for peak activation"
         r".*?([\d.]+) GiB for CUDAGraph memory",
-        message,
         re.DOTALL,
-    ):
-        report = replace(report, consumed=_gib(found[1]), activations=_gib(found[2]), graphs=_gib(found[3]))
-    if found := re.search(r"Graph capturing finished in .*? took ([\d.]+) GiB", message):
-        report = replace(report, graphs=_gib(found[1]))
-    if (found := re.search(r"Using (\w+) attention backend", message)) or (
-        found := re.search(r"Using (Flash Attention|FlashInfer|Triton) backend", message)
-    ):
-        report = replace(report, attention=found[1])
-    return report
+    ): {"consumed": _gib, "activations": _gib, "graphs": _gib},
+    re.compile(r"Graph capturing finished in .*? took ([\d.]+) GiB"): {"graphs": _gib},
+    re.compile(r"Using (\w+) attention backend"): {"attention": str},
+    re.compile(r"Using (Flash Attention|FlashInfer|Triton) backend"): {"attention": str},
+}
+_VERSION = re.compile(r"(?:vLLM (?:API )?server version|LLM engine \(v|\bversion)\s*v?(\d+\.\d+[\w.+-]*)")
 
 
-def read_report(lines: list[LogLine]) -> StartReport:
-    """The report of a whole log."""
-    report = StartReport()
-    for line in lines:
-        report = advance(report, line)
-    return report
+def _numbers(report: StartReport, message: str) -> StartReport:
+    found: dict[str, Any] = {}
+    for text, entries in _PRINTED.items():
+        if match := text.search(message):
+            found |= {name: read(part) for (name, read), part in zip(entries.items(), match.groups(), strict=True)}
+    if "kv_tokens" in found:
+        found["engines"] = report.engines + 1
+    if report.version is None and (match := _VERSION.search(message)):
+        found["version"] = match[1].rstrip(").,")
+    return replace(report, **found) if found else report

@@ -15,7 +15,7 @@ from foundation.errors import UsageError
 from foundation.families import family_data, family_names
 from serverctl.builds import Build, builds
 from serverctl.capabilities import snapshot
-from serverctl.diagnose.stages import STAGE_MARKS, STAGE_WORDS
+from serverctl.diagnose.stages import Stage
 from serverctl.export.common import Document, Source, flag_groups, header, portable, template
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import CannotPlanError
@@ -117,9 +117,8 @@ def _divisor(family: str | None) -> int | None:
 
 def _stages() -> list[tuple[str, str]]:
     """What tells a stage of a start in a whole line of vLLM's log, and its words; in order."""
-    return [
-        (mark.pattern.removeprefix("^").replace("|^", "|"), STAGE_WORDS[stage]) for stage, mark in STAGE_MARKS[::-1]
-    ]
+    told = [stage for stage in Stage if stage is not Stage.LAUNCHED]  # no line tells that one
+    return [(stage.mark.pattern.removeprefix("^").replace("|^", "|"), stage.words) for stage in told]
 
 
 def _cells(values: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -128,6 +128,23 @@ def test_without_room_for_the_kv_cache_the_share_never_shrinks() -> None:
             assert share is None or share > (plan.settings.gpu_memory_utilization or 0)
 
 
+def test_more_of_the_card_is_asked_for_in_steps_of_three_hundredths() -> None:
+    own = {
+        "longest_edge": 2_097_152,
+        "max_num_batched_tokens": 2048,
+        "max_num_seqs": 1,
+        "quantization": "fp8_per_tensor",
+    }
+    goal = Goal(model="MAI-UI-2B", overrides=own, adjustments={"gpu_memory_utilization": 0.8})
+    steps = [step.changes for step, _ in climb(Kind.NO_KV, "l4", goal)]
+    assert steps == [{"gpu_memory_utilization": share} for share in (0.83, 0.86, 0.89, 0.92)] + [{}]
+
+
+def test_graphs_get_three_hundredths_of_the_card_where_fewer_of_them_did_not_help() -> None:
+    steps = [step.changes for step, _ in climb(Kind.GRAPH_OOM, "h100", Goal(model="MAI-UI-2B"))]
+    assert steps[:2] == [{"max_cudagraph_capture_size": 4}, {"gpu_memory_utilization": 0.89}]
+
+
 def test_screenshots_are_not_shrunk_below_what_small_targets_need() -> None:
     for kind in MEMORY:
         for step, _ in climb(kind, "rtx-3090", Goal(model="MAI-UI-2B")):
