@@ -27,7 +27,7 @@ class Thing:
     shows: Shows = ""
 
 
-def thing(name: str, *, on: bool = True) -> Thing:
+def known_thing(name: str, *, on: bool = True) -> Thing:
     """What is known of the thing of that name; an unknown name stands only for itself."""
     wanted = plain(name)
     for entry in load_config("literal.toml")["things"]:
@@ -40,6 +40,6 @@ def thing(name: str, *, on: bool = True) -> Thing:
 
 
 @cache
-def reach(kind: str) -> tuple[str, ...]:
+def words_for(kind: str) -> tuple[str, ...]:
     """Words under which something can be reached: `settings`, `menus`, `back`."""
     return tuple(load_config("literal.toml")["reach"][kind])

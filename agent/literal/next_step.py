@@ -6,7 +6,7 @@ from agent.literal import changes
 from agent.literal.conversation import GRID, Intent, Move
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
 from agent.literal.goals import Click, Close, Open, Press, Scroll, Toggle, Type, Wait, describe_goal
-from agent.literal.knowledge import reach
+from agent.literal.knowledge import words_for
 from agent.literal.labels import plain
 from agent.literal.search import Search, Spot
 from agent.screen.ocr import Box
@@ -256,7 +256,7 @@ def _look_further(now: GoalState, search: Search) -> Verdict:
         return now.click(words, "place", match.box, action)
     if search.lacks_its_window() and not now.opened(search.inside):
         return _start(f"“{search.inside}” is not visible: open it.", "prepare", search.inside)
-    if search.thing.lives_in and not now.opened(search.thing.lives_in) and not search.sees(reach("settings")):
+    if search.thing.lives_in and not now.opened(search.thing.lives_in) and not search.sees(words_for("settings")):
         words = f"“{search.target}” lives in {search.thing.lives_in}: open it."
         return _start(words, "prepare", search.thing.lives_in)
     visits = [index for index, move in enumerate(now.moves) if move.intent in ("place", "prepare", "back")]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agent.literal.conversation import Move, on_grid
 from agent.literal.goal_state import GoalState
-from agent.literal.knowledge import Thing, reach, thing
+from agent.literal.knowledge import Thing, known_thing, words_for
 from agent.literal.labels import Match, plain
 from agent.literal.widgets import Widget, text_fields, widgets_beside
 from agent.screen.ocr import Box
@@ -54,7 +54,7 @@ class Search:
         self._region = now.region()
         self._moves = now.moves
         self.target = target
-        known, around = thing(target, on=on), thing(near) if near else Thing(())
+        known, around = known_thing(target, on=on), known_thing(near) if near else Thing(())
         places = (*((near,) if near else ()), *known.places, *around.places)
         self.inside = inside
         self._whole = whole
@@ -159,7 +159,7 @@ class Search:
         if not any(move.intent == "place" for move in self._moves):
             return None
         gone = [move for move in self._moves if move.intent == "back"]
-        for word in reach("back"):
+        for word in words_for("back"):
             for match in self._page.find(word, least=_WHOLE_LABEL):
                 if not any(self._at(move, match.box) for move in gone):
                     return match

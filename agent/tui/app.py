@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from agent.workplace import Workplace
 
 
-def _workplace(options: RunOptions, tell: Callable[[str], None], ask: Callable[[str], bool]) -> "Workplace":
-    from agent.workplace import Workplace
-
-    return Workplace(options, tell, ask)
-
-
 class MaiApp(App[int]):
     """`mai-agent` in a terminal.
 
@@ -62,14 +56,13 @@ class MaiApp(App[int]):
         self._key: events.Key | None = None
         self._options = options
         self.memory = memory or Memory()
-        self.conductor = conductor or Conductor(lambda tell, ask: _workplace(options, tell, ask), self.report)
-        self._run_screen = RunScreen(
-            self.conductor,
-            self.memory,
-            RunView(dry_run=options.dry_run, sandbox=options.sandbox),
-            clock,
-            options.stop_key,
-        )
+        self.conductor = conductor or Conductor(self._make_workplace, self.report)
+        self._run_screen = RunScreen(self.conductor, self.memory, options, clock)
+
+    def _make_workplace(self, tell: Callable[[str], None], ask: Callable[[str], bool]) -> "Workplace":
+        from agent.workplace import Workplace
+
+        return Workplace(self._options, tell, ask)
 
     async def on_event(self, event: events.Event) -> None:
         """Every key is seen before it does anything: letters in a row are a word, and answer no question."""

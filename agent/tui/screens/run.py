@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Footer, Static
 
+from agent.options import RunOptions
 from agent.safety.text import harmless
 from agent.tui.conductor import (
     ApprovalWanted,
@@ -58,18 +59,13 @@ class RunScreen(AnsweringScreen):
     ]
 
     def __init__(
-        self,
-        conductor: Conductor,
-        memory: Memory,
-        base: RunView,
-        clock: Callable[[], float] = time.monotonic,
-        stop_key: str | None = None,
+        self, conductor: Conductor, memory: Memory, options: RunOptions, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(RunView(dry_run=base.dry_run, sandbox=base.sandbox), clock)
+        super().__init__(RunView(dry_run=options.dry_run, sandbox=options.sandbox), clock)
         self._conductor = conductor
         self._memory = memory
-        self._base = base
-        self._stop_key = stop_key
+        self._options = options
+        self._stop_key_told = False
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._escaped = -_DOUBLE
@@ -104,9 +100,8 @@ class RunScreen(AnsweringScreen):
 
         self._memory.add_instruction(instruction)
         self.query_one(Prompt).history = self._memory.instructions
-        self._view = RunView(
-            instruction=instruction, state="preparing", dry_run=self._base.dry_run, sandbox=self._base.sandbox
-        )
+        options = self._options
+        self._view = RunView(instruction, "preparing", dry_run=options.dry_run, sandbox=options.sandbox)
         self._translator = Translator(self._view, self._clock)
         self.query_one(History).show(self._view.rows, -1)
         self.query_one(Detail).show(None)
@@ -155,8 +150,9 @@ class RunScreen(AnsweringScreen):
         """Once: how a run on the person's own desktop is stopped while another window has the focus."""
         from agent.desktop.stop_chord import DEFAULT_CHORD
 
-        chord, self._stop_key = self._stop_key or DEFAULT_CHORD, "none"
-        if chord != "none" and sys.platform.startswith("linux") and not (self._base.sandbox or self._base.dry_run):
+        told, self._stop_key_told = self._stop_key_told, True
+        chord, elsewhere = self._options.stop_key or DEFAULT_CHORD, self._options.sandbox or self._options.dry_run
+        if not told and chord != "none" and sys.platform.startswith("linux") and not elsewhere:
             self.notify(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", title="live", timeout=8)
 
     def _changed(self, index: int | None, finished: bool = False) -> None:
