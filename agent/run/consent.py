@@ -1,28 +1,18 @@
 """Puts an action to the policy, and to a person where the policy or the person wants that."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint
 from agent.run.events import ApprovalAsked, ApprovalGiven
+from agent.run.race import Waiting
 from agent.run.sink import Emit
 from agent.run.steering import Steering
 from agent.run.worker import Worker
 from agent.safety.policy import UNKNOWN, Approval, Approver, Grants, Policy, Question, Situation, Surroundings
-
-T = TypeVar("T")
-
-
-class Waiting(Protocol):
-    """Waits that a stop ends."""
-
-    async def __call__(self, waiting: Awaitable[T]) -> T:
-        """Wait for something."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

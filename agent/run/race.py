@@ -3,11 +3,19 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from agent.safety.stop import StopSwitch
 
 T = TypeVar("T")
+
+
+class Waiting(Protocol):
+    """Waits that a stop ends, as a `Race` does."""
+
+    async def __call__(self, waiting: Awaitable[T]) -> T:
+        """Wait for something."""
+        ...
 
 
 class Race:

@@ -3,9 +3,9 @@
 Today a run has an actor; the other roles are named for what comes.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
@@ -13,19 +13,10 @@ from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.events import ModelInUse
-
-T = TypeVar("T")
+from agent.run.race import Waiting
 
 #: actor: looks and acts; planner: splits the task; grounder: finds the point; verifier: judges whether it is done.
 Role: TypeAlias = Literal["actor", "planner", "grounder", "verifier"]
-
-
-class Waiting(Protocol):
-    """Waits that a stop ends."""
-
-    async def __call__(self, waiting: Awaitable[T]) -> T:
-        """Wait for something."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
