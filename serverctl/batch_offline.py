@@ -161,7 +161,7 @@ def _sampling(request: dict[str, Any]) -> Any:
 
 
 def _kind(error: BaseException) -> str:
-    """The kinds that a server's refusals have too (serverctl/chat.py)."""
+    """The kinds that a server's refusals have too (foundation/refusals.py)."""
     if "At most" in str(error) and "image" in str(error):
         return "too_many_images"
     return "context_too_long" if any(word in str(error) for word in _CONTEXT_WORDS) else "refused"

@@ -166,7 +166,7 @@ class OfflineAsker:
 
 
 def _engine_env(environ: Mapping[str, str]) -> dict[str, str]:
-    # OMP_THREAD_LIMIT: as in process/child.py.
+    # OMP_THREAD_LIMIT: vLLM's attention on the processor (0.32) waits for ever for the threads that it does not get.
     env = {name: value for name, value in environ.items() if name != "OMP_THREAD_LIMIT"}
     return {"VLLM_NO_USAGE_STATS": "1", **env}
 

@@ -60,20 +60,15 @@ def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = 
     Raises:
         ImageError: an image cannot be read or is none.
     """
-
-    def picture(url: str) -> dict[str, Any]:
-        return {"type": "image_url", "image_url": {"url": _image(url, base, fit)}}
-
-    if request.messages is not None:
-        messages = [_with_images(message, base, fit) for message in request.messages]
-    else:
-        content = [{"type": "text", "text": request.instruction}, *map(picture, request.images)]
+    messages = request.messages
+    if messages is None:
+        pictures = ({"type": "image_url", "image_url": {"url": written}} for written in request.images)
         system = request.system if request.system is not None else defaults.system
         messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": content})
+        messages.append({"role": "user", "content": [{"type": "text", "text": request.instruction}, *pictures]})
     return Prepared(
         id=request.id,
-        messages=messages,
+        messages=[_with_images(message, base, fit) for message in messages],
         max_tokens=defaults.max_tokens if request.max_tokens is None else request.max_tokens,
         temperature=defaults.temperature if request.temperature is None else request.temperature,
         schema=request.json_schema,
@@ -82,7 +77,7 @@ def prepare(request: Request, base: Path, defaults: Defaults, fit: Fit | None = 
 
 
 def _with_images(message: dict[str, Any], base: Path, fit: Fit | None) -> dict[str, Any]:
-    """A message of a whole chat, its image files read."""
+    """A message, its image files read."""
     content = message.get("content")
     if not isinstance(content, list):
         return message

@@ -1,6 +1,8 @@
 """Several servers side by side, each against the first: the ratio of every number, and whether it means anything."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from serverctl.bench.report import LATENCIES, RATES, Measurement, Report
@@ -41,29 +43,21 @@ class Comparison:
 
     def rows(self) -> list[Row]:
         """Every number of every setting that was measured on the first server."""
-        rows: list[Row] = []
-        for base in self.reports[0].measurements if self.reports else ():
-            measured = [_find(report, base.setting) for report in self.reports]
-            for latency in LATENCIES:
-                values = [[] if one is None else one.values(latency) for one in measured]
-                differences = [
-                    None,
-                    *(_judged(base, one, compare(values[0], values[i])) for i, one in enumerate(measured) if i),
-                ]
-                rows.append(
-                    Row(
-                        base.setting,
-                        latency,
-                        tuple(sum(one) / len(one) if one else None for one in values),
-                        tuple(differences),
-                        (None, *(None if one is None else one.ratio for one in differences[1:])),
-                    )
-                )
-            for rate in RATES:
-                rates = [None if one is None else one.rates[rate] for one in measured]
-                ratios = [other / rates[0] if other is not None and rates[0] else None for other in rates[1:]]
-                rows.append(Row(base.setting, rate, tuple(rates), (None,) * len(rates), (None, *ratios)))
-        return rows
+        return [row for base in self.reports[0].measurements for row in self._rows_of(base)] if self.reports else []
+
+    def _rows_of(self, base: Measurement) -> Iterator[Row]:
+        measured = [_find(report, base.setting) for report in self.reports]
+        for latency in LATENCIES:
+            first, *others = ([] if one is None else one.values(latency) for one in measured)
+            pairs = zip(measured[1:], others, strict=True)
+            differences = [_judged(base, one, compare(first, values)) for one, values in pairs]
+            means = tuple(fmean(values) if values else None for values in (first, *others))
+            ratios = (None if one is None else one.ratio for one in differences)
+            yield Row(base.setting, latency, means, (None, *differences), (None, *ratios))
+        for rate in RATES:
+            rates = tuple(None if one is None else one.rates[rate] for one in measured)
+            shares = (other / rates[0] if other is not None and rates[0] else None for other in rates[1:])
+            yield Row(base.setting, rate, rates, (None,) * len(rates), (None, *shares))
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object: the reports whole, and the rows."""

@@ -30,7 +30,7 @@ from serverctl.planning import plan_for
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMATS = list(command.FORMATS)
-#: vLLM's metrics that were renamed or removed before 0.33 (facts of vLLM, 1.4); an alert on them never fires.
+#: vLLM's metrics that were renamed or removed before 0.33; an alert on them never fires.
 REMOVED = (
     "gpu_cache_usage_perc",
     "time_to_first_token[",
