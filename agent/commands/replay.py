@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     stop = StopSwitch()
     same = True
     with StopSignals(stop):
-        hand = open_desktop(stop).hand if options.live else RecordingHand()
+        hand = _live_hand(stop) if options.live else RecordingHand()
         console = Console(stop)
         executed = {step.get("step"): step.get("executed") for step in bundle.steps}
         try:
@@ -63,6 +63,12 @@ def _allowed(step: ReplayedStep, executed: bool, console: Console) -> bool:
     if step.reason_to_ask is None:
         return True
     return asyncio.run(console.approve(step.target, Question(step.reason_to_ask, ""))).allowed
+
+
+def _live_hand(stop: StopSwitch) -> Hand:
+    desktop = open_desktop(stop)
+    desktop.screen.close()  # nothing is looked at
+    return desktop.hand
 
 
 def _perform(step: ReplayedStep, hand: Hand, stop: StopSwitch) -> str:

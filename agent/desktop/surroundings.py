@@ -117,7 +117,7 @@ class DesktopSurroundings:
             self._ocr = self._ocr or Ocr(_WHO)
             frame = self._screen.grab()
             read = [self._at(frame, point, self._ocr) for point in points]
-        except Exception:  # no language data, or a display that is gone, which mss tells in a dozen ways too
+        except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
             return ""
         return "\n".join(dict.fromkeys(text for text in read if text))
 

@@ -12,7 +12,7 @@ class Place:
     """A window, as far as the platform tells.
 
     Args:
-        app: the class part of WM_CLASS on X11.
+        app: the name of its application's class, such as Firefox.
         title: its title; a page can choose its own, so it never allows anything.
         region: where it is.
     """
