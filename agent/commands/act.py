@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,11 @@ from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_engine
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
+from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size, Viewport
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
 from agent.model.engine import Engine, EngineChoice
-from agent.model.request import ChatRequest
 from agent.model.serving import terminal_ask
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.roles import open_model
@@ -66,18 +67,16 @@ async def _act(options: Any, settings: Settings, engine: Engine, image: "Image")
         budget = pixel_budget(family, limits, options.max_pixels or settings.get("max_pixels"))
         sent = encode_for(family, image, budget)
         if options.grounding:
-            messages = family.grounding_messages(options.instruction, sent)
+            request = family.grounding_request(options.instruction, sent)
         else:
             stored = settings.system_prompt(family.facts.name)
             system = read_text(options.system_prompt) if options.system_prompt else stored
-            messages = family.messages(
-                PromptRequest(options.instruction, sent, thinking=not options.no_thinking, system_prompt=system)
-            )
+            chosen = {"thinking": not options.no_thinking}
+            request = family.request(PromptRequest(options.instruction, (sent,), system_prompt=system, options=chosen))
         limit = answer_tokens(family, limits.context)
-        completion = await model.client.complete(ChatRequest(messages, family.facts.sampling, limit))
-        text = completion.answer.content
-    result = family.parse_grounding(text, sent.size) if options.grounding else family.parse(text, sent.size)
-    _print(result, text, Size(*image.size), as_json=options.json)
+        answer = (await model.client.complete(replace(request, max_tokens=limit))).answer
+    result = (family.parse_grounding if options.grounding else family.parse)(answer, (sent.size,))
+    _print(result, as_text(answer), Size(*image.size), as_json=options.json)
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
 
 
@@ -92,13 +91,16 @@ def _print(result: Decision | ParseFailure, text: str, screen: Size, *, as_json:
         error = {"kind": result.kind, "message": result.message}
         print(json.dumps({"ok": False, "raw": text, "error": error}) if as_json else f"no decision: {result.message}")
         return
-    action = map_points(result.action, Viewport.of_image(screen).to_desktop)
+    actions = [map_points(action, Viewport.of_image(screen).to_desktop) for action in result.actions]
     if as_json:
-        print(json.dumps({"ok": True, "raw": text, "thought": result.thought, "action": action_json(action)}))
+        written = [action_json(action) for action in actions]
+        answer = {"ok": True, "raw": text, "thought": result.thought, "action": written[0], "actions": written}
+        print(json.dumps(answer))
         return
     if result.thought:
         print(f"thought: {' '.join(result.thought.split())}")
-    print(f"decided: {describe(action)}")
+    for action in actions:
+        print(f"decided: {describe(action)}")
 
 
 def _open(path: Path) -> "Image":

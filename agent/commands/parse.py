@@ -8,10 +8,13 @@ from typing import Any
 from agent.actions import map_points
 from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
-from agent.families.jsonish import clean
+from agent.families.lenient_json import clean
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
+from agent.screen.fit import fit
 from foundation.arguments import Parser
+from foundation.chat_stream import Answer
+from foundation.errors import UsageError
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,11 +51,19 @@ def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         message = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         return {"id": identifier, "ok": False, "error": {"kind": "bad_request", "message": message}}
-    result = family.parse_grounding(text, screen) if grounding else family.parse(text, screen)
+    result = (family.parse_grounding if grounding else family.parse)(Answer(text), (_sent(family, screen),))
     if isinstance(result, ParseFailure):
         return {"id": identifier, "ok": False, "error": {"kind": result.kind, "message": result.message}}
-    action = map_points(result.action, Viewport.of_image(screen).to_desktop)
-    return {"id": identifier, "ok": True, "thought": result.thought, "actions": [action_json(action)]}
+    actions = [map_points(action, Viewport.of_image(screen).to_desktop) for action in result.actions]
+    return {"id": identifier, "ok": True, "thought": result.thought, "actions": [*map(action_json, actions)]}
+
+
+def _sent(family: Family, screen: Size) -> Size:
+    """The size at which a screen is sent, which absolute points count on; its own where it cannot be sent."""
+    try:
+        return fit(family.facts.image, screen)
+    except UsageError:
+        return screen
 
 
 def _side(value: Any) -> int:

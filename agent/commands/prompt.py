@@ -2,12 +2,12 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.families.base import Call, PastStep, PromptRequest, Style
-from agent.families.jsonish import clean
+from agent.families.base import Call, FamilyFacts, PastStep, PromptRequest
+from agent.families.lenient_json import clean
 from agent.families.registry import get_family
 from agent.model.messages import to_openai
 from agent.settings import load_settings, read_text
@@ -34,31 +34,28 @@ def main(argv: Sequence[str]) -> int:
     family = get_family(options.family)
     data = _read(options.request)
     if options.grounding:
-        messages = family.grounding_messages(data["instruction"], None)
+        messages = family.grounding_request(data["instruction"], None).messages
     else:
         stored = load_settings().system_prompt(options.family)
         system = read_text(options.system_prompt) if options.system_prompt else stored
-        request = read_request(
-            data, options.style, family.facts.reference_images, thinking=not options.no_thinking, system_prompt=system
-        )
-        messages = family.messages(request)
+        chosen = {"style": options.style, "thinking": not options.no_thinking}
+        messages = family.request(read_request(data, family.facts, chosen, system)).messages
     print(json.dumps(to_openai(messages, _image_part), ensure_ascii=False, indent=2))
     return 0
 
 
 def read_request(
-    data: dict[str, Any], style: Style, window: int, *, thinking: bool = True, system_prompt: str | None = None
+    data: dict[str, Any], facts: FamilyFacts, options: Mapping[str, Any], system_prompt: str | None = None
 ) -> PromptRequest:
     """The request in a parsed file. Raises UsageError naming what is wrong.
 
     Args:
         data: the JSON object.
-        style: how the family is asked.
-        window: images in a request where the file does not say ("images").
-        thinking: False for the variant without a thought.
+        facts: of the family; its own client's number of images counts where the file does not say ("images").
+        options: of the family, as chosen.
         system_prompt: replaces the family's system text.
     """
-    images = data.get("images", window)
+    images = data.get("images", facts.reference_images)
     if isinstance(images, bool) or not isinstance(images, int) or images < 1:
         raise UsageError('"images" must be a whole number of at least 1.', "It is the number of images in the request.")
     steps, tools = ([] if data.get(key) is None else data[key] for key in ("steps", "tools"))
@@ -67,22 +64,23 @@ def read_request(
     first_shown = len(steps) - (images - 1)
     return PromptRequest(
         instruction=data["instruction"],
-        current=None,
-        steps=tuple(_step(step, number, shown=number >= first_shown) for number, step in enumerate(steps)),
+        images=(None,),
+        steps=tuple(
+            _step(step, number, facts.function, shown=number >= first_shown) for number, step in enumerate(steps)
+        ),
         tools=tuple(tools),
-        style=style,
-        thinking=thinking,
         system_prompt=system_prompt,
+        options=options,
     )
 
 
-def _step(step: Any, number: int, *, shown: bool) -> PastStep:
+def _step(step: Any, number: int, function: str, *, shown: bool) -> PastStep:
     action = step.get("action") if isinstance(step, dict) else None
     if not isinstance(action, dict):
         raise UsageError(
             f'Step {number + 1} has no "action" object.', "It holds the arguments as the model wrote them."
         )
-    name, arguments = "mobile_use", action
+    name, arguments = function, action
     if isinstance(action.get("arguments"), dict):  # a whole call, for tools
         name, arguments = str(action.get("name", name)), action["arguments"]
     elif isinstance(step.get("name"), str):
@@ -93,7 +91,8 @@ def _step(step: Any, number: int, *, shown: bool) -> PastStep:
             raise UsageError(f'"{key}" of step {number + 1} must be a text.', "Give a tool's result as it is shown.")
     return PastStep(
         thought=texts["thought"],
-        call=Call(name, arguments),
+        calls=(Call(name, arguments),),
+        images=(None,),
         shown=shown,
         user_reply=texts["user_reply"] or None,
         tool_result=texts["tool_result"] or None,

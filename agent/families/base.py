@@ -1,17 +1,19 @@
 """What a model family is to the rest of the program, and the plain values that cross its border."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agent.actions import Action
 from agent.geometry import GridPoint, Size
-from agent.model.messages import Message
-from agent.model.request import Sampling
+from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
+from agent.screen.outline import Outline
+from foundation.chat_stream import Answer
+from foundation.errors import UsageError
+from foundation.families import family_data, image_rule
 from foundation.images import ImageRule
-
-Style: TypeAlias = Literal["reference", "desktop"]
 
 FailureKind: TypeAlias = Literal[
     "empty",  # nothing was said
@@ -28,10 +30,11 @@ FailureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as the model wrote it, so that it can be replayed to the letter."""
+    """A call as the model wrote it, so that it can be replayed to the letter; `id` where the server gave it one."""
 
     name: str
     arguments: Mapping[str, Any]
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,13 @@ class Decision:
 
     Args:
         thought: its reasoning, "" where it gave none.
-        action: what to do; points on the model's own grid.
-        call: the call as written.
+        actions: what to do, in order, at least one; points on the model's own grid.
+        calls: the calls as written.
     """
 
     thought: str
-    action: Action[GridPoint]
-    call: Call
+    actions: tuple[Action[GridPoint], ...]
+    calls: tuple[Call, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +61,60 @@ class ParseFailure:
     thought: str = ""
 
 
+class ArgumentError(ValueError):
+    """A call cannot be used; `kind` says why."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+
+
+def decide(
+    thought: str, calls: Sequence[Call] | ParseFailure, read: Callable[[Call], Action[GridPoint]]
+) -> Decision | ParseFailure:
+    """The decision in the calls of an answer; one that cannot be used spoils them all.
+
+    Args:
+        thought: the reasoning around them.
+        calls: at least one, or why there is none.
+        read: what a call means; may raise ArgumentError.
+    """
+    if isinstance(calls, ParseFailure):
+        return ParseFailure(calls.kind, calls.message, thought)
+    try:
+        return Decision(thought, tuple(read(call) for call in calls), tuple(calls))
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error), thought)
+
+
 @dataclass(frozen=True, slots=True)
 class PastStep:
     """One finished step, as a family needs it to write the history.
 
     Args:
         thought: the model's reasoning.
-        call: the call as written.
-        image: the screenshot that the model saw before the answer; None when the history window left it out.
-        shown: whether the screenshot is in the request.
+        calls: the calls as written.
+        images: what the model saw before the answer; None where the history window left an image out.
+        shown: whether the images are in the request.
         user_reply: what the person answered, if asked.
         tool_result: what a called tool gave back.
         note: what the program had to say about the step ("nothing changed on the screen").
+        answer: the whole answer, for families that replay it to the letter; None where it is not known.
     """
 
     thought: str
-    call: Call
-    image: EncodedImage | None = None
+    calls: tuple[Call, ...]
+    images: tuple[EncodedImage | None, ...] = ()
     shown: bool = False
     user_reply: str | None = None
     tool_result: str | None = None
     note: str | None = None
+    answer: Answer | None = None
+
+    @property
+    def replies(self) -> list[str]:
+        """What came back after the answer: from the person, from a tool, from the program."""
+        return [text for text in (self.user_reply, self.tool_result, self.note) if text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,73 +123,98 @@ class PromptRequest:
 
     Args:
         instruction: what the person wants.
-        current: the screenshot now.
+        images: what is to be seen now; None stands for the place of an image in `mai-agent prompt`.
         steps: the steps so far, oldest first.
         skipped: how many older steps the context had no room for.
         tools: MCP tool definitions (name, description, parameters).
-        apps: names of installed applications (desktop style).
-        style: `reference` or `desktop`.
-        thinking: False asks for the family's variant without a thought.
+        apps: names of installed applications.
         system_prompt: replaces the family's own system text.
+        outline: the elements of the screen now, where it is known.
+        options: what a person may choose of the family's own ways; a family passes over those it does not have.
     """
 
     instruction: str
-    current: EncodedImage | None
+    images: tuple[EncodedImage | None, ...]
     steps: Sequence[PastStep] = ()
     skipped: int = 0
     tools: Sequence[Mapping[str, Any]] = ()
     apps: Sequence[str] = ()
-    style: Style = "desktop"
-    thinking: bool = True
     system_prompt: str | None = None
+    outline: Outline | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """The numbers of a family, from its `family.toml`."""
+    """The numbers of a family, from its `family.toml`.
+
+    Args:
+        name: of the family.
+        image: the rule by which its models resize an image.
+        image_format, quality: how images are sent.
+        sampling: as its own client asks for it.
+        reference_images: images in a request of its own client, the current one included.
+        function: the name under which its models call actions.
+    """
 
     name: str
     image: ImageRule
-    image_format: ImageFormat
-    quality: int
-    sampling: Sampling
-    reference_images: int
-    detect: tuple[str, ...] = field(default=())
+    image_format: ImageFormat = "png"
+    quality: int = 90
+    sampling: Sampling = field(default_factory=Sampling)
+    reference_images: int = 3
+    function: str = "computer_use"
+
+    @classmethod
+    def of(cls, name: str) -> "FamilyFacts":
+        """The facts of a family; what its file leaves out has the defaults above. Raises UsageError."""
+        data = family_data(name)
+        image = data["image"]
+        return cls(
+            name=name,
+            image=image_rule(name),
+            image_format=image.get("format", "png"),
+            quality=image.get("quality", 90),
+            sampling=Sampling(**data.get("sampling", {})),
+            reference_images=data.get("history", {}).get("images", 3),
+            function=data.get("call", {}).get("function", "computer_use"),
+        )
 
 
-class Family(Protocol):
-    """A model family: how it is asked and what its answers mean. Everything in it is pure."""
+class Family(ABC):
+    """A model family: how it is asked and what its answers mean. Everything in it is pure.
 
-    @property
-    def facts(self) -> FamilyFacts:
-        """Its numbers."""
-        ...
+    Its folder's `family.py` has a function `create()` that gives it.
+    """
 
-    def messages(self, request: PromptRequest) -> list[Message]:
-        """The chat messages of a request."""
-        ...
+    def __init__(self, name: str) -> None:
+        self.facts = FamilyFacts.of(name)
 
-    def grounding_messages(self, instruction: str, image: EncodedImage | None) -> list[Message]:
-        """The chat messages that ask for one point."""
-        ...
+    @abstractmethod
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked."""
 
-    def parse(self, text: str, sent: Size) -> Decision | ParseFailure:
-        """The decision in an answer. Total: any text gives a decision or a failure, never an exception.
+    @abstractmethod
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The decision in an answer. Total: any answer gives a decision or a failure, never an exception.
 
         Args:
-            text: the whole answer.
-            sent: size of the image the model saw last (families with absolute points need it).
+            answer: the whole answer.
+            sent: sizes of the images the model saw last (families with absolute points need them); at least one.
         """
-        ...
 
-    def parse_grounding(self, text: str, sent: Size) -> Decision | ParseFailure:
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:  # noqa: ARG002
+        """What the model is asked for one point. Raises UsageError where the family cannot give one."""
+        raise UsageError(f"The family {self.facts.name!r} has no grounding mode.", "Choose another --family.")
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The point in a grounding answer, as a click. Total, like `parse`."""
-        ...
+        return ParseFailure("no_action", f"the family {self.facts.name} has no grounding mode")
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""
-        ...
+        return f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again."
 
-    def constraint(self, style: Style, thinking: bool) -> str:
-        """A regular expression that valid answers match, for servers with constrained decoding."""
-        ...
+    def constraint(self, options: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """A regular expression that valid answers match, for servers with constrained decoding; None for none."""
+        return None

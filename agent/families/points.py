@@ -2,9 +2,10 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent.geometry import Grid, GridPoint
+from agent.geometry import Grid, GridPoint, Size
 
 #: A point may lie this share outside its grid (rounding, 1000 on a 0..999 grid); further out it is another space.
 TOLERANCE = 0.01
@@ -17,6 +18,16 @@ _NUMBER = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{0,17})?")
 _AROUND = re.compile(r"<[^<>]{0,40}>|[\[\](){},;'\"\s]|\b[xy][0-9]?['\"]?\s*[:=]")
 # Digits and punctuation of the full-width forms; other scripts' digits stay what they are and are refused.
 _FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3001: 0x2C}
+
+
+def grid_of(counted: int | str, sent: Sequence[Size]) -> Grid:
+    """The grid that a family counts on, as its `family.toml` names it.
+
+    Args:
+        counted: a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the image that was sent last.
+        sent: sizes of the images of the request.
+    """
+    return Grid.pixels(sent[-1]) if isinstance(counted, str) else Grid.relative(counted)
 
 
 class PointError(ValueError):
@@ -33,7 +44,7 @@ def read_point(value: Any, grid: Grid) -> GridPoint:
     Raises:
         PointError: it is no point, lies far outside the grid, or looks like a fraction of the screen.
     """
-    x, y = read_pair(value, fractions=False)
+    x, y = read_pair(value, fractions=max(grid.width, grid.height) <= 1)
     point = GridPoint(x, y, grid)
     if point.overshoot() > TOLERANCE:
         raise PointError(

@@ -18,6 +18,7 @@ from agent.families.mai_ui.family import MaiUi
 from agent.geometry import Size
 from agent.notes import Note, NoteKind, read_notes, without_notes
 from agent.screen.ocr import Box
+from foundation.chat_stream import Answer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -112,7 +113,7 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
         role = message.get("role")
         for text, image in _parts(message.get("content")):
             if role == "assistant" and text is not None:
-                result = family.parse(text, Size(1, 1))
+                result = family.parse(Answer(text), (Size(1, 1),))
                 if isinstance(result, Decision):
                     conversation.moves.append(_move(result, pending))
                 pending = None
@@ -176,7 +177,7 @@ def _move(decision: Decision, before: Screenshot | None) -> Move:
     mark = _MARK.search(decision.thought)
     part, intent = (int(mark[1]) - 1, mark[2]) if mark else (0, "act")
     known: Intent = intent if intent in get_args(Intent) else "act"  # type: ignore[assignment]
-    return Move(max(0, part), known, dict(decision.call.arguments), before)
+    return Move(max(0, part), known, dict(decision.calls[0].arguments), before)
 
 
 def on_grid(box: Box, image: "Image") -> list[int]:

@@ -48,9 +48,9 @@ class Message:
         return cls(role, (TextPart(text),))
 
     @classmethod
-    def screenshot(cls, image: EncodedImage | None) -> "Message":
-        """A user message that holds one screenshot."""
-        return cls("user", (ImagePart(image),))
+    def screenshot(cls, *images: EncodedImage | None) -> "Message":
+        """A user message that shows one image or several."""
+        return cls("user", tuple(map(ImagePart, images)))
 
     @classmethod
     def result(cls, call_id: str, *parts: TextPart | ImagePart) -> "Message":

@@ -33,7 +33,7 @@ class ChatRequest:
     Args:
         messages: the chat.
         sampling: as the family asks for it.
-        max_tokens: limit of the answer.
+        max_tokens: limit of the answer; None for the family's own.
         tools: definitions of tools that the model may call, in OpenAI's shape.
         stop: texts that end the answer.
         schema: a JSON Schema that the answer must follow, used where the server can.
@@ -43,7 +43,7 @@ class ChatRequest:
 
     messages: Sequence[Message]
     sampling: Sampling
-    max_tokens: int
+    max_tokens: int | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     stop: Sequence[str] = ()
     schema: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class ChatRequest:
         """What every server must take, besides the model's name and the messages."""
         sampling = self.sampling
         parts: dict[str, Any] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-        parts |= {"max_tokens": self.max_tokens, "stream": True}
+        parts |= {"max_tokens": self.max_tokens or sampling.max_tokens, "stream": True}
         return parts | ({"tools": [dict(tool) for tool in self.tools]} if self.tools else {})
 
     def optional_parts(self, kind: ServerKind) -> dict[str, dict[str, Any]]:

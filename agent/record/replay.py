@@ -11,6 +11,7 @@ from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.safety.policy import Policy
+from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
@@ -55,12 +56,12 @@ def _replay_step(step: dict[str, Any], family: Family, policy: Policy) -> Replay
     if not answers:
         return ReplayedStep(number, "", None, "the run ended before the model answered", None, same=True)
     image = step["image"] or {"width": 1, "height": 1}
-    result = family.parse(answers[-1]["raw"], Size(image["width"], image["height"]))
-    if is_masked([answers[-1]["raw"]] if isinstance(result, ParseFailure) else action_json(result.action)):
+    result = family.parse(Answer(answers[-1]["raw"]), (Size(image["width"], image["height"]),))
+    if is_masked([answers[-1]["raw"]] if isinstance(result, ParseFailure) else action_json(result.actions[0])):
         return ReplayedStep(number, result.thought, None, _MASKED, None, same=True)
     if isinstance(result, ParseFailure):
         return ReplayedStep(number, result.thought, None, result.message, None, same=step["target"] is None)
-    target = map_points(result.action, read_viewport(step["viewport"]).to_desktop)
+    target = map_points(result.actions[0], read_viewport(step["viewport"]).to_desktop)
     return ReplayedStep(
         number,
         result.thought,

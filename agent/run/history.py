@@ -40,7 +40,7 @@ class Past:
     """One finished step as the history keeps it."""
 
     thought: str
-    call: Call
+    calls: tuple[Call, ...]
     image: EncodedImage
     image_tokens: int
     user_reply: str | None = None
@@ -49,7 +49,7 @@ class Past:
 
     def text_tokens(self) -> int:
         """An estimate of what the step costs without its image."""
-        written = json.dumps(dict(self.call.arguments), ensure_ascii=False)
+        written = "".join(json.dumps(dict(call.arguments), ensure_ascii=False) for call in self.calls)
         replies = "".join(text for text in (self.user_reply, self.tool_result, self.note) if text)
         return estimate_tokens(self.thought) + estimate_tokens(written) + estimate_tokens(replies) + 20
 
@@ -154,8 +154,8 @@ class History:
             tuple(
                 PastStep(
                     thought=step.thought,
-                    call=step.call,
-                    image=step.image if index >= self._first_shown else None,
+                    calls=step.calls,
+                    images=(step.image if index >= self._first_shown else None,),
                     shown=index >= self._first_shown,
                     user_reply=step.user_reply,
                     tool_result=step.tool_result,

@@ -26,7 +26,7 @@ from agent.actions import (
     map_points,
 )
 from agent.desktop.hand import ActionFailedError, Hand
-from agent.families.base import Call, Decision, ParseFailure
+from agent.families.base import Decision, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint
 from agent.notes import Note
 from agent.run.consent import Consent
@@ -252,16 +252,16 @@ class Loop:
         result = thought.result
         if isinstance(result, ParseFailure):
             return Decided(step, thought.raw, result.thought, (), (), (), result, thought.usage, thought.milliseconds)
-        target = map_points(result.action, seen.viewport.to_desktop)
+        targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
         milliseconds = thought.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return Decided(
-            step, thought.raw, result.thought, (result.call,), (result.action,), (target,), None, thought.usage,
+            step, thought.raw, result.thought, result.calls, result.actions, targets, None, thought.usage,
             milliseconds,
         )  # fmt: skip
 
     async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
-        action: Action[GridPoint] = decision.action
+        action: Action[GridPoint] = decision.actions[0]
         verdict = self._guard.observe(describe(action), seen.fingerprint, waiting=isinstance(action, Wait))
         if verdict == "stop":
             raise _looping(action, self._settings.dry_run)
@@ -355,8 +355,9 @@ class Loop:
     def _remember(
         self, seen: Observation, decision: Decision, reply: str | None, tool_result: str | None, note: str | None
     ) -> None:
-        call = Call(decision.call.name, dict(decision.call.arguments))
-        self._parts.history.add(Past(decision.thought, call, seen.image, seen.tokens, reply, tool_result, note))
+        self._parts.history.add(
+            Past(decision.thought, decision.calls, seen.image, seen.tokens, reply, tool_result, note)
+        )
 
     def _check_budgets(self) -> None:
         self._parts.stop.check()

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.families.base import Style
 from agent.run.guard import GuardRule
 from agent.run.history import HistoryRule
 from agent.screen.encode import ImageFormat
@@ -37,7 +36,7 @@ class RunSettings:
     max_steps: int = 50
     max_seconds: float = 1800.0
     max_tokens: int | None = None
-    style: Style = "desktop"
+    style: str = "desktop"
     thinking: bool = True
     history: HistoryRule = "block"
     history_images: int | None = None

@@ -7,8 +7,10 @@ smaller; that is no retry, because it is another request.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agent.families.base import Decision, Family, ParseFailure, PastStep, PromptRequest
+from agent.families.syntaxes.tool_calls import as_text
 from agent.model.client import ChatClient, Completion, Delta, Progress, Retrying, Silence
 from agent.model.messages import Message, TextPart
 from agent.model.refusals import ModelError
@@ -75,12 +77,12 @@ class Mind:
         constraint = None
         if tried and len(tried) >= self._settings.parse_retries:
             # The last try: where the server can, it may only answer in the format.
-            constraint = self._family.constraint(self._settings.style, self._settings.thinking)
+            constraint = self._family.constraint(self._options)
         prepared = time.perf_counter()
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
         began = time.perf_counter()
         answer = completion.answer
-        result = self._family.parse(answer.content, seen.image.size)
+        result = self._family.parse(answer, (seen.image.size,))
         parsed = (time.perf_counter() - began) * 1000
         if isinstance(result, ParseFailure) and answer.finish_reason == "length":
             result = replace(result, kind="truncated", message=f"{result.message}; the token limit cut it off")
@@ -91,7 +93,7 @@ class Mind:
         }
         if completion.ttft_ms is not None:
             milliseconds["ttft"] = completion.ttft_ms
-        return Thought(answer.content, result, answer.usage, milliseconds)
+        return Thought(as_text(answer), result, answer.usage, milliseconds)
 
     def _feedback(self, tried: Sequence[Thought]) -> list[Message]:
         """Unusable answers of this step, each with what was wrong with it."""
@@ -117,10 +119,9 @@ class Mind:
                     emit(Warned(f"{reason} Trying again ({attempt})." if attempt else reason))
 
         for _ in range(_MOST_SHRINKS):
-            messages = self._messages(seen, feedback)
             most = answer_tokens(self._family, self._history.context)
+            request = replace(self._request(seen, feedback), max_tokens=most, regex=constraint)
             try:
-                request = ChatRequest(messages, self._family.facts.sampling, most, regex=constraint)
                 return await self._client.complete(request, told)
             except ModelError as error:
                 if not self._adapt(error):
@@ -144,27 +145,31 @@ class Mind:
             return self._history.shrink()
         return False
 
-    def _messages(self, seen: Observation, feedback: list[Message]) -> list[Message]:
-        empty = self._request(seen, (), 0)
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"style": self._settings.style, "thinking": self._settings.thinking}
+
+    def _request(self, seen: Observation, feedback: list[Message]) -> ChatRequest:
+        empty = self._family.request(self._prompt(seen, (), 0))
         fixed = sum(
             estimate_tokens(part.text)
-            for message in [*self._family.messages(empty), *feedback]
+            for message in [*empty.messages, *feedback]
             for part in message.parts
             if isinstance(part, TextPart)
         )
         window = self._history.window(fixed, seen.tokens)
-        return [*self._family.messages(self._request(seen, window.steps, window.skipped)), *feedback]
+        request = self._family.request(self._prompt(seen, window.steps, window.skipped))
+        return replace(request, messages=[*request.messages, *feedback])
 
-    def _request(self, seen: Observation, steps: tuple[PastStep, ...], skipped: int) -> PromptRequest:
+    def _prompt(self, seen: Observation, steps: tuple[PastStep, ...], skipped: int) -> PromptRequest:
         settings = self._settings
         return PromptRequest(
             instruction=settings.instruction + self._added,
-            current=seen.image,
+            images=(seen.image,),
             steps=steps,
             skipped=skipped,
             tools=settings.tools,
             apps=self._apps,
-            style=settings.style,
-            thinking=settings.thinking,
             system_prompt=self._system_prompt,
+            options=self._options,
         )

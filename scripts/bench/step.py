@@ -26,6 +26,7 @@ from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.model.messages import to_openai
 from agent.run.observe import Eye
+from foundation.chat_stream import Answer
 
 ANSWER = (
     "<thinking>\nThe settings window is open; the next step is to click Appearance.\n</thinking>\n<tool_call>\n"
@@ -81,13 +82,14 @@ def measure(rounds: int) -> None:
 
 def ours(eye: Eye, family: object) -> int:
     seen = eye.look()
-    past = [PastStep("Looking.", Call("mobile_use", {"action": "wait"}), seen.image, shown=True) for _ in range(5)]
-    request = PromptRequest("open settings and enable dark mode", seen.image, past)
+    call = Call("mobile_use", {"action": "wait"})
+    past = [PastStep("Looking.", (call,), (seen.image,), shown=True) for _ in range(5)]
+    request = PromptRequest("open settings and enable dark mode", (seen.image,), past)
     urls = {seen.image.digest: seen.image.data_url}  # as the client keeps them: encoded once
-    messages = to_openai(family.messages(request), lambda image: {"url": urls[image.digest]})
-    decision = family.parse(ANSWER, seen.image.size)
+    messages = to_openai(family.request(request).messages, lambda image: {"url": urls[image.digest]})
+    decision = family.parse(Answer(ANSWER), (seen.image.size,))
     assert isinstance(decision, Decision)
-    map_points(decision.action, seen.viewport.to_desktop)
+    map_points(decision.actions[0], seen.viewport.to_desktop)
     assert len(messages) == 13
     return len(seen.image.data)
 

@@ -9,6 +9,7 @@ from agent.actions import Action, points_of
 from agent.families.base import Decision, ParseFailure
 from agent.families.registry import get_family
 from agent.geometry import GridPoint, Size
+from foundation.chat_stream import Answer
 
 FAMILY = get_family("mai-ui")
 SCREEN = Size(1920, 1080)
@@ -33,14 +34,14 @@ def grounded(x: Any, y: Any, thought: str = "It is there.") -> str:
 
 def read(text: str) -> Decision | ParseFailure:
     """The text as the family reads it."""
-    return FAMILY.parse(text, SCREEN)
+    return FAMILY.parse(Answer(text), (SCREEN,))
 
 
 def action(text: str) -> Action[GridPoint]:
     """The action of a text that must have one."""
     result = read(text)
     assert isinstance(result, Decision), result
-    return result.action
+    return result.actions[0]
 
 
 def failure(text: str) -> ParseFailure:
@@ -52,16 +53,16 @@ def failure(text: str) -> ParseFailure:
 
 def ground(text: str) -> tuple[float, float]:
     """The point of a grounding answer that must have one."""
-    result = FAMILY.parse_grounding(text, SCREEN)
+    result = FAMILY.parse_grounding(Answer(text), (SCREEN,))
     assert isinstance(result, Decision), result
-    (point,) = points_of(result.action)
+    (point,) = points_of(result.actions[0])
     assert point.grid.width == point.grid.height == 1000
     return point.x, point.y
 
 
 def ground_failure(text: str) -> ParseFailure:
     """The failure of a grounding answer that must have no point."""
-    result = FAMILY.parse_grounding(text, SCREEN)
+    result = FAMILY.parse_grounding(Answer(text), (SCREEN,))
     assert isinstance(result, ParseFailure), result
     return result
 

@@ -16,6 +16,7 @@ from agent.actions import map_points, points_of, to_json
 from agent.families.base import Decision, ParseFailure
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
+from foundation.chat_stream import Answer
 
 FAMILY = get_family("mai-ui")
 ACTIONS = (
@@ -209,12 +210,14 @@ def check(result: Decision | ParseFailure, screen: Size) -> object:
         json.dumps([result.message, result.thought], ensure_ascii=False).encode()
         return None
     assert isinstance(result, Decision)
-    mapped = map_points(result.action, Viewport.of_image(screen).to_desktop)
-    json.dumps([to_json(result.action), to_json(mapped), result.call.arguments, result.thought], allow_nan=False)
+    mapped = map_points(result.actions[0], Viewport.of_image(screen).to_desktop)
+    json.dumps(
+        [to_json(result.actions[0]), to_json(mapped), result.calls[0].arguments, result.thought], allow_nan=False
+    )
     json.dumps([to_json(mapped), result.thought], ensure_ascii=False, allow_nan=False).encode()
     for where in points_of(mapped):
         assert 0 < where.x < screen.width - 1 and 0 < where.y < screen.height - 1, "off the screen"
-    return result.action
+    return result.actions[0]
 
 
 def main(count: int, seed: int) -> int:
@@ -228,14 +231,14 @@ def main(count: int, seed: int) -> int:
         screen = Size(dice.randint(4, 5000), dice.randint(4, 5000))
         started = time.perf_counter()
         try:
-            result = FAMILY.parse(text, screen)
+            result = FAMILY.parse(Answer(text), (screen,))
             action = check(result, screen)
-            check(FAMILY.parse_grounding(text, screen), screen)
+            check(FAMILY.parse_grounding(Answer(text), (screen,)), screen)
             if cut:
                 assert action is not None, "a valid answer was refused"
                 short = text[: dice.randint(0, len(text))]
-                assert check(FAMILY.parse(short, screen), screen) in (None, action), f"cut to {short!r}"
-            outcomes[result.kind if isinstance(result, ParseFailure) else type(result.action).__name__] += 1
+                assert check(FAMILY.parse(Answer(short), (screen,)), screen) in (None, action), f"cut to {short!r}"
+            outcomes[result.kind if isinstance(result, ParseFailure) else type(result.actions[0]).__name__] += 1
         except Exception:
             failures += 1
             print(f"case {number} of seed {seed}, {screen}: {text[:2000]!r}")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from agent.actions import Click, map_points
 from agent.families.base import Call, Decision
 from agent.geometry import DesktopPoint, Viewport
+from foundation.chat_stream import Answer
 
 PROPERTY = settings(deadline=None, max_examples=200)
 SAMPLE = (
@@ -17,11 +18,11 @@ SAMPLE = (
 
 
 def test_the_published_sample_is_read_whole() -> None:
-    result = FAMILY.parse_grounding(SAMPLE, SCREEN)
+    result = FAMILY.parse_grounding(Answer(SAMPLE), (SCREEN,))
     assert isinstance(result, Decision)
     assert result.thought == "The gear in the top right corner opens the settings."
-    assert result.call == Call("grounding", {"coordinate": [968, 176]})
-    mapped = map_points(result.action, Viewport.of_image(SCREEN).to_desktop)
+    assert result.calls[0] == Call("grounding", {"coordinate": [968, 176]})
+    mapped = map_points(result.actions[0], Viewport.of_image(SCREEN).to_desktop)
     assert mapped == Click(DesktopPoint(pytest.approx(968 * 1.92), pytest.approx(176 * 1.08)))  # type: ignore[arg-type]
 
 
@@ -111,9 +112,9 @@ def test_what_names_no_point_says_why(text: str, kind: str) -> None:
 
 
 def test_a_point_off_the_grid_is_kept_for_scoring_and_clamped_on_the_screen() -> None:
-    result = FAMILY.parse_grounding(grounded(1500, -20), SCREEN)
+    result = FAMILY.parse_grounding(Answer(grounded(1500, -20)), (SCREEN,))
     assert isinstance(result, Decision)
-    mapped = map_points(result.action, Viewport.of_image(SCREEN).to_desktop)
+    mapped = map_points(result.actions[0], Viewport.of_image(SCREEN).to_desktop)
     assert mapped == Click(DesktopPoint(1918, 1))
 
 

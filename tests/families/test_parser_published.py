@@ -47,8 +47,8 @@ def test_the_published_sample_is_read_whole() -> None:
     decision = read(SAMPLE)
     assert decision == Decision(
         "Opening Chrome is the first step.",
-        OpenApp("Chrome"),
-        Call("mobile_use", {"action": "open", "text": "Chrome"}),
+        (OpenApp("Chrome"),),
+        (Call("mobile_use", {"action": "open", "text": "Chrome"}),),
     )
 
 
@@ -101,15 +101,15 @@ def test_a_click_keeps_its_coordinate_on_the_grid_of_999(x: int, y: int) -> None
 def test_the_call_is_kept_as_the_model_wrote_it(written: dict[str, Any]) -> None:
     decision = read(answer(written))
     assert isinstance(decision, Decision)
-    assert decision.call == Call("mobile_use", written)
+    assert decision.calls[0] == Call("mobile_use", written)
     assert decision.thought == "I act."
 
 
 def test_a_tool_is_called_under_its_own_name() -> None:
     decision = read(answer(call({"query": "Rome", "days": 3, "coordinate": [1, 2, 3]}, "maps_search")))
     assert isinstance(decision, Decision)
-    assert decision.action == CallTool("maps_search", {"query": "Rome", "days": 3, "coordinate": [1, 2, 3]})
-    assert decision.call == Call("maps_search", {"query": "Rome", "days": 3, "coordinate": [1, 2, 3]})
+    assert decision.actions[0] == CallTool("maps_search", {"query": "Rome", "days": 3, "coordinate": [1, 2, 3]})
+    assert decision.calls[0] == Call("maps_search", {"query": "Rome", "days": 3, "coordinate": [1, 2, 3]})
 
 
 @PROPERTY
@@ -156,7 +156,7 @@ def test_every_answer_that_decoding_is_constrained_to_can_be_read() -> None:
     for style, thinking in (("reference", True), ("desktop", True), ("desktop", False)):
 
         @settings(deadline=None, max_examples=150)
-        @given(st.from_regex(family.constraint(style, thinking), fullmatch=True))  # type: ignore[arg-type]
+        @given(st.from_regex(family.constraint({"style": style, "thinking": thinking}), fullmatch=True))  # type: ignore[arg-type]
         def check(text: str) -> None:
             result = read(text)
             assert isinstance(result, Decision) or result.kind == "bad_argument"

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from agent.actions import Action, map_points, points_of, to_json
 from agent.families.base import Decision, ParseFailure
 from agent.geometry import GridPoint, Size, Viewport
+from foundation.chat_stream import Answer
 
 PROPERTY = settings(deadline=None, max_examples=300)
 screens = st.builds(Size, st.integers(4, 5000), st.integers(4, 5000))
@@ -35,18 +36,18 @@ def checked(result: Decision | ParseFailure, screen: Size) -> Action[GridPoint] 
         assert result.message
         json.dumps([result.kind, result.message, result.thought], ensure_ascii=False).encode()
         return None
-    json.dumps([to_json(result.action), result.thought, result.call.arguments], allow_nan=False)
-    json.dumps([to_json(result.action), result.thought], ensure_ascii=False).encode()
-    for point in points_of(map_points(result.action, Viewport.of_image(screen).to_desktop)):
+    json.dumps([to_json(result.actions[0]), result.thought, result.calls[0].arguments], allow_nan=False)
+    json.dumps([to_json(result.actions[0]), result.thought], ensure_ascii=False).encode()
+    for point in points_of(map_points(result.actions[0], Viewport.of_image(screen).to_desktop)):
         assert 0 < point.x < screen.width - 1 and 0 < point.y < screen.height - 1
-    return result.action
+    return result.actions[0]
 
 
 @PROPERTY
 @given(st.text(max_size=200) | hostile, screens)
 def test_any_text_gives_a_decision_or_a_failure(text: str, screen: Size) -> None:
-    checked(FAMILY.parse(text, screen), screen)
-    checked(FAMILY.parse_grounding(text, screen), screen)
+    checked(FAMILY.parse(Answer(text), (screen,)), screen)
+    checked(FAMILY.parse_grounding(Answer(text), (screen,)), screen)
 
 
 JSON_VALUES = st.recursive(
@@ -77,10 +78,10 @@ def test_any_value_in_any_argument_gives_a_decision_or_a_failure(name: str, fiel
 @settings(deadline=None, max_examples=60)
 @given(valid_answers(), screens)
 def test_a_cut_answer_gives_the_same_action_or_none(text: str, screen: Size) -> None:
-    whole = checked(FAMILY.parse(text, screen), screen)
+    whole = checked(FAMILY.parse(Answer(text), (screen,)), screen)
     assert whole is not None
     for end in range(len(text)):
-        assert checked(FAMILY.parse(text[:end], screen), screen) in (None, whole)
+        assert checked(FAMILY.parse(Answer(text[:end]), (screen,)), screen) in (None, whole)
 
 
 @settings(deadline=None, max_examples=60)
@@ -96,10 +97,10 @@ def test_a_cut_answer_without_tool_tags_gives_the_same_action_or_none(written: d
 @given(st.integers(0, 1000), st.integers(0, 1000), thoughts)
 def test_a_cut_grounding_answer_gives_the_same_point_or_none(x: int, y: int, thought: str) -> None:
     text = grounded(x, y, thought)
-    whole = checked(FAMILY.parse_grounding(text, SCREEN), SCREEN)
+    whole = checked(FAMILY.parse_grounding(Answer(text), (SCREEN,)), SCREEN)
     assert whole is not None
     for end in range(len(text)):
-        assert checked(FAMILY.parse_grounding(text[:end], SCREEN), SCREEN) in (None, whole)
+        assert checked(FAMILY.parse_grounding(Answer(text[:end]), (SCREEN,)), SCREEN) in (None, whole)
 
 
 @PROPERTY
@@ -110,14 +111,14 @@ def test_a_mutated_answer_gives_a_decision_or_a_failure(text: str, data: st.Data
         end = min(len(text), start + data.draw(st.integers(0, 12)))
         text = text[:start] + data.draw(hostile | st.text(max_size=4)) + text[end:]
     checked(read(text), SCREEN)
-    checked(FAMILY.parse_grounding(text, SCREEN), SCREEN)
+    checked(FAMILY.parse_grounding(Answer(text), (SCREEN,)), SCREEN)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "9" * 400, "1e999999999"])
 def test_numbers_that_are_none_never_become_a_point(number: str) -> None:
     for written in (f"[{number},5]", f"[5,{number}]", f'"{number},5"', f'{{"x":{number},"y":5}}', f"[{number},1,1,1]"):
         failure(answer(call(f'{{"action":"click","coordinate":{written}}}')))
-        result = FAMILY.parse_grounding(f'<answer>{{"coordinate":{written}}}</answer>', SCREEN)
+        result = FAMILY.parse_grounding(Answer(f'<answer>{{"coordinate":{written}}}</answer>'), (SCREEN,))
         assert isinstance(result, ParseFailure)
 
 
@@ -125,7 +126,7 @@ def test_numbers_that_are_none_never_become_a_point(number: str) -> None:
 def test_the_centre_of_a_giant_box_is_refused_and_not_an_overflow(huge: str) -> None:
     box = f"[{huge},{huge},{huge},{huge}]"
     failure(answer(call(f'{{"action":"click","coordinate":{box}}}')))
-    assert isinstance(FAMILY.parse_grounding(f'{{"coordinate":{box}}}', SCREEN), ParseFailure)
+    assert isinstance(FAMILY.parse_grounding(Answer(f'{{"coordinate":{box}}}'), (SCREEN,)), ParseFailure)
 
 
 @pytest.mark.parametrize("depth", [50, 300, 600, 900, 1000, 3000, 100_000])
@@ -135,7 +136,7 @@ def test_deep_nesting_is_refused_at_any_depth(opening: str, depth: int) -> None:
     for value in (opening * depth, opening * depth + "1" + closing):
         failure(answer(call(f'{{"action":"click","coordinate":{value}}}')))
         failure(answer(call(value, "some_tool")))
-        assert isinstance(FAMILY.parse_grounding(f'{{"coordinate":{value}}}', SCREEN), ParseFailure)
+        assert isinstance(FAMILY.parse_grounding(Answer(f'{{"coordinate":{value}}}'), (SCREEN,)), ParseFailure)
 
 
 def test_lone_surrogates_never_reach_an_action() -> None:
@@ -156,4 +157,4 @@ def test_a_surrogate_pair_is_one_character() -> None:
 def test_endless_repetition_ends_in_a_failure(unit: str, before: str) -> None:
     text = before + unit * (100_000 // len(unit))
     assert isinstance(read(text), ParseFailure)
-    checked(FAMILY.parse_grounding(text, SCREEN), SCREEN)
+    checked(FAMILY.parse_grounding(Answer(text), (SCREEN,)), SCREEN)

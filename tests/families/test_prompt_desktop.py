@@ -14,11 +14,12 @@ from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.model.messages import ImagePart, Message, TextPart, images_in
 
 PROPERTY = settings(deadline=None, max_examples=200)
-PLAIN = PromptRequest("Enable dark mode", None)
+REFERENCE = {"style": "reference"}
+PLAIN = PromptRequest("Enable dark mode", (None,))
 
 
 def step(call: Call, **more: Any) -> PastStep:
-    return PastStep("I act.", call, **more)
+    return PastStep("I act.", (call,), (None,), **more)
 
 
 def texts(messages: list[Message]) -> list[str]:
@@ -26,13 +27,13 @@ def texts(messages: list[Message]) -> list[str]:
 
 
 def system(request: PromptRequest) -> str:
-    return texts(FAMILY.messages(request))[0]
+    return texts(FAMILY.request(request).messages)[0]
 
 
 def replay(call: Call, **more: Any) -> str:
     (written,) = (
         message
-        for message in FAMILY.messages(replace(PLAIN, steps=[step(call)], **more))
+        for message in FAMILY.request(replace(PLAIN, steps=[step(call)], **more)).messages
         if message.role == "assistant"
     )
     (part,) = written.parts
@@ -51,7 +52,7 @@ def test_every_coordinate_is_replayed_exactly() -> None:
 def test_what_is_replayed_reads_back_as_the_same_decision(written: dict[str, Any]) -> None:
     decision = read(answer(written))
     assert isinstance(decision, Decision)
-    assert read(replay(decision.call)) == decision
+    assert read(replay(decision.calls[0])) == decision
 
 
 @PROPERTY
@@ -64,13 +65,13 @@ def test_a_tool_call_is_replayed_under_its_own_name(name: str, given: dict[str, 
 
 
 def test_a_replay_without_thinking_is_the_call_alone() -> None:
-    assert replay(Call("mobile_use", {"action": "wait"}), thinking=False).startswith("<tool_call>\n")
+    assert replay(Call("mobile_use", {"action": "wait"}), options={"thinking": False}).startswith("<tool_call>\n")
 
 
 def test_the_skeleton_is_system_task_history_and_the_screen_now() -> None:
     call = Call("mobile_use", {"action": "wait"})
     steps = [step(call), step(call, shown=True, note="Nothing changed."), step(call, shown=True, tool_result="42")]
-    messages = FAMILY.messages(replace(PLAIN, steps=steps))
+    messages = FAMILY.request(replace(PLAIN, steps=steps)).messages
     kinds = [(message.role, isinstance(message.parts[0], ImagePart)) for message in messages]
     assert kinds == [
         *(("system", False), ("user", False), ("assistant", False)),
@@ -86,13 +87,13 @@ def test_the_skeleton_is_system_task_history_and_the_screen_now() -> None:
 
 def test_a_note_is_no_part_of_the_reference_style() -> None:
     noted = [step(Call("mobile_use", {"action": "wait"}), note="Nothing changed.")]
-    assert "Nothing changed." in texts(FAMILY.messages(replace(PLAIN, steps=noted)))
-    assert "Nothing changed." not in texts(FAMILY.messages(replace(PLAIN, steps=noted, style="reference")))
+    assert "Nothing changed." in texts(FAMILY.request(replace(PLAIN, steps=noted)).messages)
+    assert "Nothing changed." not in texts(FAMILY.request(replace(PLAIN, steps=noted, options=REFERENCE)).messages)
 
 
 def test_steps_that_are_left_out_are_counted_for_the_model() -> None:
-    assert "(7 earlier steps are left out here.)" in texts(FAMILY.messages(replace(PLAIN, skipped=7)))
-    assert not any("left out" in text for text in texts(FAMILY.messages(PLAIN)))
+    assert "(7 earlier steps are left out here.)" in texts(FAMILY.request(replace(PLAIN, skipped=7)).messages)
+    assert not any("left out" in text for text in texts(FAMILY.request(PLAIN).messages))
 
 
 def test_every_action_that_is_offered_can_be_read() -> None:
@@ -106,7 +107,7 @@ def test_every_action_that_is_offered_can_be_read() -> None:
 def test_applications_are_listed_where_there_are_some() -> None:
     assert "Files, Text Editor" in system(replace(PLAIN, apps=["Files", "Text Editor"]))
     assert "Applications" not in system(PLAIN)
-    assert "Text Editor" not in system(replace(PLAIN, apps=["Text Editor"], style="reference"))
+    assert "Text Editor" not in system(replace(PLAIN, apps=["Text Editor"], options=REFERENCE))
 
 
 def test_tools_are_listed_as_lines_of_json_whatever_their_text_holds() -> None:
@@ -118,8 +119,8 @@ def test_tools_are_listed_as_lines_of_json_whatever_their_text_holds() -> None:
 
 def test_thinking_is_asked_for_only_where_it_is_wanted() -> None:
     assert "<thinking>" in system(PLAIN)
-    assert "thinking" not in system(replace(PLAIN, thinking=False, tools=[{"name": "a"}]))
-    assert "<thinking>" in system(replace(PLAIN, thinking=False, style="reference"))
+    assert "thinking" not in system(replace(PLAIN, options={"thinking": False}, tools=[{"name": "a"}]))
+    assert "<thinking>" in system(replace(PLAIN, options=REFERENCE | {"thinking": False}))
 
 
 def test_a_short_answer_in_the_asked_format_clicks() -> None:

@@ -13,6 +13,7 @@ from agent.geometry import Size
 from agent.literal.conversation import BadRequestError, read_conversation
 from agent.literal.engine import Reply
 from agent.literal.server import MODEL, LiteralServer, render
+from foundation.chat_stream import Answer
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +63,9 @@ def test_it_answers_in_the_format_of_mai_ui(server):
     image = Image.new("RGB", (320, 192), "white")
     body = {"model": MODEL, "messages": chat("press ctrl+s", image)}
     answer = json.loads(ask(server, "/chat/completions", body))["choices"][0]["message"]["content"]
-    result = get_family("mai-ui").parse(answer, Size(320, 192))
+    result = get_family("mai-ui").parse(Answer(answer), (Size(320, 192),))
     assert isinstance(result, Decision)
-    assert dict(result.call.arguments) == {"action": "key", "keys": "ctrl+s"}
+    assert dict(result.calls[0].arguments) == {"action": "key", "keys": "ctrl+s"}
 
 
 def test_streamed_pieces_make_the_same_answer(server):
@@ -82,7 +83,7 @@ def test_it_reads_the_screen_it_is_sent(server):
     ImageDraw.Draw(image).text((200, 180), "Appearance", fill="black", font_size=16)
     body = {"model": MODEL, "messages": chat("click Appearance", image)}
     answer = json.loads(ask(server, "/chat/completions", body))["choices"][0]["message"]["content"]
-    x, y = get_family("mai-ui").parse(answer, Size(640, 384)).call.arguments["coordinate"]
+    x, y = get_family("mai-ui").parse(Answer(answer), (Size(640, 384),)).calls[0].arguments["coordinate"]
     assert 200 < x / 999 * 640 < 300
     assert 175 < y / 999 * 384 < 205
 
@@ -107,8 +108,8 @@ def test_past_answers_are_its_memory():
 
 def test_text_on_the_screen_cannot_close_the_thought():
     text = render(Reply("I see </thinking><tool_call>{}</tool_call>", {"action": "wait"}))
-    result = get_family("mai-ui").parse(text, Size(10, 10))
-    assert dict(result.call.arguments) == {"action": "wait"}
+    result = get_family("mai-ui").parse(Answer(text), (Size(10, 10),))
+    assert dict(result.calls[0].arguments) == {"action": "wait"}
 
 
 def test_images_must_come_along():

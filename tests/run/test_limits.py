@@ -64,7 +64,7 @@ class Long:
             for number, seen in enumerate(looks(steps)):
                 decision = (await self.mind.think(number + 1, seen, [], self._hear)).result
                 assert isinstance(decision, Decision)
-                self.history.add(Past(decision.thought, decision.call, seen.image, TOKENS, note=note(number)))
+                self.history.add(Past(decision.thought, decision.calls, seen.image, TOKENS, note=note(number)))
         finally:
             await self.client.aclose()
 

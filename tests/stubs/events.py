@@ -21,7 +21,7 @@ from agent.run.events import (
     Warned,
 )
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Usage
+from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
 
 VIEW = Viewport(Region(100, 50, 800, 600), Size(1600, 1200))
@@ -40,11 +40,11 @@ def started(instruction: str = "open settings", **options: Any) -> RunStarted:
 def step(number: int, answer: str = "", thought: str = "I click.") -> list[Event]:
     """The events of one step that ends with an action."""
     answer = answer or act("click", thought, coordinate=[100 + number, 250])
-    decision = get_family("mai-ui").parse(answer, PICTURE.size)
+    decision = get_family("mai-ui").parse(Answer(answer), (PICTURE.size,))
     assert isinstance(decision, Decision)
     from agent.actions import map_points
 
-    target = map_points(decision.action, VIEW.to_desktop)
+    target = map_points(decision.actions[0], VIEW.to_desktop)
     usage = Usage(100, 20, 60)
     events: list[Event] = [
         Observed(number, (PICTURE,), VIEW, 475, "abcd", {"capture": 2.0, "fit": 3.0}),
@@ -53,17 +53,17 @@ def step(number: int, answer: str = "", thought: str = "I click.") -> list[Event
             number,
             answer,
             decision.thought,
-            (decision.call,),
-            (decision.action,),
+            (decision.calls[0],),
+            (decision.actions[0],),
             (target,),
             None,
             usage,
             {"model": 500.0},
         ),
     ]
-    if isinstance(decision.action, Click):
+    if isinstance(decision.actions[0], Click):
         events.append(Acted(number, target, executed=True, dry_run=False, detail="click", error=None, milliseconds=30))
-    changed = None if isinstance(decision.action, Finish) else True
+    changed = None if isinstance(decision.actions[0], Finish) else True
     return [*events, StepFinished(number, changed, None, None, {"act": 30.0})]
 
 

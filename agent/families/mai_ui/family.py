@@ -1,66 +1,53 @@
 """MAI-UI as a `Family`: its data from `family.toml`, its prompt and its parser together."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from agent.families.base import Decision, FamilyFacts, ParseFailure, PromptRequest, Style
-from agent.families.mai_ui.arguments import Vocabulary
-from agent.families.mai_ui.parser import parse_grounding, parse_navigation
-from agent.families.mai_ui.prompt import grounding_messages, navigation_messages
-from agent.geometry import Grid, Size
-from agent.model.messages import Message
-from agent.model.request import Sampling
+from agent.families.base import Decision, Family, ParseFailure, PromptRequest, decide
+from agent.families.computer_use import Vocabulary, read_call
+from agent.families.lenient_json import clean_text
+from agent.families.mai_ui.grounding import parse_grounding
+from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages
+from agent.families.points import grid_of
+from agent.families.syntaxes.json_tags import json_call, split_thought
+from agent.families.syntaxes.tool_calls import as_text
+from agent.geometry import Size
+from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
-from foundation.families import family_data, image_rule
-
-NAME = "mai-ui"
-
-
-def _facts() -> FamilyFacts:
-    data = family_data(NAME)
-    return FamilyFacts(
-        name=NAME,
-        image=image_rule(NAME),
-        image_format=data["image"]["format"],
-        quality=data["image"]["quality"],
-        sampling=Sampling(**data["sampling"]),
-        reference_images=data["history"]["images"],
-        detect=tuple(data["detect"]["names"]),
-    )
+from foundation.chat_stream import Answer
+from foundation.families import family_data
 
 
-def _vocabulary() -> Vocabulary:
-    data = family_data(NAME)
-    return Vocabulary(
-        grid=Grid.relative(data["grid"]["navigation"]),
-        swipe_notches=data["swipe"]["notches"],
-        swipe_turns={name: data["swipe"][name] for name in ("up", "down", "left", "right")},
-        system_buttons={name: tuple(keys) for name, keys in data["system_button"].items()},
-    )
+class MaiUi(Family):
+    """The MAI-UI family, 2B to 32B. Its options: "style" (`reference` or `desktop`), and "thinking"."""
 
+    def __init__(self) -> None:
+        super().__init__("mai-ui")
+        data = family_data(self.facts.name)
+        self._words = Vocabulary.of(data, grid_of(data["grid"]["navigation"], ()))
+        self._grounding_grid = grid_of(data["grid"]["grounding"], ())
 
-@dataclass(frozen=True, slots=True)
-class MaiUi:
-    """The MAI-UI family, 2B to 32B."""
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one action."""
+        return ChatRequest(navigation_messages(prompt), self.facts.sampling)
 
-    facts: FamilyFacts = field(default_factory=_facts)
-    vocabulary: Vocabulary = field(default_factory=_vocabulary)
-    grounding_grid: Grid = field(default_factory=lambda: Grid.relative(family_data(NAME)["grid"]["grounding"]))
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point."""
+        return ChatRequest(grounding_messages(instruction, image), self.facts.sampling)
 
-    def messages(self, request: PromptRequest) -> list[Message]:
-        """The chat messages of a navigation request."""
-        return navigation_messages(request)
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+        """The decision in an answer: one action."""
+        text = clean_text(as_text(answer))
+        if not text.strip():
+            return ParseFailure("empty", "the answer is empty")
+        thought, rest = split_thought(text)
+        if rest is None:
+            return ParseFailure("truncated", "the answer ends inside the thinking", thought)
+        return decide(thought, json_call(rest, self.facts.function), lambda call: read_call(call, self._words))
 
-    def grounding_messages(self, instruction: str, image: EncodedImage | None) -> list[Message]:
-        """The chat messages that ask for one point."""
-        return grounding_messages(instruction, image)
-
-    def parse(self, text: str, sent: Size) -> Decision | ParseFailure:  # noqa: ARG002 -- the grid is relative
-        """The decision in a navigation answer."""
-        return parse_navigation(text, self.vocabulary)
-
-    def parse_grounding(self, text: str, sent: Size) -> Decision | ParseFailure:  # noqa: ARG002
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The point in a grounding answer, as a click."""
-        return parse_grounding(text, self.grounding_grid)
+        return parse_grounding(as_text(answer), self._grounding_grid)
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""
@@ -69,15 +56,16 @@ class MaiUi:
             "Format, with exactly one complete <tool_call>."
         )
 
-    def constraint(self, style: Style, thinking: bool) -> str:
+    def constraint(self, options: Mapping[str, Any]) -> str:
         """A regular expression of valid answers, for constrained decoding."""
+        desktop, thinking = not is_reference(options), is_thinking(options)
         number = "([0-9]|[1-9][0-9]|[1-9][0-9][0-9])"
         point = rf"\[{number}, {number}\]"
         text = r'"[^"\\\n]{1,300}"'
         way = '"(up|down|left|right)"'
         pointing = "click|double_click|long_press"
         moving = rf'"swipe", "direction": {way}(, "coordinate": {point})?'
-        if style == "desktop":
+        if desktop:
             pointing += "|triple_click|right_click|middle_click|move"
             moving = rf'"scroll", "direction": {way}, "amount": [1-9](, "coordinate": {point})?'
         choices = [
@@ -88,7 +76,7 @@ class MaiUi:
             '"wait"',
             '"terminate", "status": "(success|fail)"',
         ]
-        if style == "desktop":
+        if desktop:
             choices.append(r'"key", "keys": "[a-z0-9_+]{1,30}"')
         arguments = rf'\{{"action": ({"|".join(choices)})\}}'
         call = rf'<tool_call>\n\{{"name": "mobile_use", "arguments": {arguments}\}}\n</tool_call>'

@@ -8,10 +8,12 @@ applications, replays every call exactly as written, and tells the model what th
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent.families.base import Call, PastStep, PromptRequest
+from agent.families.layouts import in_turn
 from agent.families.points import PointError, read_pair
 from agent.model.messages import Message, TextPart
 from foundation.families import family_data
@@ -91,20 +93,30 @@ _TOOL_CALL = '<tool_call>\n{"name": <function-name>, "arguments": <args-json-obj
 _THINKING = "<thinking>\n...\n</thinking>\n"
 
 
-def navigation_messages(request: PromptRequest) -> list[Message]:
-    """The messages of a navigation request, in the request's style."""
-    system = request.system_prompt if request.system_prompt is not None else _system_text(request)
-    messages = [Message.text("system", system), Message.text("user", request.instruction)]
-    reference = request.style == "reference"
-    if request.skipped and not reference:
-        messages.append(Message.text("user", f"({request.skipped} earlier steps are left out here.)"))
-    for step in request.steps:
-        if step.shown:
-            messages.append(Message.screenshot(step.image))
-        messages.append(Message.text("assistant", _replay(step, reference=reference, thinking=request.thinking)))
-        messages.extend(_replies(step, reference=reference))
-    messages.append(Message.screenshot(request.current))
-    return messages
+def is_reference(options: Mapping[str, Any]) -> bool:
+    """Whether the published client's messages are wanted; our own for a desktop are the default."""
+    return bool(options.get("style", "desktop") == "reference")
+
+
+def is_thinking(options: Mapping[str, Any]) -> bool:
+    """Whether the model is asked for a thought, which is the default."""
+    return bool(options.get("thinking", True))
+
+
+def navigation_messages(prompt: PromptRequest) -> list[Message]:
+    """The messages of a navigation request, in the style that is chosen."""
+    system = prompt.system_prompt if prompt.system_prompt is not None else _system_text(prompt)
+    opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
+    reference = is_reference(prompt.options)
+    if prompt.skipped and not reference:
+        opening.append(Message.text("user", f"({prompt.skipped} earlier steps are left out here.)"))
+
+    def replay(step: PastStep) -> list[Message]:
+        answer = _replay(step, reference=reference, thinking=is_thinking(prompt.options))
+        replies = (replace(step, note=None) if reference else step).replies  # the published client has no notes
+        return [Message.text("assistant", answer), *(Message.text("user", text) for text in replies)]
+
+    return in_turn(opening, prompt, replay)
 
 
 def grounding_messages(instruction: str, image: Any) -> list[Message]:
@@ -114,18 +126,18 @@ def grounding_messages(instruction: str, image: Any) -> list[Message]:
     return [Message.text("system", system), Message("user", (TextPart(instruction + "\n"), *picture))]
 
 
-def _system_text(request: PromptRequest) -> str:
-    reference = request.style == "reference"
+def _system_text(prompt: PromptRequest) -> str:
+    reference = is_reference(prompt.options)
     # The published client always asks for a thought, and lists ask_user and double_click only beside tools.
-    thinking = request.thinking or reference
+    thinking = is_thinking(prompt.options) or reference
     actions = _DESKTOP_ACTIONS
     if reference:
-        actions = _PHONE_ACTIONS + (_PHONE_ACTIONS_WITH_TOOLS if request.tools else "")
+        actions = _PHONE_ACTIONS + (_PHONE_ACTIONS_WITH_TOOLS if prompt.tools else "")
     sections = [_ROLE, _FORMAT_THINKING if thinking else _FORMAT_NO_THINKING, f"## Action Space\n\n{actions}"]
-    if request.apps and not reference:
-        sections.append("## Applications\nInstalled on this machine: " + ", ".join(request.apps))
-    if request.tools:
-        listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in request.tools)
+    if prompt.apps and not reference:
+        sections.append("## Applications\nInstalled on this machine: " + ", ".join(prompt.apps))
+    if prompt.tools:
+        listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in prompt.tools)
         call = (_THINKING if thinking else "") + _TOOL_CALL
         sections.append(_TOOLS.replace("{call}", call).replace("{tools}", listed))
     sections.append(_notes(thinking=thinking, reference=reference))
@@ -146,11 +158,11 @@ def _notes(*, thinking: bool, reference: bool) -> str:
 
 def _replay(step: PastStep, *, reference: bool, thinking: bool) -> str:
     """A past answer as it is shown to the model again."""
+    call = step.calls[0]
     if reference:
-        call = _as_reference_replays(step.call)
-        written = json.dumps({"name": "mobile_use", "arguments": call}, separators=(",", ":"))
+        written = json.dumps({"name": "mobile_use", "arguments": _as_reference_replays(call)}, separators=(",", ":"))
     else:
-        name, arguments = step.call.name, dict(step.call.arguments)
+        name, arguments = call.name, dict(call.arguments)
         written = json.dumps({"name": name, "arguments": arguments}, separators=(",", ":"), ensure_ascii=False)
     body = f"<tool_call>\n{written}\n</tool_call>"
     return f"<thinking>\n{step.thought}\n</thinking>\n{body}" if thinking or reference else body
@@ -174,9 +186,3 @@ def _as_reference_replays(call: Call) -> dict[str, Any]:
         whole = key == "coordinate"
         arguments[key] = [int(value * _REFERENCE_SCALE) for value in fractions] if whole else fractions
     return arguments
-
-
-def _replies(step: PastStep, *, reference: bool) -> list[Message]:
-    """What came back after an answer: the person's reply, a tool's result, and (desktop) what the program noticed."""
-    texts: Sequence[str | None] = (step.user_reply, step.tool_result, None if reference else step.note)
-    return [Message.text("user", text) for text in texts if text]

@@ -1,12 +1,13 @@
-"""What MAI-UI's calls mean: the arguments of one call, turned into one action.
+"""What calls of `computer_use` and its kin mean: the arguments of one call, turned into one action.
 
-Covers the published phone vocabulary (facts of Tongyi-MAI/MAI-UI, src/prompt.py), its later AWAKE and INFO, and the
-desktop vocabulary of our own `desktop` prompt. Every refusal is an `ArgumentError` whose text goes back to the model.
+Covers the desktop's actions under the names that Qwen-VL's descendants give them, the phone's of MAI-UI
+(Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO. Every refusal is an `ArgumentError` whose text goes
+back to the model.
 """
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.actions import (
@@ -14,6 +15,7 @@ from agent.actions import (
     Answer,
     AskUser,
     Button,
+    CallTool,
     Click,
     Drag,
     Finish,
@@ -26,7 +28,7 @@ from agent.actions import (
     TypeText,
     Wait,
 )
-from agent.families.base import FailureKind
+from agent.families.base import ArgumentError, Call
 from agent.families.points import PointError, read_pair, read_point
 from agent.geometry import Grid, GridPoint
 from agent.keys import UnknownKeyError, chord
@@ -56,26 +58,39 @@ ACTION_NAMES = (
     )
 )
 
+#: The function names under which actions are called.
+FUNCTIONS = frozenset({"mobile_use", "computer_use"})
+
 _MAX_NOTCHES = 50
 _MAX_SECONDS = 60.0
 
 
-class ArgumentError(ValueError):
-    """The call cannot be used; `kind` says why."""
-
-    def __init__(self, kind: FailureKind, message: str) -> None:
-        super().__init__(message)
-        self.kind: FailureKind = kind
-
-
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The family's data for reading calls: its grid, and what phone gestures mean on a desktop."""
+    """A family's data for reading calls: its grid, and what phone gestures mean on a desktop."""
 
     grid: Grid
-    swipe_notches: int
-    swipe_turns: Mapping[str, str]
-    system_buttons: Mapping[str, tuple[str, ...]]
+    swipe_notches: int = 5
+    swipe_turns: Mapping[str, str] = field(default_factory=dict)
+    system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
+        """As a `family.toml` has it in its tables `swipe` and `system_button`; without them, those are unknown."""
+        swipe = data.get("swipe", {})
+        return cls(
+            grid=grid,
+            swipe_notches=swipe.get("notches", 5),
+            swipe_turns={name: turn for name, turn in swipe.items() if name != "notches"},
+            system_buttons={name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
+        )
+
+
+def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
+    """The action of a call: one of the desktop, or under any other function's name a tool's. Raises ArgumentError."""
+    if call.name in FUNCTIONS:
+        return read_action(call.arguments, words)
+    return CallTool(call.name, dict(call.arguments))
 
 
 def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridPoint]:

@@ -6,7 +6,7 @@ import pytest
 from answers import action, answer, failure
 
 from agent.actions import Action, Click, Finish, HoldKeys, LongPress, Move, PressKeys, Scroll, TypeText, Wait
-from agent.families.mai_ui.arguments import ACTION_NAMES
+from agent.families.computer_use import ACTION_NAMES
 from agent.geometry import Grid, GridPoint
 
 HERE = GridPoint(5, 6, Grid.relative(999))

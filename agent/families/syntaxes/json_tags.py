@@ -1,0 +1,156 @@
+"""Calls as JSON in `<tool_call>` tags after a thought, with the mistakes that models make in them.
+
+Accepted besides the published form: no `<tool_call>` tag, no or another thinking tag, `</think>` alone, a closing tag
+cut off, braces too many or too few, raw newlines, a code fence, a call that is nested or flattened. Refused: a call cut
+in the middle, a call inside the thinking (also when the thinking never ends: the answer may have been cut there),
+several different calls without tags.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from agent.families.base import ArgumentError, Call, ParseFailure
+from agent.families.computer_use import ACTION_NAMES, FUNCTIONS
+from agent.families.lenient_json import JsonFailure, first_object, open_brackets
+
+_THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
+_THINK_OPEN = re.compile(r"<\s*think(?:ing)?\s*>", re.IGNORECASE)
+_CALL_OPEN = re.compile(r"<\s*tool_call\s*>(?:\s*<\s*tool_call\s*>)*", re.IGNORECASE)
+_CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
+
+
+def json_call(rest: str, function: str) -> list[Call] | ParseFailure:
+    """The one call in what follows the thought.
+
+    Args:
+        rest: the answer without its thought.
+        function: the name under which the family calls actions, for calls that name only the action.
+    """
+    found = _find_call(rest)
+    if isinstance(found, ParseFailure):
+        return found
+    try:
+        return [_as_call(found, function)]
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
+
+
+def split_thought(text: str) -> tuple[str, str | None]:
+    """The reasoning, and the text that may hold the call; None when the reasoning has no end.
+
+    The reasoning ends at the first closing tag, as in the published client, so that a call which is only talked about
+    is never carried out.
+    """
+    closing = _THINK_CLOSE.search(text)
+    rest: str | None
+    if closing:
+        before, rest = text[: closing.start()], text[closing.end() :]
+    else:
+        call = _call_tag(text)
+        cut = call.start() if call else (text.find("{") if "{" in text else len(text))
+        before, rest = text[:cut], text[cut:]
+    opening = _THINK_OPEN.search(before)
+    if opening and not closing:
+        rest = None
+    thought = before[opening.end() :] if opening else before
+    return thought.strip().strip('"').removesuffix("```json").removesuffix("```").strip(), rest
+
+
+def _call_tag(text: str) -> re.Match[str] | None:
+    """The tag that opens the call; one inside a string of a call that has no tag is text, such as text to type."""
+    opening = _CALL_OPEN.search(text)
+    if opening is None:
+        return None
+    brace = text.find("{", 0, opening.start())
+    if brace >= 0 and '"' in open_brackets(text[brace : opening.start()]):
+        return None
+    return opening
+
+
+def _find_call(rest: str) -> dict[str, Any] | ParseFailure:
+    opening = _call_tag(rest)
+    if opening is None:
+        return _find_untagged(rest)
+    body = rest[opening.end() :]
+    failure: JsonFailure | None = None
+    for closing in islice(_CALL_CLOSE.finditer(body), 4):  # the first one may stand inside a string of the call
+        found = first_object(body[: closing.start()], closed=True)
+        if not isinstance(found, JsonFailure):
+            return found[0]
+        failure = failure or found
+    found = first_object(body, closed=False)  # there is no closing tag, or all that were tried are text of the call
+    if not isinstance(found, JsonFailure):
+        return found[0]
+    if failure is None and found.kind == "none":
+        return ParseFailure("truncated", "the answer ends before the call")
+    return _no_object(failure or found)
+
+
+def _find_untagged(rest: str) -> dict[str, Any] | ParseFailure:
+    """A call without its tags: taken only when it is the one call in the text."""
+    candidates: list[dict[str, Any]] = []
+    failure: ParseFailure | None = None
+    remaining = rest
+    for _ in range(20):
+        found = first_object(remaining, closed=False)
+        if isinstance(found, JsonFailure):
+            failure = _no_object(found)
+            break
+        value, remaining = found
+        if _looks_like_call(value) and value not in candidates:
+            candidates.append(value)
+    if len(candidates) > 1:
+        return ParseFailure("ambiguous", "there are several calls and no <tool_call> tag says which one counts")
+    if candidates:
+        return candidates[0]
+    if failure is not None and failure.kind == "truncated":
+        return failure
+    return ParseFailure("no_action", "there is no tool call in the answer")
+
+
+def _looks_like_call(value: Mapping[str, Any]) -> bool:
+    """Whether an object outside any tag is a call, and not data that the model speaks of."""
+    if "action" in value or isinstance(value.get("function"), dict):
+        return True
+    return "name" in value and ("arguments" in value or "parameters" in value)
+
+
+def _no_object(failure: JsonFailure) -> ParseFailure:
+    match failure.kind:
+        case "cut":
+            return ParseFailure("truncated", failure.message)
+        case "none":
+            return ParseFailure("no_action", f"the tool call is empty: {failure.message}")
+        case "broken":
+            return ParseFailure("bad_json", f"the tool call cannot be read: {failure.message}")
+
+
+def _as_call(value: Mapping[str, Any], function: str) -> Call:
+    """The function name and arguments, also when they are nested, flattened or given as text.
+
+    Raises:
+        ArgumentError: there is no name and no action, or the arguments are no object.
+    """
+    if isinstance(value.get("function"), dict):  # {"type": "function", "function": {"name", "arguments"}}
+        value = value["function"]
+    name = value.get("name")
+    arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):
+        read = first_object(arguments, closed=True)
+        arguments = None if isinstance(read, JsonFailure) else read[0]
+    if arguments is None:
+        arguments = {key: item for key, item in value.items() if key not in ("name", "arguments", "parameters")}
+    if not isinstance(arguments, dict):
+        raise ArgumentError("bad_argument", '"arguments" must be an object')
+    if name is None and "action" in arguments:
+        return Call(function, arguments)
+    if not isinstance(name, str) or not name.strip():
+        raise ArgumentError("bad_argument", 'the call has no "name"')
+    plain = name.strip()
+    if plain.lower() in FUNCTIONS:
+        return Call(plain.lower(), arguments)
+    if plain.lower() in ACTION_NAMES and "action" not in arguments:
+        return Call(function, {"action": plain, **arguments})
+    return Call(plain[:200], arguments)

@@ -1,0 +1,64 @@
+"""Calls as UI-TARS and others write them: `click(start_box='(197,525)')`, one a line. Parsed, never run."""
+
+import re
+
+from agent.families.base import Call, ParseFailure
+from agent.families.lenient_json import MAX_CHARS, clean_text
+
+_NAME = re.compile(r"\s*([A-Za-z_][\w.]{0,79})\s*\(\s*", re.ASCII)
+_KEY = re.compile(r"([A-Za-z_]\w{0,79})\s*=\s*", re.ASCII)
+#: What ends a quoted value: models do not escape the quotes in a text, so a quote counts only where the call goes on.
+_QUOTE_END = {quote: re.compile(rf"(?<!\\){quote}\s*(?=,\s*[A-Za-z_]\w*\s*=|\)\s*(?:\n|$))") for quote in "'\""}
+_CALL_END = re.compile(r"\)[^\S\n]*(?:\n|$)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def named_calls(text: str) -> list[Call] | ParseFailure:
+    """The calls in a text that holds nothing else. Values are texts; those without a name are called "0", "1", ..."""
+    text = clean_text(text)
+    calls: list[Call] = []
+    position = 0
+    if len(text) > MAX_CHARS:
+        return ParseFailure("no_action", f"the answer is longer than {MAX_CHARS} characters")
+    while text[position:].strip():
+        name = _NAME.match(text, position)
+        if name is None:
+            return ParseFailure("no_action", "a call is written as name(argument='value')")
+        found = _arguments(text, name.end())
+        if found is None:
+            return ParseFailure("truncated", f"the call of {name[1]} does not end")
+        arguments, position = found
+        calls.append(Call(name[1], arguments))
+    return calls or ParseFailure("empty", "the answer is empty")
+
+
+def _arguments(text: str, position: int) -> tuple[dict[str, str], int] | None:
+    """The arguments that begin at a position, and where the call ends; None where it does not end."""
+    arguments: dict[str, str] = {}
+    while not (end := _CALL_END.match(text, position)):
+        key = _KEY.match(text, position)
+        start = key.end() if key else position
+        found = _value(text, start)
+        if found is None:
+            return None
+        arguments[key[1] if key else str(len(arguments))], position = found
+    return arguments, end.end()
+
+
+def _value(text: str, start: int) -> tuple[str, int] | None:
+    """A value, and where what follows it begins."""
+    if text[start : start + 1] in _QUOTE_END:
+        end = _QUOTE_END[text[start]].search(text, start + 1)
+        if end is None:
+            return None
+        value, after = text[start + 1 : end.start()], end.end()
+        value = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), value, flags=re.DOTALL)
+    else:
+        after, depth = start, 0
+        while after < len(text) and (depth or text[after] not in ",)"):
+            depth += (text[after] in "([") - (text[after] in ")]")
+            after += 1
+        value = text[start:after].strip()
+        if after == len(text) or not value:
+            return None
+    return value, re.compile(r",\s*").match(text, after).end() if text[after] == "," else after  # type: ignore[union-attr]
