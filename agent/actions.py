@@ -134,6 +134,8 @@ Action: TypeAlias = PointAction[P] | PlainAction
 
 #: Actions that touch the desktop; the others only talk.
 TOUCHING = (Click, LongPress, Move, Drag, Scroll, TypeText, PressKeys, HoldKeys, OpenApp)
+#: Those that go to the window with the keyboard focus.
+TYPING = (TypeText, PressKeys, HoldKeys)
 
 
 def map_points(action: Action[P], to: Callable[[P], Q]) -> Action[Q]:

@@ -7,7 +7,7 @@ minutes, and windows come and go meanwhile.
 import time
 from collections.abc import Callable
 
-from agent.actions import Action, HoldKeys, OpenApp, PressKeys, TypeText
+from agent.actions import TYPING, Action, OpenApp
 from agent.desktop.hand import ActionFailedError, Hand, Rest
 from agent.desktop.surroundings import Judged, aims
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
@@ -82,8 +82,8 @@ class CheckedHand:
     def _check(self, action: Action[DesktopPoint], windows: Windows) -> None:
         judged = self._judged()
         meant = judged.windows if judged is not None and judged.action == action else None
-        if isinstance(action, TypeText | PressKeys | HoldKeys):
-            if judged is not None and isinstance(judged.action, TypeText | PressKeys | HoldKeys):
+        if isinstance(action, TYPING):
+            if judged is not None and isinstance(judged.action, TYPING):
                 meant = judged.windows  # a text that the person changed goes where it was to go, or nowhere
             now = self._with_focus(windows)
             if meant is not None and meant != (now.id if now else None,):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent.actions import TOUCHING, Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, TypeText, points_of
+from agent.actions import TOUCHING, TYPING, Action, Drag, OpenApp, Scroll, points_of
 from agent.desktop.base import Applications
 from agent.desktop.typed_text import TypedText
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
@@ -80,7 +80,7 @@ class DesktopSurroundings:
         if isinstance(action, OpenApp):
             return Situation(opens=self._applications.identify(action.name))
         windows = self._windows.get()
-        if isinstance(action, TypeText | PressKeys | HoldKeys):
+        if isinstance(action, TYPING):
             return self._of_typing(action, windows)
         return self._of_pointing(action, windows)
 

@@ -12,7 +12,8 @@ from agent.run.race import Waiting
 from agent.run.sink import Emit
 from agent.run.steering import Steering
 from agent.run.worker import Worker
-from agent.safety.policy import UNKNOWN, Approval, Approver, Grants, Policy, Question, Situation, Surroundings
+from agent.safety.policy import Approval, Approver, Grants, Policy, Question
+from agent.safety.situation import UNKNOWN, Situation, Surroundings
 
 
 @dataclass(frozen=True, slots=True)

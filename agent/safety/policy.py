@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 
 from agent.actions import (
     TOUCHING,
+    TYPING,
     Action,
     CallTool,
     Click,
@@ -22,15 +23,10 @@ from agent.actions import (
 )
 from agent.geometry import DesktopPoint
 from agent.safety.rules import Allowed, Rule
-from agent.safety.situation import UNKNOWN, Place, Situation, Surroundings
+from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import printable
 from foundation.configs import load_config
 from foundation.errors import UsageError
-
-__all__ = [
-    "APPROVE_MODES", "JUDGED", "UNKNOWN", "Approval", "ApproveMode", "Approver", "Grants", "Place", "Policy",
-    "Question", "Situation", "Surroundings", "scope_of",
-]  # fmt: skip
 
 #: What a policy judges: all that touches the desktop, and tools, which act outside of it.
 JUDGED = (*TOUCHING, CallTool)
@@ -157,7 +153,7 @@ def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
     """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
     if isinstance(action, OpenApp | CallTool):
         return True
-    place = situation.focused if isinstance(action, TypeText | PressKeys | HoldKeys) else situation.under
+    place = situation.focused if isinstance(action, TYPING) else situation.under
     return place is not None and bool(place.app or place.title)
 
 

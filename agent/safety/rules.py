@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from agent.actions import Action, CallTool, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText, points_of, to_json
+from agent.actions import TYPING, Action, CallTool, Click, Drag, OpenApp, TypeText, points_of, to_json
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import found, spelled
@@ -43,8 +43,8 @@ class Rule:
         """Whether the rule speaks of this action."""
         if not self._speaks_of(action):
             return False
-        if _types(action) and self.keys:
-            pressed = _pressed(action.keys) if isinstance(action, PressKeys | HoldKeys) else _pressed_in(action)
+        if isinstance(action, TYPING) and self.keys:
+            pressed = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
             if not any(wanted <= pressed for wanted in self.keys):
                 return False
         if isinstance(action, OpenApp):
@@ -112,14 +112,14 @@ class Allowed:
     def _in_windows(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         if isinstance(action, OpenApp):
             return any(found(one, name) for one in self.windows for name in situation.opens or ())
-        needed = [situation.focused] if _types(action) else [situation.under]
+        needed = [situation.focused] if isinstance(action, TYPING) else [situation.under]
         if to_json(action)["type"] == "drag":
             needed.append(situation.origin)
         return all(place is not None and any(found(one, place.app) for one in self.windows) for place in needed)
 
     @staticmethod
     def _in_region(action: Action[DesktopPoint], situation: Situation, region: Region) -> bool:
-        if _types(action):
+        if isinstance(action, TYPING):
             at = situation.focused.region if situation.focused else None
             return at is not None and region.contains(DesktopPoint(at.left + at.width / 2, at.top + at.height / 2))
         if isinstance(action, Drag) and action.start is None:  # from wherever the pointer is
@@ -130,12 +130,8 @@ class Allowed:
 
 def places(action: Action[DesktopPoint], situation: Situation) -> list[Place]:
     """The windows that get an action, as far as they are known."""
-    known = (situation.focused,) if _types(action) else (situation.under, situation.origin)
+    known = (situation.focused,) if isinstance(action, TYPING) else (situation.under, situation.origin)
     return [place for place in known if place is not None]
-
-
-def _types(action: Action[DesktopPoint]) -> bool:
-    return isinstance(action, TypeText | PressKeys | HoldKeys)
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:
@@ -144,8 +140,7 @@ def _pressed(keys: Sequence[str]) -> frozenset[str]:
     return frozenset(name for key in keys for name in does.get(key, (key,)))
 
 
-def _pressed_in(action: Action[DesktopPoint]) -> frozenset[str]:
+def _pressed_in(text: str) -> frozenset[str]:
     """Keys that typing a text presses besides its characters, and space where there is nothing else."""
-    text = action.text if isinstance(action, TypeText) else ""
     enter = {"enter"} if "\n" in text or "\r" in text else set()
     return frozenset(enter | ({"space"} if text.isspace() and " " in text else set()))

@@ -25,7 +25,8 @@ from agent.run.events import (
     UserActed,
 )
 from agent.run.steering import Steering
-from agent.safety.policy import UNKNOWN, Approval, Place, Situation
+from agent.safety.policy import Approval
+from agent.safety.situation import UNKNOWN, Place, Situation
 
 E = TypeVar("E")
 CLICK = act("click", coordinate=[500, 500])

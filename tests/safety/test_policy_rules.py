@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from agent.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint, Region
-from agent.safety.policy import UNKNOWN, Grants, Place, Policy, Question, Situation
+from agent.safety.policy import Grants, Policy, Question
+from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import readings, spelled
 
 POINT = DesktopPoint(50, 50)

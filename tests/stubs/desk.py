@@ -23,7 +23,8 @@ from agent.run.observe import Eye
 from agent.run.settings import RunSettings
 from agent.run.steering import Steering
 from agent.run.think import Mind
-from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question, Surroundings
+from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
+from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.settle import SettleRule
