@@ -1,7 +1,8 @@
 """Where the engine stands with one goal: what was tried, what the screen shows, and what may come of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agent.literal import changes
@@ -43,9 +44,19 @@ class Stuck:
 Verdict = Step | Done | Stuck
 
 
-@dataclass(slots=True)
+@dataclass
 class GoalState:
-    """A goal, what was tried for it, and the screen now."""
+    """How things stand with one goal.
+
+    Args:
+        goal: the goal.
+        moves: what was tried for it.
+        earlier: what was done for the goals before it.
+        image: the screen now.
+        read: reads a screen.
+        last: whether no goal comes after it.
+        been: names of what the goals before it opened or clicked.
+    """
 
     goal: Goal
     moves: list[Move]
@@ -54,14 +65,11 @@ class GoalState:
     read: Callable[["Image"], Page]
     last: bool
     been: tuple[str, ...] = ()
-    _page: Page | None = field(default=None)
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """What can be read on the screen; read once, and only if needed."""
-        if self._page is None:
-            self._page = self.read(self.image)
-        return self._page
+        return self.read(self.image)
 
     @property
     def latest(self) -> Move | None:

@@ -1,5 +1,6 @@
 """How each kind of goal is reached: a function a kind looks at how things stand and gives the next step or an end."""
 
+from dataclasses import replace
 from typing import Any
 
 from agent.literal import changes
@@ -9,7 +10,6 @@ from agent.literal.goals import Click, Close, Open, Press, Scroll, Toggle, Type,
 from agent.literal.knowledge import words_for
 from agent.literal.labels import plain
 from agent.literal.search import Search, Spot
-from agent.screen.ocr import Box
 
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 14
@@ -200,9 +200,10 @@ def _close(now: GoalState, target: str) -> Verdict:
         return _close_front(now, target)
     if not now.had_effect:
         return Stuck("I tried to close the window, but it is still there.")
-    window = _region_before(now)
-    if window is not None and latest.before is not None:
-        gone = changes.share_changed(latest.before.image, now.image, window)
+    before = None if latest.before is None else replace(now, moves=now.moves[:-1], image=latest.before.image)
+    window = None if before is None else before.region()
+    if before is not None and window is not None:
+        gone = changes.share_changed(before.image, now.image, window)
         if gone < _GONE and not now.last:
             return Done("Something else appeared when I closed the window.")
         if gone < _GONE:
@@ -236,15 +237,6 @@ def _last_opened(now: GoalState) -> str:
     """The name of what was opened last in this run, "" if nothing was."""
     names = [str(move.call.get("text", "")) for move in now.earlier if move.call.get("action") == "open"]
     return plain(names[-1]) if names else ""
-
-
-def _region_before(now: GoalState) -> Box | None:
-    """The window in front before the last move."""
-    latest = now.latest
-    if latest is None or latest.before is None:
-        return None
-    earlier = GoalState(now.goal, now.moves[:-1], now.earlier, latest.before.image, now.read, now.last)
-    return earlier.region()
 
 
 def _look_further(now: GoalState, search: Search) -> Verdict:
