@@ -29,7 +29,6 @@ from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.settle import SettleRule
 from foundation.addresses import normalize_url
-from foundation.images import ImageRule
 
 SIZE = Size(256, 256)
 #: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.
@@ -128,15 +127,16 @@ class Desk:
     approve: ApproveMode = "never"
     limits: Limits = field(default_factory=Limits)
     settings: dict[str, Any] = field(default_factory=dict)
+    family: str = "mai-ui"
 
     def loop(self) -> tuple[Loop, ChatClient]:
         self.hand = self.hand or FakeHand(self.screen)
-        family = get_family("mai-ui")
+        family = get_family(self.family)
         settings = RunSettings("do the task", settle=SETTLE, **self.settings)
         client = ChatClient(
             Endpoint(normalize_url(self.endpoint.url), "", "MAI-UI-8B", self.kind, self.limits), HURRIED
         )
-        eye = Eye(self.screen, ImageRule(32, 65_536, 1_000_000), "png", 85)
+        eye = Eye(self.screen, family.facts.image.capped(1_000_000), "png", 85)
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
         mind = Mind(client, family, history, settings, ())
         policy = Policy.load(self.approve)

@@ -20,10 +20,9 @@ def xml_calls(text: str) -> list[Call] | ParseFailure:
         if end < 0:
             return ParseFailure("truncated", "the answer ends in the middle of the call")
         body = text[opening.end() : end]
-        starts = list(_PARAMETER.finditer(body))
-        ends = [start.start() for start in starts[1:]] + [len(body)]
-        written = {start[1]: body[start.end() : stop] for start, stop in zip(starts, ends, strict=True)}
-        calls.append(Call(opening[1], {key: _value(value) for key, value in written.items()}))
+        pieces = _PARAMETER.split(body)[1:]  # name and value in turn
+        written = zip(pieces[::2], pieces[1::2], strict=True)
+        calls.append(Call(opening[1], {name: _value(value) for name, value in written}))
         position = end
     return calls or ParseFailure("no_action", "there is no <function=...> in the answer")
 
