@@ -250,7 +250,13 @@ def describe(action: Action[P]) -> str:
 
 def describe_in_full(action: Action[P]) -> str:
     """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
-    return f"type {json.dumps(action.text, ensure_ascii=False)}" if isinstance(action, TypeText) else describe(action)
+    match action:
+        case TypeText(text):
+            return f"type {json.dumps(text, ensure_ascii=False)}"
+        case CallTool(name, arguments):
+            return f"call the tool {name} with {json.dumps(dict(arguments), ensure_ascii=False)}"
+        case _:
+            return describe(action)
 
 
 def shorten(text: str, limit: int = 60) -> str:

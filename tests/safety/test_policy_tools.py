@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import CallTool, OpenApp
+from agent.actions import CallTool, OpenApp, describe_in_full
 from agent.safety.policy import Grants, Policy
 from foundation.errors import UsageError
 
@@ -87,3 +87,7 @@ def test_allowed_windows_say_nothing_about_tools(tmp_path: Path) -> None:
 def test_a_tool_has_neither_window_nor_words(tmp_path: Path, condition: str) -> None:
     with pytest.raises(UsageError, match="say nothing about the action 'call_tool'"):
         own(tmp_path, rule(f'{condition} = ["x"]'))
+
+
+def test_what_is_approved_of_a_tool_is_seen_whole() -> None:
+    assert describe_in_full(READ) == 'call the tool read_file with {"path": "/etc/hosts"}'
