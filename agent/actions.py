@@ -7,7 +7,7 @@ then names every `match` that does not handle it.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from agent.geometry import CapturePoint, DesktopPoint, GridPoint
@@ -168,41 +168,35 @@ def points_of(action: Action[P]) -> list[P]:
             return []
 
 
+#: The name of every kind of action in JSON.
+KINDS: Mapping[str, type] = {
+    "click": Click, "long_press": LongPress, "move": Move, "drag": Drag, "scroll": Scroll, "type": TypeText,
+    "key": PressKeys, "hold": HoldKeys, "open": OpenApp, "wait": Wait, "answer": Answer, "ask_user": AskUser,
+    "call_tool": CallTool, "finish": Finish,
+}  # fmt: skip
+_NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def json_name(field: str) -> str:
+    """What a field of an action is called in JSON: the point that an action ends at is its point."""
+    return "point" if field == "end" else field
+
+
 def to_json(action: Action[P]) -> dict[str, Any]:
     """The action as plain JSON: "type", then its fields; a point is [x, y] in the action's own space."""
-    match action:
-        case Click(point, button, count):
-            return {"type": "click", "point": _xy(point), "button": button, "count": count}
-        case LongPress(point, seconds):
-            return {"type": "long_press", "point": _xy(point), "seconds": seconds}
-        case Move(point):
-            return {"type": "move", "point": _xy(point)}
-        case Drag(start, end):
-            return {"type": "drag", "start": None if start is None else _xy(start), "point": _xy(end)}
-        case Scroll(point, dx, dy):
-            return {"type": "scroll", "point": None if point is None else _xy(point), "dx": dx, "dy": dy}
-        case TypeText(text):
-            return {"type": "type", "text": text}
-        case PressKeys(keys):
-            return {"type": "key", "keys": list(keys)}
-        case HoldKeys(keys, seconds):
-            return {"type": "hold", "keys": list(keys), "seconds": seconds}
-        case OpenApp(name):
-            return {"type": "open", "name": name}
-        case Wait(seconds):
-            return {"type": "wait", "seconds": seconds}
-        case Answer(text):
-            return {"type": "answer", "text": text}
-        case AskUser(question):
-            return {"type": "ask_user", "question": question}
-        case CallTool(name, arguments):
-            return {"type": "call_tool", "name": name, "arguments": dict(arguments)}
-        case Finish(success, message):
-            return {"type": "finish", "success": success, "message": message}
+    told = {json_name(field.name): _plain(getattr(action, field.name)) for field in fields(action)}
+    return {"type": _NAMES[type(action)], **told}
 
 
-def _xy(point: GridPoint | CapturePoint | DesktopPoint) -> list[float]:
-    return [point.x, point.y]
+def _plain(value: Any) -> Any:
+    match value:
+        case GridPoint() | CapturePoint() | DesktopPoint():
+            return [value.x, value.y]
+        case tuple():
+            return list(value)
+        case Mapping():
+            return dict(value)
+    return value
 
 
 def describe(action: Action[P]) -> str:

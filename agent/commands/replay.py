@@ -9,12 +9,11 @@ from agent.actions import to_json as action_json
 from agent.commands.arguments import add_runs
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
-from agent.families.registry import DEFAULT_FAMILY, get_family
 from agent.lines.console import Console
 from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
-from agent.record.replay import ReplayedStep, replay
-from agent.safety.policy import Policy, Question
+from agent.record.replay import ReplayedStep, replay_as_recorded
+from agent.safety.policy import Question
 from agent.safety.signals import StopSignals
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
@@ -34,20 +33,17 @@ def main(argv: Sequence[str]) -> int:
     add_runs(parser)
     options = parser.parse_args(argv)
     bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
-    if options.live and bundle.meta.get("sandbox"):
+    if options.live and bundle.run.sandbox:
         raise UsageError("This run was made in a sandbox; its places mean nothing on this desktop.", "Replay it dry.")
-    family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
-    policy = Policy.load(str(bundle.meta.get("approve") or "risky"))
     stop = StopSwitch()
     same = True
     with StopSignals(stop):
         hand = _live_hand(stop) if options.live else RecordingHand()
         console = Console(stop)
-        executed = {step.get("step"): step.get("executed") for step in bundle.steps}
         try:
-            for step in replay(bundle, family, policy):
+            for step in replay_as_recorded(bundle):
                 stop.check()
-                allowed = not options.live or _allowed(step, bool(executed.get(step.step)), console)
+                allowed = not options.live or _allowed(step, console)
                 detail = _perform(step, hand, stop) if allowed else "not carried out"
                 same = same and step.same
                 print(_json(step, detail) if options.json else _line(step, detail), flush=True)
@@ -56,9 +52,9 @@ def main(argv: Sequence[str]) -> int:
     return ExitStatus.DONE if same else ExitStatus.NOT_DONE
 
 
-def _allowed(step: ReplayedStep, executed: bool, console: Console) -> bool:
+def _allowed(step: ReplayedStep, console: Console) -> bool:
     """Whether a live replay may carry a step out: it was carried out before, and the person agrees if it is risky."""
-    if not executed or step.target is None:
+    if not step.executed or step.target is None:
         return False
     if step.reason_to_ask is None:
         return True

@@ -18,7 +18,7 @@ def main(argv: Sequence[str]) -> int:
     add_runs(parser)
     options = parser.parse_args(argv)
     folder = runs_dir(options.runs, load_settings())
-    bundles = list_bundles(folder)[: options.limit]
+    bundles = list_bundles(folder, options.limit)
     for bundle in bundles:
         print(json.dumps(_summary(bundle)) if options.json else _line(bundle))
     if not bundles and not options.json:
@@ -27,18 +27,19 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _summary(bundle: Bundle) -> dict[str, object]:
+    run = bundle.run
     return {
         "id": bundle.path.name,
         "path": str(bundle.path),
-        "instruction": bundle.meta.get("instruction", ""),
-        "started": bundle.meta.get("started"),
+        "instruction": run.instruction,
+        "started": run.started or None,
         "outcome": bundle.outcome,
-        "status": bundle.meta.get("status"),
-        "steps": len(bundle.steps),
-        "engine": bundle.meta.get("engine"),
+        "status": run.status,
+        "steps": bundle.step_count,
+        "engine": run.engine,
     }
 
 
 def _line(bundle: Bundle) -> str:
-    steps = f"{len(bundle.steps)} steps"
-    return f"{bundle.path.name:58} {bundle.outcome:13} {steps:>9}  {str(bundle.meta.get('instruction', ''))[:60]}"
+    steps = f"{bundle.step_count} steps"
+    return f"{bundle.path.name:58} {bundle.outcome:13} {steps:>9}  {bundle.run.instruction[:60]}"

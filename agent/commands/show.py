@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from agent.commands.arguments import add_runs
 from agent.record.folders import runs_dir
 from agent.record.read import find_bundle
+from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
 from agent.settings import load_settings
 from foundation.arguments import Parser
 
@@ -19,51 +19,51 @@ def main(argv: Sequence[str]) -> int:
     add_runs(parser)
     options = parser.parse_args(argv)
     bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    run = bundle.run
     if options.json:
-        print(json.dumps({"path": str(bundle.path), "run": bundle.meta, "steps": bundle.steps}))
+        steps = [step.model_dump() for step in bundle.steps]
+        print(json.dumps({"path": str(bundle.path), "run": run.model_dump(), "steps": steps}))
         return 0
-    meta = bundle.meta
-    print(f"{meta.get('instruction', '')}\n{bundle.path}")
-    mode = ", dry run" if meta.get("dry_run") else ""
-    print(f"engine {meta.get('engine')} · model {meta.get('model')} · started {meta.get('started')}{mode}")
+    mode = ", dry run" if run.dry_run else ""
+    print(f"{run.instruction}\n{bundle.path}")
+    print(f"engine {run.engine} · model {run.model} · started {run.started}{mode}")
     for step in bundle.steps:
         _print_step(step)
-    print(f"{bundle.outcome}: {meta.get('message', '')}")
+    print(f"{bundle.outcome}: {run.message}")
     return 0
 
 
-def _print_step(step: dict[str, Any]) -> None:
-    image = step.get("image") or {}
-    print(f"\nstep {step.get('step')}  {image.get('file', 'no screenshot')}  ({_milliseconds(step)})")
-    for label, value in (
-        ("thought", " ".join(str(step.get("thought") or "").split())),
-        ("decided", json.dumps(step["target"], ensure_ascii=False) if step.get("target") else ""),
-        ("approval", _approval(step.get("approval"))),
-        ("result", _result(step)),
-        ("note", step.get("note")),
-        ("reply", step.get("reply")),
-    ):
+def _print_step(step: StepRecord) -> None:
+    shown = " ".join(image.file for image in step.images if image.file) or "no screenshot"
+    print(f"\nstep {step.step}  {shown}  ({_milliseconds(step)})")
+    _print_facts(thought=" ".join(step.thought.split()))
+    for action in step.actions or [step]:
+        decided = json.dumps(action.target, ensure_ascii=False) if action.target else ""
+        _print_facts(decided=decided, approval=_approval(action.approval), result=_result(action))
+    _print_facts(note=step.note, reply=step.reply)
+
+
+def _print_facts(**facts: str | None) -> None:
+    for label, value in facts.items():
         if value:
             print(f"  {label:9}{value}")
 
 
-def _approval(approval: dict[str, Any] | None) -> str:
-    if not approval:
+def _approval(approval: ApprovalRecord | None) -> str:
+    if approval is None:
         return ""
-    allowed = approval.get("allowed")
-    verdict = "not decided" if allowed is None else "allowed" if allowed else "not allowed"
-    by = f" by {approval['by']}" if approval.get("by") else ""
-    return f"{verdict}{by}: {approval.get('reason')}"
+    by = f" by {approval.by}" if approval.by else ""
+    return f"{approval.verdict}{by}: {approval.reason}"
 
 
-def _result(step: dict[str, Any]) -> str:
-    if step.get("error"):
-        return f"failed: {step['error']}"
-    word = "dry run" if step.get("dry_run") else "done" if step.get("executed") else ""
-    return f"{word}: {step['detail']}" if word and step.get("detail") else word
+def _result(action: ActionRecord) -> str:
+    if action.error:
+        return f"failed: {action.error}"
+    word = "dry run" if action.dry_run else "done" if action.executed else ""
+    return f"{word}: {action.detail}" if word and action.detail else word
 
 
-def _milliseconds(step: dict[str, Any]) -> str:
-    times = step.get("milliseconds") or {}
+def _milliseconds(step: StepRecord) -> str:
+    times = step.milliseconds
     shown = [f"{name} {times[name]:.0f}" for name in ("capture", "encode", "model", "act", "settle") if name in times]
     return " ".join([*shown, "ms"])

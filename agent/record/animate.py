@@ -48,12 +48,12 @@ def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -
         UsageError: the run has no screenshot.
         EnvironmentLacksError: the file cannot be written.
     """
-    steps = list(run.steps) if redactor is None else [redactor.data(step) for step in run.steps]
-    shown = [(file, view_step(step, number)) for number, step in enumerate(steps, 1) if (file := screenshot(run, step))]
+    run = run.masked(redactor)
+    steps = enumerate(run.steps, 1)
+    shown = [(file, view_step(step, number)) for number, step in steps if (file := screenshot(run, step))]
     every = -(-len(shown) // _MOST_FRAMES)
     kept = [*shown[: -1 if every > 1 else None : max(every, 1)], *(shown[-1:] if every > 1 else [])]
-    meta = run.meta if redactor is None else redactor.data(run.meta)
-    instruction = str(view_run(Bundle(run.path, meta, ()))["instruction"])
+    instruction = str(view_run(run)["instruction"])
     data, frames = b"", 0
     for side, quality in _TRIES:
         data, frames = _encoded(list(_frames(kept, side, instruction)), quality)

@@ -11,13 +11,27 @@ import secrets
 import time
 from contextlib import suppress
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import agent
-from agent.actions import to_json as action_json
+from agent.actions import Action, points_of
+from agent.geometry import GridPoint
 from agent.record.redact import Redactor
+from agent.record.schema import (
+    ActionRecord,
+    AnswerRecord,
+    ApprovalRecord,
+    BetweenRecord,
+    ImageRecord,
+    RunRecord,
+    StepRecord,
+    TokensRecord,
+    ViewportRecord,
+)
 from agent.run.events import (
+    SCHEMA,
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -69,14 +83,14 @@ class Recorder:
         instruction = self._redactor.instruction(instruction)  # first of all: the folder is named after it
         now = datetime.now().astimezone()
         self.path = runs / run_id(instruction, now)
-        self._meta: dict[str, Any] = {
-            "format": 1, "id": self.path.name, "instruction": instruction, "version": agent.__version__,
-            "started": now.isoformat(timespec="milliseconds"), "outcome": "running", "status": None, "message": "",
-            "pid": os.getpid(), "warnings": [],
-        }  # fmt: skip
-        self._step: dict[str, Any] = {}
-        self._before: list[dict[str, Any]] = []  # what the person did before the next step
+        self._run = RunRecord(
+            format=SCHEMA, id=self.path.name, instruction=instruction, version=agent.__version__, outcome="running",
+            started=now.isoformat(timespec="milliseconds"), pid=os.getpid(),
+        )  # fmt: skip
+        self._step: StepRecord | None = None
+        self._before: list[BetweenRecord] = []  # what the person did before the next step
         self._seen: Observed | None = None
+        self._recorded = 0
         self._known_first: int | None = None  # how many secrets were known when the first line was written
         self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
         try:
@@ -86,7 +100,7 @@ class Recorder:
             self._run_file = _open(self.path / "run.json")
             self._steps_file = _open(self.path / "steps.jsonl", os.O_APPEND)
             _write_all(self._run_file, b" " * self._run_bytes)
-            self._write_meta()
+            self._write_run()
         except OSError as error:
             raise _disk_error(self.path, error) from error
 
@@ -109,34 +123,37 @@ class Recorder:
     def _handle(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._meta |= _fields(event, "instruction")
-                self._write_meta()
+                self._run = RunRecord(**self._run.model_dump() | _fields(event, "instruction"))
+                self._write_run()
             case Observed():
                 self._flush_step()
                 self._observed(event)
             case Decided():
                 self._decided(event)
             case ApprovalAsked(_, _, reason, scope):
-                self._step["approval"] = {"reason": reason, "scope": scope, "allowed": None, "by": None}
+                self._action(event.index).approval = ApprovalRecord(reason=reason, scope=scope)
             case ApprovalGiven():
-                given = _fields(event, "step", "index")
-                self._step["approval"] = self._step["approval"] | given | {"at": self._elapsed()}
+                action = self._action(event.index)
+                asked = (action.approval or ApprovalRecord()).model_dump()
+                action.approval = ApprovalRecord(**asked | _fields(event, "step", "index") | {"at": self._elapsed()})
             case Paused() | Resumed() | UserActed() | PersonSaid():
-                said = {"event": type(event).__name__, **_fields(event), "at": self._elapsed()}
-                self._before.append(said)
+                between = BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed())
+                self._before.append(between)
             case Acted():
-                acted = to_json(event)
-                self._step |= {key: acted[key] for key in ("executed", "dry_run", "detail", "error")}
-                if event.dry_run and self._seen is not None:
-                    self._crop_target(self._seen, event)
+                action = self._action(event.index)
+                action.executed, action.dry_run = event.executed, event.dry_run
+                action.detail, action.error = event.detail, event.error
+                if event.dry_run:
+                    self._crop_target(event, action)
             case StepFinished():
-                self._step |= {"changed": event.changed, "note": event.note, "reply": event.reply}
-                self._step["milliseconds"] |= {key: round(value, 2) for key, value in event.milliseconds.items()}
+                step = self._current
+                step.changed, step.note, step.reply = event.changed, event.note, event.reply
+                step.milliseconds |= _rounded(event.milliseconds)
                 self._flush_step()
             case Warned(message):
                 message = self._redactor.text(message)[:_WARNING_CHARS]
-                self._meta["warnings"] = [*self._meta["warnings"], message][-20:]
-                self._write_meta()
+                self._run.warnings = [*self._run.warnings, message][-20:]
+                self._write_run()
             case RunFinished():
                 self._flush_step()
                 self._mask_earlier()
@@ -144,69 +161,74 @@ class Recorder:
             case ModelDelta():
                 pass
 
+    @property
+    def _current(self) -> StepRecord:
+        """The step under way; events of a step without its beginning make one."""
+        self._step = self._step or StepRecord()
+        return self._step
+
+    def _action(self, index: int) -> ActionRecord:
+        actions = self._current.actions
+        actions += [ActionRecord() for _ in range(len(actions), index + 1)]
+        return actions[index]
+
     def _elapsed(self) -> float:
         """Seconds since the run began."""
         return round(time.monotonic() - self._clock, 3)
 
     def _observed(self, event: Observed) -> None:
-        image = event.image
-        assert image is not None
-        name = f"screens/{event.step:04d}.{'jpg' if image.format == 'jpeg' else image.format}"
-        self._step = {
-            "step": event.step, "at": self._elapsed(), "before": self._before, "screen": event.digest,
-            "image": {"file": name, "width": image.size.width, "height": image.size.height,
-                      "tokens": event.tokens},
-            "viewport": to_json(event)["viewport"], "answers": [], "thought": "", "call": None, "action": None,
-            "grid": None, "target": None, "approval": None, "executed": False, "dry_run": False, "detail": None,
-            "error": None, "changed": None, "note": None, "reply": None,
-            "tokens": {"prompt": 0, "completion": 0, "cached": 0},
-            "milliseconds": {key: round(value, 2) for key, value in event.milliseconds.items()},
-        }  # fmt: skip
+        self._step = step = StepRecord(
+            step=event.step, at=self._elapsed(), before=self._before, screen=event.digest,
+            viewport=ViewportRecord(**to_json(event)["viewport"]), milliseconds=_rounded(event.milliseconds),
+            tokens=TokensRecord(prompt=0, completion=0, cached=0),
+        )  # fmt: skip
         self._before = []
         self._seen = event
-        try:
-            _write_file(self.path / name, image.data)
-        except OSError:
-            self._step["image"] = None
-            raise
+        for number, image in enumerate(event.images):
+            suffix = "jpg" if image.format == "jpeg" else image.format
+            file = f"screens/{_numbered(event.step, number)}.{suffix}"
+            _write_file(self.path / file, image.data)
+            size = image.size
+            step.images.append(ImageRecord(file=file, width=size.width, height=size.height, tokens=event.tokens))
 
-    def _crop_target(self, seen: Observed, event: Acted) -> None:
+    def _crop_target(self, event: Acted, action: ActionRecord) -> None:
         """Keep the surroundings of what a dry run would have touched, marked."""
         from agent.record.crop import target_crop
 
-        crop = target_crop(seen.images[0], seen.viewport, event.target)
+        seen = self._seen
+        crop = target_crop(seen.images[0], seen.viewport, event.target) if seen and seen.images else None
         if crop is not None:
             (self.path / "targets").mkdir(mode=0o700, exist_ok=True)
-            _write_file(self.path / target_file(event.step), crop)
-            self._step["target_image"] = target_file(event.step)
+            action.target_image = target_file(event.step, event.index)
+            _write_file(self.path / action.target_image, crop)
 
     def _decided(self, event: Decided) -> None:
-        step = self._step
-        failure = None if event.failure is None else {"kind": event.failure.kind, "message": event.failure.message}
-        step["answers"].append({"raw": event.raw, "failure": failure})
-        step["thought"] = event.thought
-        step["error"] = None if event.failure is None else event.failure.message
-        if event.call is not None and event.action is not None and event.target is not None:
-            from agent.actions import points_of
-
-            step["call"] = {"name": event.call.name, "arguments": dict(event.call.arguments)}
-            step["action"] = action_json(event.action)
-            step["target"] = action_json(event.target)
-            points = points_of(event.action)
-            step["grid"] = [points[0].grid.width, points[0].grid.height] if points else None
-        for name, count in to_json(event)["usage"].items():
-            step["tokens"][name] = None if count is None else (step["tokens"][name] or 0) + count
+        step, told = self._current, to_json(event)
+        step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"]))
+        step.thought = event.thought
+        step.error = None if event.failure is None else event.failure.message
+        step.actions = [
+            ActionRecord(call=call, action=written, grid=_grid(action), target=target)
+            for action, call, written, target in zip_longest(
+                event.actions, told["calls"][: len(event.actions)], told["actions"], told["targets"]
+            )
+        ]
+        for name, count in told["usage"].items():
+            had = getattr(step.tokens, name)
+            setattr(step.tokens, name, None if count is None else (had or 0) + count)
         for name, value in event.milliseconds.items():  # several tries add up
-            step["milliseconds"][name] = round(step["milliseconds"].get(name, 0) + value, 2)
+            step.milliseconds[name] = round(step.milliseconds.get(name, 0) + value, 2)
 
     def _flush_step(self) -> None:
-        if not self._step:
+        if self._step is None:
             return
-        step, self._step = self._step, {}
-        masked = self._redactor.data(step)
+        step, self._step = self._step, None
+        step.repeat_first()
+        masked = self._redactor.data(step.model_dump())
         if self._known_first is None:
             self._known_first = self._redactor.found
         _write_all(self._steps_file, _line(masked))
+        self._recorded += 1
 
     def _mask_earlier(self) -> None:
         """Mask what was found to be a secret only after lines with it were written; what cannot be is left."""
@@ -221,14 +243,13 @@ class Recorder:
             self._steps_file = _open(path, os.O_APPEND)
 
     def _finish(self, event: RunFinished) -> None:
-        message = self._redactor.text(event.message)[:_MESSAGE_CHARS]
-        self._meta |= {
-            "outcome": event.outcome, "status": int(event.status), "message": message,
-            "steps": event.steps, "seconds": round(event.seconds, 3), "tokens": to_json(event)["usage"],
-            "masked": self._redactor.found,
-            "finished": datetime.now().astimezone().isoformat(timespec="milliseconds"),
-        }  # fmt: skip
-        self._write_meta()
+        run = self._run
+        run.outcome, run.status = event.outcome, int(event.status)
+        run.message = self._redactor.text(event.message)[:_MESSAGE_CHARS]
+        run.steps, run.recorded, run.seconds = event.steps, self._recorded, round(event.seconds, 3)
+        run.tokens, run.masked = TokensRecord(**to_json(event)["usage"]), self._redactor.found
+        run.finished = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        self._write_run()
 
     def abandon(self, event: RunFinished) -> None:
         """Record the end as far as the disk allows; never raises."""
@@ -238,13 +259,13 @@ class Recorder:
         try:
             self._finish(event)
         except OSError:
-            self._meta["warnings"] = []  # the end of the run needs their room more
+            self._run.warnings = []  # the end of the run needs their room more
             with suppress(OSError):
                 self._finish(event)
 
-    def _write_meta(self) -> None:
-        meta = self._redactor.data(self._meta)  # what was found later may be in it since the beginning
-        data = json.dumps(meta, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    def _write_run(self) -> None:
+        run = self._redactor.data(self._run.model_dump())  # what was found later may be in it since the beginning
+        data = json.dumps(run, ensure_ascii=False, indent=1).encode("utf-8", "replace")
         if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
             os.lseek(self._run_file, 0, os.SEEK_END)
             _write_all(self._run_file, b" " * (len(data) - self._run_bytes))
@@ -264,9 +285,24 @@ def _fields(event: Event, *without: str) -> dict[str, Any]:
     return {key: value for key, value in to_json(event).items() if key not in ("event", "schema", "at", *without)}
 
 
-def target_file(step: int) -> str:
-    """Where a bundle keeps the marked target of a dry run's step."""
-    return f"targets/{step:04d}.png"
+def _rounded(milliseconds: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in milliseconds.items()}
+
+
+def _grid(action: Action[GridPoint]) -> list[float] | None:
+    """Width and height of the coordinates of an action's points; None for actions without any."""
+    points = points_of(action)
+    return [points[0].grid.width, points[0].grid.height] if points else None
+
+
+def target_file(step: int, index: int = 0) -> str:
+    """Where a bundle keeps the marked target of a dry run's action."""
+    return f"targets/{_numbered(step, index)}.png"
+
+
+def _numbered(step: int, index: int) -> str:
+    """The name of a step's first file, second file, ...: 0003, 0003-2."""
+    return f"{step:04d}" if index == 0 else f"{step:04d}-{index + 1}"
 
 
 def _line(step: dict[str, Any]) -> bytes:

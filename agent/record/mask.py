@@ -26,10 +26,11 @@ def mask_run(bundle: Bundle, redactor: Redactor) -> int:
     """
     if bundle.outcome == "running":
         raise UsageError(f"The run {bundle.path.name} is still going on.", "Mask it when it has ended.")
-    redactor.instruction(str(bundle.meta.get("instruction", "")))
-    for known in (bundle.meta, *bundle.steps):
-        redactor.data(known)
+    redactor.instruction(bundle.run.instruction)
     try:
+        for name in _FILES:
+            for piece in _pieces(bundle.path / name):
+                _masked(piece, redactor)  # it learns from all of it first
         return sum(_rewrite(bundle.path / name, redactor) for name in _FILES)
     except OSError as error:
         raise EnvironmentLacksError(
@@ -38,15 +39,19 @@ def mask_run(bundle: Bundle, redactor: Redactor) -> int:
 
 
 def _rewrite(path: Path, redactor: Redactor) -> int:
-    whole = path.name == "run.json"
-    read = path.read_text(encoding="utf-8", errors="replace")
-    pieces = [read] if whole else read.split("\n")
+    pieces = _pieces(path)
     masked = [_masked(piece, redactor) for piece in pieces]
     changed = sum(one != other for one, other in zip(pieces, masked, strict=True))
     if not changed:
         return 0
     write_atomically(path, "\n".join(masked))
     return changed
+
+
+def _pieces(path: Path) -> list[str]:
+    """What is JSON by itself: the lines of a file of lines, or the file."""
+    read = path.read_text(encoding="utf-8", errors="replace")
+    return read.split("\n") if path.suffix == ".jsonl" else [read]
 
 
 def _masked(piece: str, redactor: Redactor) -> str:

@@ -2,66 +2,88 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from agent.record.redact import Redactor
+from agent.record.schema import RunRecord, StepRecord
 from foundation.errors import UsageError
 from foundation.processes import has_run_since
 
 
-@dataclass(frozen=True, slots=True)
 class Bundle:
     """One run on disk.
 
     Args:
         path: its folder.
-        meta: what run.json holds.
-        steps: the lines of steps.jsonl.
+        run: what run.json holds.
+        steps: the lines of steps.jsonl; read when they are first asked for unless given.
     """
 
-    path: Path
-    meta: dict[str, Any]
-    steps: tuple[dict[str, Any], ...]
+    def __init__(self, path: Path, run: RunRecord, steps: tuple[StepRecord, ...] | None = None) -> None:
+        self.path = path
+        self.run = run
+        if steps is not None:
+            self.steps = steps
+
+    @cached_property
+    def steps(self) -> tuple[StepRecord, ...]:
+        """Its steps, in order."""
+        return tuple(StepRecord.read(step) for step in _read_lines(self.path / "steps.jsonl"))
+
+    @property
+    def step_count(self) -> int:
+        """How many steps are recorded; does not read them where the run's end says it."""
+        if self.run.recorded is not None:
+            return self.run.recorded
+        try:
+            return (self.path / "steps.jsonl").read_bytes().count(b"\n")
+        except OSError:
+            return 0
 
     @property
     def outcome(self) -> str:
         """How it ended: an outcome, `running`, or `interrupted` when its process is gone without an end."""
-        outcome = str(self.meta.get("outcome", "unknown"))
-        if outcome == "running" and not _alive(self.meta.get("pid"), str(self.meta.get("started", ""))):
-            return "interrupted"
-        return outcome
+        run = self.run
+        return "interrupted" if run.outcome == "running" and not _alive(run.pid, run.started) else run.outcome
+
+    def masked(self, redactor: Redactor | None) -> "Bundle":
+        """The same with texts masked; the files stay as they are."""
+        if redactor is None:
+            return self
+        run = RunRecord.read(redactor.data(self.run.model_dump(exclude_unset=True)))
+        return Bundle(self.path, run, tuple(StepRecord.read(redactor.data(step.model_dump())) for step in self.steps))
 
 
 def read_bundle(path: Path) -> Bundle:
     """The bundle in a folder. Raises UsageError when there is none."""
     try:
-        meta = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        return Bundle(path, RunRecord.read(_from_json((path / "run.json").read_text(encoding="utf-8"))))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a run ({error}).", "`mai-agent runs` lists the runs.") from error
-    return Bundle(path, meta if isinstance(meta, dict) else {}, tuple(_read_steps(path / "steps.jsonl")))
 
 
-def list_bundles(runs: Path) -> list[Bundle]:
-    """The bundles below a folder, newest first; folders that are no bundles are left out."""
-    if not runs.is_dir():
-        return []
-    found: list[Bundle] = []
-    for folder in sorted(runs.iterdir(), reverse=True):
-        if (folder / "run.json").is_file():
-            try:
-                found.append(read_bundle(folder))
-            except UsageError:
-                continue
-    return found
+def list_bundles(runs: Path, most: int | None = None) -> list[Bundle]:
+    """The bundles below a folder, newest first, at most so many; folders that are no bundles are left out."""
+    return list(islice(_newest_first(runs), most))
+
+
+def _newest_first(runs: Path) -> Iterator[Bundle]:
+    for folder in reversed(_folders(runs)):
+        try:
+            yield read_bundle(folder)
+        except UsageError:
+            continue
 
 
 def find_bundle(runs: Path, name: str) -> Bundle:
     """The bundle meant by a path, an id, the start of one, or "last". Raises UsageError."""
     if "/" in name or (Path(name) / "run.json").is_file():
         return read_bundle(Path(name))
-    folders = sorted(path for path in runs.iterdir() if (path / "run.json").is_file()) if runs.is_dir() else []
+    folders = _folders(runs)
     if name == "last" and folders:
         return read_bundle(folders[-1])
     matching = [folder for folder in folders if folder.name.startswith(name)] if name else []
@@ -72,7 +94,11 @@ def find_bundle(runs: Path, name: str) -> Bundle:
     return read_bundle((exact or matching)[0])
 
 
-def _read_steps(path: Path) -> Iterator[dict[str, Any]]:
+def _folders(runs: Path) -> list[Path]:
+    return sorted(path for path in runs.iterdir() if (path / "run.json").is_file()) if runs.is_dir() else []
+
+
+def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
         # Not splitlines(): JSON leaves U+2028 and its like as they are, and those would count as line ends.
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -80,16 +106,22 @@ def _read_steps(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in lines:
         try:
-            step = json.loads(line)
+            step = _from_json(line)
         except (ValueError, RecursionError):
             continue  # cut off by a crash
         if isinstance(step, dict):
             yield step
 
 
-def _alive(pid: Any, started: str) -> bool:
+def _from_json(text: str) -> Any:
+    """A JSON value without half characters, which an escape may stand for."""
+    value = json.loads(text)
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) if "\\u" in text else value
+
+
+def _alive(pid: int | None, started: str) -> bool:
     """Whether the process that wrote a bundle is still there, and not another one that got its number later."""
-    if not isinstance(pid, int) or pid <= 0:
+    if pid is None or pid <= 0:
         return False
     try:
         return has_run_since(pid, datetime.fromisoformat(started).timestamp())

@@ -116,10 +116,10 @@ class Redactor:
                 self._remember(typed.strip(), _SHORTEST)
         for text in _texts(value):
             self._learn(text)
-        if isinstance(value, dict):
-            self._learn_reply(value.get("target"), value.get("reply"))
-            self._mask_shortened(value.get("target"))
-            for asked in (value, value.get("approval")):
+        for action in _actions(value):
+            self._learn_reply(action.get("target"), value.get("reply"))
+            self._mask_shortened(action.get("target"))
+            for asked in (action, action.get("approval")):
                 self._mask_shortened(asked.get("instead") if isinstance(asked, Mapping) else None)
         return self._masked_all(value)
 
@@ -212,6 +212,14 @@ def _forms(secret: str) -> Iterator[str]:
     yield secret
     for ascii_only in (False, True):
         yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+
+
+def _actions(value: Any) -> Iterator[Mapping[str, Any]]:
+    """What holds an action in a step or an event: itself, and each of its actions."""
+    if isinstance(value, Mapping):
+        actions = value.get("actions")
+        yield value
+        yield from (action for action in (actions if isinstance(actions, list) else ()) if isinstance(action, Mapping))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,15 +1,16 @@
 """Runs the decisions of a bundle again through parser, map and policy, without a model."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from agent.actions import Action, map_points
 from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
-from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.families.registry import DEFAULT_FAMILY, get_family
+from agent.geometry import DesktopPoint, Size
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
+from agent.record.schema import ActionRecord, StepRecord
 from agent.safety.policy import Policy
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
@@ -20,64 +21,65 @@ _MASKED = "its text was masked when the run was recorded"
 
 @dataclass(frozen=True, slots=True)
 class ReplayedStep:
-    """One decision, read again.
+    """One action of a decision, read again, or a decision without any.
 
     Args:
-        step: its number.
+        step: the step's number.
         thought: the model's reasoning.
         target: the action in desktop units, or None when the answer cannot be read.
         failure: why not.
         reason_to_ask: why the policy would ask a person.
         same: whether the action equals the recorded one.
+        executed: whether the recorded one was carried out.
     """
 
     step: int
-    thought: str
-    target: Action[DesktopPoint] | None
-    failure: str | None
-    reason_to_ask: str | None
-    same: bool
+    thought: str = ""
+    target: Action[DesktopPoint] | None = None
+    failure: str | None = None
+    reason_to_ask: str | None = None
+    same: bool = True
+    executed: bool = False
+
+
+def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
+    """The decisions of a bundle, read by its own family and judged by its own policy. Raises UsageError."""
+    return replay(bundle, get_family(bundle.run.family or DEFAULT_FAMILY), Policy.load(bundle.run.approve or "risky"))
 
 
 def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
     """The decisions of a bundle, in order. Raises UsageError when a step lacks what a replay needs."""
     for step in bundle.steps:
-        try:
-            yield _replay_step(step, family, policy)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"Step {step.get('step', '?')} of {bundle.path} is damaged ({error}).", "Its other steps can be shown."
-            ) from error
+        if step.step is None or step.viewport is None:
+            number = "?" if step.step is None else step.step
+            raise UsageError(f"Step {number} of {bundle.path} is damaged.", "Its other steps can be shown.")
+        if not step.answers:
+            yield ReplayedStep(step.step, failure="the run ended before the model answered")
+            continue
+        yield from _replay_answer(step, ReplayedStep(step.step), family, policy)
 
 
-def _replay_step(step: dict[str, Any], family: Family, policy: Policy) -> ReplayedStep:
-    number = int(step["step"])
-    answers = step["answers"]
-    if not answers:
-        return ReplayedStep(number, "", None, "the run ended before the model answered", None, same=True)
-    image = step["image"] or {"width": 1, "height": 1}
-    result = family.parse(Answer(answers[-1]["raw"]), (Size(image["width"], image["height"]),))
-    if is_masked([answers[-1]["raw"]] if isinstance(result, ParseFailure) else action_json(result.actions[0])):
-        return ReplayedStep(number, result.thought, None, _MASKED, None, same=True)
+def _replay_answer(step: StepRecord, blank: ReplayedStep, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
+    assert step.viewport is not None
+    raw = step.answers[-1].raw
+    sent = tuple(Size(image.width, image.height) for image in step.images) or (Size(1, 1),)
+    result = family.parse(Answer(raw), sent)
+    blank = replace(blank, thought=result.thought)
     if isinstance(result, ParseFailure):
-        return ReplayedStep(number, result.thought, None, result.message, None, same=step["target"] is None)
-    target = map_points(result.actions[0], read_viewport(step["viewport"]).to_desktop)
-    return ReplayedStep(
-        number,
-        result.thought,
-        target,
-        None,
-        _reason(policy, target),
-        same=action_json(target) == step["target"],
-    )
-
-
-def _reason(policy: Policy, target: Action[DesktopPoint]) -> str | None:
-    question = policy.question(target)
-    return None if question is None else question.reason
-
-
-def read_viewport(data: dict[str, Any]) -> Viewport:
-    """The viewport of a recorded step."""
-    region = Region(data["left"], data["top"], data["width"], data["height"])
-    return Viewport(region, Size(data["captured_width"], data["captured_height"]))
+        failure = _MASKED if is_masked(raw) else result.message
+        yield replace(blank, failure=failure, same=is_masked(raw) or step.target is None)
+        return
+    for index, action in enumerate(result.actions):
+        if is_masked(action_json(action)):
+            yield replace(blank, failure=_MASKED)
+            continue
+        recorded = step.actions[index] if index < len(step.actions) else ActionRecord()
+        target = map_points(action, step.viewport.viewport.to_desktop)
+        question = policy.question(target)
+        yield replace(
+            blank,
+            target=target,
+            reason_to_ask=None if question is None else question.reason,
+            same=action_json(target) == recorded.target and len(step.actions) == len(result.actions),
+            executed=recorded.executed,
+        )

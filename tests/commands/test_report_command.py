@@ -54,8 +54,8 @@ def test_a_text_can_be_masked_in_the_run_itself_for_good(tmp_path: Path, capsys:
     for name in ("run.json", "steps.jsonl", "report.html"):
         assert "Ada" not in (bundle.path / name).read_text()
     masked = read_bundle(bundle.path)
-    assert masked.meta["instruction"] == "write to [redacted 3 chars]"
-    assert [step["thought"] for step in masked.steps] == ["[redacted 3 chars] again", bundle.steps[1]["thought"]]
+    assert masked.run.instruction == "write to [redacted 3 chars]"
+    assert [step.thought for step in masked.steps] == ["[redacted 3 chars] again", bundle.steps[1].thought]
     assert sorted((path.name, path.read_bytes()) for path in (bundle.path / "screens").iterdir()) == pictures
     assert (bundle.path / "steps.jsonl").stat().st_mode & 0o777 == 0o600
 

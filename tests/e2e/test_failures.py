@@ -80,7 +80,7 @@ def test_an_endpoint_that_breaks_in_mid_run_ends_it_in_a_sentence(
         outcome = "unparsable" if status == 1 else "failed"
         ended(program, status, outcome, says, display)
         assert len(program.bundle.steps) == 2
-        assert program.bundle.steps[0]["executed"] is True
+        assert program.bundle.steps[0].executed is True
 
 
 def test_an_endpoint_that_is_not_there_ends_the_run_before_anything_is_touched(run: Run, display: PlainDisplay) -> None:
@@ -238,7 +238,7 @@ def test_a_run_that_is_killed_outright_keeps_its_finished_steps(run: Run) -> Non
         program.signal(signal.SIGKILL)
         program.wait()
         assert program.bundle.outcome == "interrupted"
-        assert [step["step"] for step in program.bundle.steps] == [1, 2]
+        assert [step.step for step in program.bundle.steps] == [1, 2]
 
 
 # Output and disk
@@ -263,7 +263,7 @@ def test_a_dry_run_moves_and_presses_nothing(run: Run, display: PlainDisplay) ->
         program = run(endpoint, "--dry-run")
         ended(program, 0, "done", "The task is done.", display)
     assert display.pointer() == (77, 88)
-    assert {step["executed"] for step in program.bundle.steps} == {False}
+    assert {step.executed for step in program.bundle.steps} == {False}
 
 
 @pytest.fixture

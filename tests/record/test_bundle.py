@@ -49,26 +49,29 @@ def test_a_bundle_holds_what_the_model_saw_and_nobody_else_may_read_it(tmp_path:
 def test_a_step_is_recorded_with_answer_action_and_numbers(tmp_path: Path) -> None:
     bundle = read_bundle(record(tmp_path, run_of(2)))
     first = bundle.steps[0]
-    assert [entry["step"] for entry in bundle.steps] == [1, 2]
-    assert first["answers"][0]["raw"].startswith("<thinking>")
-    assert first["thought"] == "I click."
-    assert first["action"] == {"type": "click", "point": [101.0, 250.0], "button": "left", "count": 1}
-    assert first["grid"] == [999, 999]
-    assert first["target"]["point"] == pytest.approx([100 + 800 * 101 / 999, 50 + 600 * 250 / 999])
-    assert (first["executed"], first["dry_run"], first["error"], first["changed"]) == (True, False, None, True)
-    assert first["tokens"] == {"prompt": 100, "completion": 20, "cached": 60}
-    assert first["milliseconds"] == {"capture": 2.0, "fit": 3.0, "model": 500.0, "act": 30.0}
-    assert first["image"] == {"file": "screens/0001.png", "width": 800, "height": 608, "tokens": 475}
+    assert [entry.step for entry in bundle.steps] == [1, 2]
+    assert first.answers[0].raw.startswith("<thinking>")
+    assert first.thought == "I click."
+    assert first.action == {"type": "click", "point": [101.0, 250.0], "button": "left", "count": 1}
+    assert first.grid == [999, 999]
+    assert first.target is not None
+    assert first.target["point"] == pytest.approx([100 + 800 * 101 / 999, 50 + 600 * 250 / 999])
+    assert (first.executed, first.dry_run, first.error, first.changed) == (True, False, None, True)
+    assert first.tokens.model_dump() == {"prompt": 100, "completion": 20, "cached": 60}
+    assert first.milliseconds == {"capture": 2.0, "fit": 3.0, "model": 500.0, "act": 30.0}
+    assert first.image is not None
+    assert first.image.model_dump() == {"file": "screens/0001.png", "width": 800, "height": 608, "tokens": 475}
 
 
 def test_the_run_is_recorded_with_its_end(tmp_path: Path) -> None:
     bundle = read_bundle(record(tmp_path, run_of(2)))
     assert bundle.outcome == "done"
-    assert bundle.meta["status"] == 0
-    assert bundle.meta["message"] == "The task is done."
-    assert bundle.meta["warnings"] == ["a remark"]
-    assert bundle.meta["instruction"] == "open settings"
-    assert bundle.meta["tokens"] == {"prompt": 200, "completion": 40, "cached": 120}
+    assert bundle.run.status == 0
+    assert bundle.run.message == "The task is done."
+    assert bundle.run.warnings == ["a remark"]
+    assert bundle.run.instruction == "open settings"
+    assert bundle.run.tokens is not None
+    assert bundle.run.tokens.model_dump() == {"prompt": 200, "completion": 40, "cached": 120}
 
 
 def test_the_bundle_can_be_read_after_every_single_event(tmp_path: Path) -> None:
@@ -112,7 +115,7 @@ def test_a_process_that_is_killed_leaves_every_finished_step_and_reads_as_interr
         process.wait(20)
     (bundle,) = list_bundles(tmp_path)
     assert bundle.outcome == "interrupted"
-    assert [entry["step"] for entry in bundle.steps] == [1, 2]
+    assert [entry.step for entry in bundle.steps] == [1, 2]
 
 
 def test_another_process_that_got_the_number_later_does_not_count_as_the_run(tmp_path: Path) -> None:
@@ -128,14 +131,16 @@ def test_a_last_line_that_was_cut_is_left_out_and_nothing_else(tmp_path: Path, c
     path = record(tmp_path, run_of(3))
     lines = path / "steps.jsonl"
     lines.write_bytes(lines.read_bytes()[: -1 - cut])
-    assert [entry["step"] for entry in read_bundle(path).steps] == [1, 2]
+    assert [entry.step for entry in read_bundle(path).steps] == [1, 2]
 
 
 def test_a_step_under_way_is_kept_when_the_run_ends_in_the_middle_of_it(tmp_path: Path) -> None:
     ending = RunFinished("stopped", ExitStatus.STOPPED, "Stopped: Ctrl-C.", 1, 1.0, finished().usage)
     bundle = read_bundle(record(tmp_path, [started(), *step(1)[:3], ending]))
-    assert bundle.steps[0]["executed"] is False
-    assert bundle.steps[0]["target"]["type"] == "click"
+    assert bundle.steps[0].executed is False
+    target = bundle.steps[0].target
+    assert target is not None
+    assert target["type"] == "click"
     assert bundle.outcome == "stopped"
 
 
@@ -152,15 +157,15 @@ def test_whatever_a_model_writes_its_step_reads_back(tmp_path: Path, odd: str) -
     path = record(tmp_path, [started(odd), Warned(odd), *events, finished(odd, 1)], odd)
     bundle = read_bundle(path)
     readable = odd.encode("utf-8", "replace").decode()
-    assert bundle.steps[0]["thought"] == readable
-    assert bundle.meta["message"] == readable
+    assert bundle.steps[0].thought == readable
+    assert bundle.run.message == readable
 
 
 def test_a_message_of_any_length_leaves_run_json_readable(tmp_path: Path) -> None:
     events: list[Event] = [started(), *(Warned("w" * 5000) for _ in range(50)), *step(1), finished("漢" * 50_000, 1)]
     bundle = read_bundle(record(tmp_path, events, "do " * 9000))
     assert bundle.outcome == "done"
-    assert bundle.meta["instruction"] == "do " * 9000
+    assert bundle.run.instruction == "do " * 9000
 
 
 # A disk that fills up
@@ -219,8 +224,8 @@ def test_a_full_disk_ends_in_a_sentence_and_leaves_a_readable_bundle_with_its_en
         ends.add(bundle.outcome)
         assert bundle.outcome in ("done", "failed"), free
         for entry in bundle.steps:
-            image = entry["image"]
-            assert image is None or (recorder.path / image["file"]).stat().st_size == len(PICTURE.data)
+            image = entry.image
+            assert image is None or (recorder.path / image.file).stat().st_size == len(PICTURE.data)
     assert ends == {"done", "failed"}
 
 

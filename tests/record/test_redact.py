@@ -156,23 +156,23 @@ async def test_a_run_with_a_password_leaves_none_on_the_disk(tmp_path: Path) -> 
     assert PASSWORD not in everything(path)
     assert "tr0ub4dor" not in path.name
     bundle = read_bundle(path)
-    assert bundle.meta["instruction"] == "log in as Ada with [redacted 11 chars]"
-    assert bundle.steps[1]["target"] == {"type": "type", "text": "[redacted 11 chars]"}
-    assert bundle.steps[2]["target"] == {"type": "type", "text": "Ada"}
+    assert bundle.run.instruction == "log in as Ada with [redacted 11 chars]"
+    assert bundle.steps[1].target == {"type": "type", "text": "[redacted 11 chars]"}
+    assert bundle.steps[2].target == {"type": "type", "text": "Ada"}
 
 
 async def test_what_turns_out_to_be_a_password_later_is_masked_in_earlier_steps_too(tmp_path: Path) -> None:
     path = await recorded(tmp_path, "log in as Ada", SCRIPT)
     assert PASSWORD not in everything(path)
     bundle = read_bundle(path)
-    assert [step["step"] for step in bundle.steps] == [1, 2, 3, 4]
-    assert bundle.steps[0]["thought"] == "The password [redacted 11 chars] goes there."
+    assert [step.step for step in bundle.steps] == [1, 2, 3, 4]
+    assert bundle.steps[0].thought == "The password [redacted 11 chars] goes there."
     assert sorted(item.name for item in path.iterdir()) == ["run.json", "screens", "steps.jsonl"]
 
 
 async def test_masking_can_be_turned_off(tmp_path: Path) -> None:
     path = await recorded(tmp_path, "log in", SCRIPT, Redactor(Rules()))
-    assert read_bundle(path).steps[1]["target"]["text"] == PASSWORD
+    assert read_bundle(path).steps[1].target == {"type": "type", "text": PASSWORD}
 
 
 async def test_a_replay_says_that_a_text_was_masked_and_does_not_type_the_mask(tmp_path: Path) -> None:

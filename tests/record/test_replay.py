@@ -44,13 +44,13 @@ async def test_replaying_gives_the_recorded_targets(tmp_path: Path) -> None:
     assert all(step.same for step in steps)
     assert all(step.target is not None and step.failure is None for step in steps)
     asking = [step.step for step in steps if step.reason_to_ask]
-    assert asking == [3, 6]
+    assert asking == [3, 6, 8]  # a command, closing keys, a tool
 
 
 async def test_a_target_that_differs_from_the_record_is_noticed(tmp_path: Path) -> None:
     path = await recorded(tmp_path)
     lines = [json.loads(line) for line in (path / "steps.jsonl").read_text().splitlines()]
-    lines[1]["target"]["point"][0] += 1
+    lines[1]["actions"][0]["target"]["point"][0] += 1
     (path / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     steps = list(replay(read_bundle(path), get_family("mai-ui"), Policy.load("never")))
     assert [step.step for step in steps if not step.same] == [2]
@@ -63,7 +63,7 @@ async def test_a_run_that_ended_unparsable_replays_its_failure(tmp_path: Path) -
     recorder.close()
     bundle = read_bundle(recorder.path)
     assert bundle.outcome == "unparsable"
-    assert len(bundle.steps[0]["answers"]) == 3
+    assert len(bundle.steps[0].answers) == 3
     (step,) = replay(bundle, get_family("mai-ui"), Policy.load("never"))
     assert step.target is None
     assert step.failure

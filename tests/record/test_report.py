@@ -17,12 +17,13 @@ from record.bundles import CLICK, a_bundle, a_step, noise, plain
 
 from agent.actions import Click, Drag, Finish, Scroll, TypeText, describe, to_json
 from agent.geometry import DesktopPoint
+from agent.record.actions import read_action
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
 from agent.record.report import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
-from agent.record.saved import read_action
+from agent.record.schema import RunRecord, StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 
 
@@ -102,7 +103,7 @@ def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> N
     ],
 )
 def test_what_became_of_a_step_is_said(changes: dict[str, Any], state: str) -> None:
-    assert view_step(a_step(1, **changes), 1)["state"] == state
+    assert view_step(StepRecord.read(a_step(1, **changes)), 1)["state"] == state
 
 
 @pytest.mark.parametrize(
@@ -122,12 +123,12 @@ def test_what_became_of_a_step_is_said(changes: dict[str, Any], state: str) -> N
     ],
 )
 def test_targets_are_marked_in_shares_of_the_picture(target: dict[str, Any], marks: Any) -> None:
-    assert view_step(a_step(1, target=target), 1)["marks"] == marks
+    assert view_step(StepRecord.read(a_step(1, target=target)), 1)["marks"] == marks
 
 
 def test_a_mark_counts_from_the_monitor_that_was_captured() -> None:
     view = {"left": -1280, "top": 200, "width": 1280, "height": 800, "captured_width": 2560, "captured_height": 1600}
-    shown = view_step(a_step(1, viewport=view, target=CLICK | {"point": [-640, 400]}), 1)
+    shown = view_step(StepRecord.read(a_step(1, viewport=view, target=CLICK | {"point": [-640, 400]})), 1)
     assert shown["marks"]["points"] == [[0.5, 0.25]]
 
 
@@ -315,8 +316,9 @@ def test_whatever_is_damaged_in_a_step_it_can_be_shown(data: st.DataObject) -> N
                 "instead",
             )
         }
-    json.dumps(view_step(step, 1), allow_nan=False)
-    json.dumps(view_run(Bundle(Path("x"), step, (step,))), allow_nan=False)
+    record = StepRecord.read(step)
+    json.dumps(view_step(record, 1), allow_nan=False)
+    json.dumps(view_run(Bundle(Path("x"), RunRecord.read(step), (record,))), allow_nan=False)
 
 
 def test_a_folder_that_is_no_run_and_a_place_that_takes_no_file_are_said(tmp_path: Path) -> None:

@@ -114,9 +114,9 @@ def ended(program: Program, status: int, outcome: str, says: str, display: Plain
     assert len(sentences) == 1, told
     assert sentences[0].startswith(("not done: ", "stopped: ", "done: ", "mai-agent: "))
     bundle = program.bundle
-    assert (bundle.outcome, bundle.meta["status"]) == (outcome, status)
-    assert says in bundle.meta["message"]
-    assert [step["step"] for step in bundle.steps] == list(range(1, len(bundle.steps) + 1))
+    assert (bundle.outcome, bundle.run.status) == (outcome, status)
+    assert says in bundle.run.message
+    assert [step.step for step in bundle.steps] == list(range(1, len(bundle.steps) + 1))
     if display is not None:
         assert display.pressed() == []
     assert program.left_over() == []

@@ -55,9 +55,7 @@ def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Re
         UsageError: the folder holds no run.
         EnvironmentLacksError: the file cannot be written.
     """
-    run = read_bundle(bundle) if isinstance(bundle, Path) else bundle
-    if redactor is not None:
-        run = Bundle(run.path, redactor.data(run.meta), tuple(redactor.data(step) for step in run.steps))
+    run = (read_bundle(bundle) if isinstance(bundle, Path) else bundle).masked(redactor)
     pictures = Pictures([screenshot(run, step) for step in run.steps])
     path = output or run.path / FILE_NAME
     page = _page(run, pictures).encode("utf-8", "replace")

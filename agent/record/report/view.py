@@ -1,14 +1,14 @@
-"""What a report shows of a bundle, as plain values: all checked, because bundles of crashed runs get reports too."""
+"""What a report shows of a bundle, as plain values: texts cut to a length that a page can bear."""
 
 import json
 import math
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent.actions import Click, Drag, LongPress, Move, Scroll, describe
+from agent.actions import Action, Click, Drag, LongPress, Move, Scroll, describe
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle
-from agent.record.saved import read_action
+from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, ViewportRecord
 
 Json: TypeAlias = dict[str, Any]
 
@@ -19,42 +19,46 @@ STAGES = (
     ("look", ("capture", "fit", "encode")), ("prompt", ("prompt",)), ("model", ("model",)),
     ("read", ("parse", "map")), ("approval", ("approval",)), ("act", ("act",)), ("settle", ("settle",)),
 )  # fmt: skip
+_TOKENS = {"prompt", "completion", "cached"}
 
 
 def view_run(bundle: Bundle) -> Json:
     """The run as a whole."""
-    meta = bundle.meta
+    run = bundle.run
     return {
-        "id": _text(meta.get("id")) or _text(bundle.path.name),
-        "instruction": _text(meta.get("instruction")),
+        "id": _text(run.id or bundle.path.name),
+        "instruction": _text(run.instruction),
         "outcome": _text(bundle.outcome),
-        "message": _text(meta.get("message")),
+        "message": _text(run.message),
         "facts": [[name, value] for name, value in _facts(bundle) if value],
-        "warnings": [_text(warning) for warning in _list(meta.get("warnings"))],
-        "started": _text(meta.get("started")),
-        "version": _text(meta.get("version")),
-        "dry_run": bool(meta.get("dry_run")),
+        "warnings": [_text(warning) for warning in run.warnings],
+        "started": _text(run.started),
+        "version": _text(run.version),
+        "dry_run": run.dry_run,
         "problem": _problem(bundle),
         "stages": [name for name, _ in STAGES],
     }
 
 
 def _facts(bundle: Bundle) -> list[tuple[str, str]]:
-    meta = bundle.meta
-    seconds = _number(meta.get("seconds"))
-    tokens = _dict(meta.get("tokens"))
-    used = [_number(tokens.get(name)) for name in ("prompt", "completion")]
-    where = "sandbox" if meta.get("sandbox") else "this desktop"
+    run, tokens = bundle.run, bundle.run.tokens
+    used = (
+        ""
+        if tokens is None or not tokens.prompt or tokens.completion is None
+        else f"{tokens.prompt:,} in, {tokens.completion:,} out"
+    )
+    where = "sandbox" if run.sandbox else "this desktop"
     return [
-        ("engine", _text(meta.get("engine"))),
-        ("model", _text(meta.get("model"))),
-        ("family", _text(meta.get("family"))),
+        ("engine", _text(run.engine)),
+        ("model", _text(run.model)),
+        ("family", _text(run.family)),
+        *((role, _text(model.model)) for role, model in run.models.items() if role != "actor"),
         ("steps", str(len(bundle.steps))),
-        ("duration", "" if seconds is None else _duration(seconds)),
-        ("tokens", f"{used[0]:,.0f} in, {used[1]:,.0f} out" if used[0] and used[1] is not None else ""),
-        ("desktop", where + (", dry run" if meta.get("dry_run") else "") if meta.get("engine") else ""),
-        ("approval", _text(meta.get("approve"))),
-        ("masked", f"{masked:.0f} secrets" if (masked := _number(meta.get("masked"))) else ""),
+        ("duration", "" if run.seconds is None else _duration(run.seconds)),
+        ("tokens", used),
+        ("desktop", where + (", dry run" if run.dry_run else "") if run.engine else ""),
+        ("approval", _text(run.approve)),
+        ("masked", f"{run.masked} secrets" if run.masked else ""),
     ]
 
 
@@ -71,142 +75,117 @@ def _problem(bundle: Bundle) -> str:
         return "This run is still under way; the report shows it as far as it is recorded."
     if bundle.outcome == "interrupted":
         return "This run broke off without an end: its process is gone. Everything up to its last step is here."
-    if not bundle.meta:
+    if not bundle.run.model_fields_set:
         return "The run's own description is missing or damaged; the steps are shown as far as they can be read."
     if not bundle.steps:
         return "No step was recorded."
-    counted = _number(bundle.meta.get("steps"))
+    counted = bundle.run.steps
     if counted is not None and counted > len(bundle.steps):
-        return f"Of {counted:.0f} steps only {len(bundle.steps)} are in the bundle."
+        return f"Of {counted} steps only {len(bundle.steps)} are in the bundle."
     return ""
 
 
-def view_step(step: Json, number: int) -> Json:
-    """One step; `number` where it has none of its own."""
-    target, approval = step.get("target"), _dict(step.get("approval"))
-    instead = _dict(approval.get("instead")) or None
-    own = _number(step.get("step"))
-    tokens = _dict(step.get("tokens"))
+def view_step(step: StepRecord, number: int) -> Json:
+    """One step; `number` where it has none of its own. Several actions are shown as one list."""
+    actions = step.actions or [step]
+    final = step.final
+    instead = [action.approval.instead if action.approval else None for action in actions]
     return {
-        "number": number if own is None else int(own),
-        "title": _title(step, instead or target),
-        "kind": _text(_dict(instead or target).get("type")),
-        "state": _state(step, approval),
-        "at": _number(step.get("at")),
-        "before": [words for item in _list(step.get("before")) if (words := _between(_dict(item)))],
-        "marks": _marks(instead or target, _dict(step.get("viewport"))),
-        "thought": _text(step.get("thought")),
-        "answers": [_answer(_dict(answer)) for answer in _list(step.get("answers"))],
-        "call": _pretty(step.get("call")),
-        "model": _pretty(step.get("action")),
-        "grid": [
-            int(side) for side in _list(step.get("grid")) if isinstance(side, int | float) and math.isfinite(side)
+        "number": number if step.step is None else step.step,
+        "title": " · ".join(_title(action) for action in actions),
+        "kind": _text(final and final.get("type")),
+        "state": _state(step),
+        "at": step.at,
+        "before": [_text(between.words) for between in step.before if between.words],
+        "marks": _marks(step.final_action, step.viewport),
+        "thought": _text(step.thought),
+        "answers": [
+            {"raw": _text(answer.raw), "failure": _text(answer.failure and answer.failure.message)}
+            for answer in step.answers
         ],
-        "screen": _pretty(target),
+        "call": _pretty([action.call and action.call.model_dump() for action in actions]),
+        "model": _pretty([action.action for action in actions]),
+        "grid": [int(side) for side in step.grid or ()],
+        "screen": _pretty([action.target for action in actions]),
         "instead": _pretty(instead),
-        "approval": _approval(approval),
-        "detail": _text(step.get("detail")),
-        "error": _text(step.get("error")),
-        "changed": step.get("changed") if isinstance(step.get("changed"), bool) else None,
-        "note": _text(step.get("note")),
-        "reply": _text(step.get("reply")),
-        "tokens": {
-            "image": _number(_dict(step.get("image")).get("tokens")),
-            **{name: _number(tokens.get(name)) for name in ("prompt", "completion", "cached")},
-        },
-        **_times(step, approval),
+        "approval": _approval(step.approval),
+        "detail": _text("; ".join(action.detail for action in actions if action.detail)),
+        "error": _text(step.error),
+        "changed": step.changed,
+        "note": _text(step.note),
+        "reply": _text(step.reply),
+        "tokens": {"image": step.image and step.image.tokens, **step.tokens.model_dump(include=_TOKENS)},
+        **_times(step),
     }
 
 
-def screenshot(bundle: Bundle, step: Json) -> Path | None:
+def screenshot(bundle: Bundle, step: StepRecord) -> Path | None:
     """The step's screenshot; never a file outside of the bundle, whatever the line says."""
-    name = _dict(step.get("image")).get("file")
-    if not isinstance(name, str) or "\0" in name:
+    if step.image is None or "\0" in step.image.file:
         return None
     try:
-        file = (bundle.path / name).resolve()
+        file = (bundle.path / step.image.file).resolve()
         return file if file.is_relative_to(bundle.path.resolve()) and file.is_file() else None
     except (OSError, ValueError):
         return None
 
 
-def _title(step: Json, target: Any) -> str:
-    action = read_action(target)
-    if action is not None:
-        return describe(action)
-    if step.get("error"):
-        return "no usable answer"
-    return _text(_dict(target).get("type")) or "no decision"
+def _title(action: ActionRecord) -> str:
+    known = action.final_action
+    if known is not None:
+        return describe(known)
+    return "no usable answer" if action.error else _text((action.final or {}).get("type")) or "no decision"
 
 
-def _state(step: Json, approval: Json) -> str:
-    if step.get("error"):
+def _state(step: StepRecord) -> str:
+    actions = step.actions or [step]
+    approvals = [action.approval for action in actions if action.approval is not None]
+    if step.error or any(action.error for action in actions):
         return "failed"
-    if approval.get("allowed") is False:
+    if any(approval.allowed is False for approval in approvals):
         return "refused"
-    if approval and approval.get("allowed") is None:
+    if any(approval.allowed is None for approval in approvals):
         return "unanswered"
-    if step.get("dry_run"):
+    if any(action.dry_run for action in actions):
         return "dry run"
-    if step.get("executed"):
+    if any(action.executed for action in actions):
         return "done"
-    return "said" if step.get("target") else "broken off"
+    return "said" if step.target else "broken off"
 
 
-def _between(happened: Json) -> str:
-    match happened.get("event"):
-        case "Paused":
-            return f"paused: {_text(happened.get('reason'))}"
-        case "Resumed":
-            return "resumed"
-        case "UserActed":
-            return f"you acted: {_text(happened.get('what'))}"
-        case "PersonSaid" | "Told":  # the second in runs of format 1
-            return f"you said: {_text(happened.get('text'))}"
-    return ""
-
-
-def _answer(answer: Json) -> Json:
-    failure = _dict(answer.get("failure"))
-    return {"raw": _text(answer.get("raw")), "failure": _text(failure.get("message"))}
-
-
-def _approval(approval: Json) -> Json | None:
-    if not approval:
+def _approval(approval: ApprovalRecord | None) -> Json | None:
+    if approval is None:
         return None
-    allowed = approval.get("allowed")
     return {
-        "reason": _text(approval.get("reason")),
-        "verdict": "not decided" if allowed is None else "allowed" if allowed else "not allowed",
-        "by": _text(approval.get("by")),
-        "note": _text(approval.get("note")),
-        "always": _text(approval.get("scope")) if approval.get("always") else "",
-        "at": _number(approval.get("at")),
-        "milliseconds": _number(approval.get("milliseconds")),
+        "reason": _text(approval.reason),
+        "verdict": approval.verdict,
+        "by": _text(approval.by),
+        "note": _text(approval.note),
+        "always": _text(approval.scope) if approval.always else "",
+        "at": approval.at,
+        "milliseconds": approval.milliseconds,
     }
 
 
-def _times(step: Json, approval: Json) -> Json:
-    measured = {name: value for name, raw in _dict(step.get("milliseconds")).items() if (value := _number(raw))}
-    waited = _number(approval.get("milliseconds"))
-    if waited:
-        measured["approval"] = waited
+def _times(step: StepRecord) -> Json:
+    waited = sum(action.approval.milliseconds for action in step.actions or [step] if action.approval)
+    measured = step.milliseconds | ({"approval": waited} if waited else {})
     return {
         "times": [round(sum(measured.get(part, 0.0) for part in parts), 2) for _, parts in STAGES],
         "ttft": measured.get("ttft"),
     }
 
 
-def _marks(target: Any, viewport: Json) -> Json | None:
+def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None) -> Json | None:
     """Where the action's points lie on the screenshot, as shares of its sides."""
-    action = read_action(target)
-    width, height = _number(viewport.get("width")), _number(viewport.get("height"))
-    left, top = _number(viewport.get("left")), _number(viewport.get("top"))
-    if not width or not height or left is None or top is None:
+    if viewport is None or not viewport.width or not viewport.height:
         return None
 
     def share(point: DesktopPoint) -> list[float] | None:
-        x, y = (point.x - left) / width, (point.y - top) / height
+        try:
+            x, y = (point.x - viewport.left) / viewport.width, (point.y - viewport.top) / viewport.height
+        except OverflowError:
+            return None
         return [round(x, 5), round(y, 5)] if math.isfinite(x) and math.isfinite(y) else None
 
     match action:
@@ -220,33 +199,16 @@ def _marks(target: Any, viewport: Json) -> Json | None:
     return None
 
 
-def _pretty(value: Any) -> str:
-    return "" if value is None else _text(json.dumps(value, ensure_ascii=False, indent=1, default=str))
-
-
-def _text(value: Any) -> str:
-    """Text that can be shown and stored: no half characters, and of bounded length."""
-    if value is None:
+def _pretty(values: list[Any]) -> str:
+    """The JSON of what each action has of something; of a single action by itself."""
+    if all(value is None for value in values):
         return ""
-    text = value if isinstance(value, str) else str(value)
+    return _text(json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False, indent=1, default=str))
+
+
+def _text(value: object) -> str:
+    """Text of bounded length."""
+    text = "" if value is None else str(value)
     if len(text) > _MOST_CHARS:
-        text = f"{text[:_MOST_CHARS]}… ({len(text) - _MOST_CHARS:,} more characters are in the bundle)"
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _dict(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+        return f"{text[:_MOST_CHARS]}… ({len(text) - _MOST_CHARS:,} more characters are in the bundle)"
+    return text

@@ -157,15 +157,11 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, exclusive=True)
     def _replay(self, path: Path) -> None:
-        from agent.families.registry import DEFAULT_FAMILY, get_family
         from agent.record.read import read_bundle
-        from agent.record.replay import replay
-        from agent.safety.policy import Policy
+        from agent.record.replay import replay_as_recorded
 
         try:
-            bundle = read_bundle(path)
-            family = get_family(str(bundle.meta.get("family") or DEFAULT_FAMILY))
-            steps = list(replay(bundle, family, Policy.load(str(bundle.meta.get("approve") or "risky"))))
+            steps = list(replay_as_recorded(read_bundle(path)))
         except MaiError as error:
             self.notify(str(error), severity="error")
             return

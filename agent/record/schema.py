@@ -1,0 +1,346 @@
+"""What a run bundle holds, as models: the run (`run.json`) and its steps (a line of `steps.jsonl` each).
+
+The recorder writes these models, and everything that shows a run reads them. A record that is made must be right; one
+that is read may come from a crash or an older version, so what is damaged in it is left out, and what is not known to
+this version is kept. Format 1 had no lists: a step's only action stood in the step itself, the only model in the run.
+"""
+
+from typing import Annotated, Any, Self, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    GetPydanticSchema,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+
+from agent.actions import Action
+from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.record.actions import action_forms, read_action
+
+
+def _readable(value: Any) -> Any:
+    """A text without half characters, which no file could hold."""
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+
+def _schema_of_actions(_: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    forms = [form.__pydantic_core_schema__ for form in action_forms().values()]
+    return {"oneOf": [handler(form) for form in forms], "description": "An action; a point is [x, y]."}
+
+
+Text: TypeAlias = Annotated[str, BeforeValidator(_readable)]
+#: An action as `actions.to_json` writes it; kept as it is, so that kinds of later versions are not lost.
+ActionJson: TypeAlias = Annotated[
+    dict[str, Any],
+    GetPydanticSchema(
+        get_pydantic_core_schema=lambda source, handler: handler(source),
+        get_pydantic_json_schema=_schema_of_actions,
+    ),
+]
+
+
+class Record(BaseModel):
+    """Anything in a bundle."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def read(cls, data: Any) -> Self:
+        """The record in a JSON value, whatever is damaged in it."""
+        return cls.model_validate(data if isinstance(data, dict) else {}, context="reading")
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _leave_out_damage(cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        """While reading: what is damaged in a list or a table is dropped from it, and anything else is as if absent."""
+        try:
+            return handler(value)
+        except ValidationError:
+            default = cls.model_fields[str(info.field_name)]
+            if not info.context or default.is_required():
+                raise
+        parts: list[Any] = []
+        if isinstance(value, list):
+            parts = [_kept(handler, [item]) for item in value]
+        elif isinstance(value, dict):
+            parts = [_kept(handler, {name: item}) for name, item in value.items()]
+        sound = [part for part in parts if part]
+        if not sound:
+            return default.get_default(call_default_factory=True)
+        return (
+            [part[0] for part in sound]
+            if isinstance(value, list)
+            else {k: v for part in sound for k, v in part.items()}
+        )
+
+
+def _kept(handler: ValidatorFunctionWrapHandler, part: Any) -> Any:
+    try:
+        return handler(part)
+    except ValidationError:
+        return None
+
+
+class CallRecord(Record):
+    """A call as the model wrote it."""
+
+    name: Text = ""
+    arguments: dict[Text, Any] = {}
+
+
+class FailureRecord(Record):
+    """Why an answer cannot be used: `kind` for programs."""
+
+    kind: Text = ""
+    message: Text = ""
+
+
+class AnswerRecord(Record):
+    """One answer of the model, as it came."""
+
+    raw: Text = ""
+    failure: FailureRecord | None = None
+
+
+class TokensRecord(Record):
+    """Tokens of requests; null where the server does not say."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+
+
+class ViewportRecord(Record):
+    """How the captured pixels lie on the desktop, which is measured in desktop units."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    captured_width: int
+    captured_height: int
+
+    @property
+    def viewport(self) -> Viewport:
+        """The same as a value to calculate with."""
+        region = Region(self.left, self.top, self.width, self.height)
+        return Viewport(region, Size(self.captured_width, self.captured_height))
+
+
+class ImageRecord(Record):
+    """A screenshot that the model saw: its file in the bundle, its size as sent, the tokens of all of a step's."""
+
+    file: Text = ""
+    width: int = 1
+    height: int = 1
+    tokens: int | None = None
+
+
+class ApprovalRecord(Record):
+    """A question about an action, and what the person said to it.
+
+    Args:
+        scope: what "always" would allow.
+        allowed: null while nobody has answered.
+        instead: the action as the person changed it.
+        at: when it was answered, in seconds since the run began.
+    """
+
+    reason: Text = ""
+    scope: Text = ""
+    allowed: bool | None = None
+    by: Text | None = None
+    note: Text = ""
+    always: bool = False
+    instead: ActionJson | None = None
+    milliseconds: float = 0.0
+    at: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """What was decided, in words."""
+        return "not decided" if self.allowed is None else "allowed" if self.allowed else "not allowed"
+
+
+class ActionRecord(Record):
+    """One action of a step, and what became of it.
+
+    Args:
+        action: as the model wrote it, in its own coordinates.
+        grid: width and height of the model's coordinates, for actions with points.
+        target: the same in desktop units.
+        executed: whether the desktop was touched by it.
+        target_image: the file with the marked target; of a dry run.
+    """
+
+    call: CallRecord | None = None
+    action: ActionJson | None = None
+    grid: list[float] | None = None
+    target: ActionJson | None = None
+    approval: ApprovalRecord | None = None
+    executed: bool = False
+    dry_run: bool = False
+    detail: Text | None = None
+    error: Text | None = None
+    target_image: Text | None = None
+
+    @property
+    def final(self) -> dict[str, Any] | None:
+        """The JSON of what was to be carried out at last: the person may have changed the target."""
+        return (self.approval and self.approval.instead) or self.target
+
+    @property
+    def final_action(self) -> Action[DesktopPoint] | None:
+        """The same as an action; None for what is damaged."""
+        return read_action(self.final)
+
+
+class BetweenRecord(Record):
+    """What the person did between two steps: an event with its fields.
+
+    Args:
+        event: Paused, Resumed, UserActed or PersonSaid (Told in format 1).
+        at: when, in seconds since the run began.
+    """
+
+    event: Text = ""
+    step: int | None = None
+    reason: Text | None = None
+    what: Text | None = None
+    text: Text | None = None
+    at: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _own_fields(self, handler: SerializerFunctionWrapHandler) -> Any:
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+    @property
+    def words(self) -> str:
+        """What happened, in words; empty for what is not known."""
+        match self.event:
+            case "Paused":
+                return f"paused: {self.reason or ''}"
+            case "Resumed":
+                return "resumed"
+            case "UserActed":
+                return f"you acted: {self.what or ''}"
+            case "PersonSaid" | "Told":
+                return f"you said: {self.text or ''}"
+        return ""
+
+
+class StepRecord(ActionRecord):
+    """One step. Its own action fields are those of its first action, which scripts have always read.
+
+    Args:
+        at: when it began, in seconds since the run did.
+        before: what the person did before it.
+        screen: a fingerprint of the screen.
+        image: the first of `images`.
+        answers: all tries; the last one counts.
+        changed: whether the screen changed by it; null where nothing was done.
+        note: what the model was told about it.
+        reply: what the person answered, or a tool.
+        milliseconds: of every stage; several tries add up.
+    """
+
+    step: int | None = None
+    at: float | None = None
+    before: list[BetweenRecord] = []
+    screen: Text = ""
+    image: ImageRecord | None = None
+    images: list[ImageRecord] = []
+    viewport: ViewportRecord | None = None
+    answers: list[AnswerRecord] = []
+    thought: Text = ""
+    actions: list[ActionRecord] = []
+    changed: bool | None = None
+    note: Text | None = None
+    reply: Text | None = None
+    tokens: TokensRecord = TokensRecord()
+    milliseconds: dict[Text, float] = {}
+
+    @model_validator(mode="after")
+    def _as_lists(self) -> Self:
+        """A step of format 1 has its action and its image for itself alone."""
+        if not self.actions and self.target is not None:
+            self.actions = [ActionRecord.model_construct(**{name: getattr(self, name) for name in _OF_AN_ACTION})]
+        if not self.images and self.image is not None:
+            self.images = [self.image]
+        return self
+
+    def repeat_first(self) -> None:
+        """Let the step's own fields be those of its first action and image."""
+        self.image = next(iter(self.images), None)
+        for name in _OF_AN_ACTION if self.actions else ():
+            setattr(self, name, getattr(self.actions[0], name))
+
+
+_OF_AN_ACTION = tuple(ActionRecord.model_fields)
+
+
+class ModelRecord(Record):
+    """A model that a run used: what served it, its name there, whose format it was asked in, and where."""
+
+    engine: Text | None = None
+    model: Text | None = None
+    family: Text | None = None
+    endpoint: Text | None = None
+
+
+class RunRecord(ModelRecord):
+    """The run as a whole. Its own model fields are those of the model that acted.
+
+    Args:
+        format: the version of these records.
+        outcome: how it ended; `running` until then.
+        status: the exit status; null until the end.
+        pid: the process that ran it.
+        models: every model by its role; "actor" is the one that looks and acts.
+        bundle: the folder where it was recorded.
+        steps: how many steps were begun.
+        recorded: how many steps are in the bundle; null until the end, and in runs of format 1.
+        masked: how many secrets were masked.
+    """
+
+    format: int = 1
+    id: Text = ""
+    instruction: Text = ""
+    version: Text = ""
+    started: Text = ""
+    outcome: Text = "unknown"
+    status: int | None = None
+    message: Text = ""
+    pid: int | None = None
+    warnings: list[Text] = []
+    models: dict[Text, ModelRecord] = {}
+    style: Text | None = None
+    dry_run: bool = False
+    approve: Text | None = None
+    sandbox: bool = False
+    viewport: ViewportRecord | None = None
+    bundle: Text | None = None
+    steps: int | None = None
+    recorded: int | None = None
+    seconds: float | None = None
+    tokens: TokensRecord | None = None
+    masked: int | None = None
+    finished: Text | None = None
+
+    @model_validator(mode="after")
+    def _as_roles(self) -> Self:
+        """A run of format 1 has one model."""
+        if not self.models and self.engine is not None:
+            actor = {name: getattr(self, name) for name in ModelRecord.model_fields}
+            self.models = {"actor": ModelRecord.model_construct(**actor)}
+        return self
