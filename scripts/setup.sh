@@ -53,6 +53,13 @@ find_python() {
   return 1
 }
 
+# need_venv_module: the part of Python that makes environments, which Debian keeps in a package of its own.
+need_venv_module() {
+  local python
+  python=$(find_python) || return 1
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || need_packages python3-venv
+}
+
 # need_environment LOCK: a virtual environment that holds exactly the locked versions, and this checkout.
 need_environment() {
   local lock="$root/$1" stamp="$venv/.installed" wanted python
@@ -60,10 +67,8 @@ need_environment() {
   if [ -f "$stamp" ] && grep -qx "$1 $wanted" "$stamp"; then
     return 0
   fi
+  need_venv_module || return 1
   python=$(find_python) || return 1
-  if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    need_packages python3-venv
-  fi
   if [ ! -x "$venv/bin/python" ]; then
     say "making an environment in .venv (once)"
     "$python" -m venv "$venv" || { say "the environment could not be made; is the venv module installed?"; return 1; }

@@ -1,6 +1,7 @@
-"""What every test gets: an environment without the developer's own settings, keys and proxies."""
+"""What every test gets: an environment without the developer's own settings, keys and proxies; and who runs which."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,33 @@ settings.register_profile("person", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Which tests stay together on one worker of pytest-xdist.
+
+    A module does, as its fixtures are made once there, and so does everything with a real vLLM: two of them at a time
+    want more than two processors have. Tests with desktops take seconds each and go singly to whoever is free.
+    """
+    for item in items:
+        if "vllm_python" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("real vLLM"))
+        elif item.get_closest_marker("e2e") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A temporary folder of this worker's own: sandboxes are found, and those left over removed, by looking there.
+
+    Its path is short, as sockets are made in it; what a failed test leaves for reading is elsewhere, in pytest's own.
+    """
+    tmp_path_factory.getbasetemp()  # chosen before the place for temporary folders is another
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="mai-test-") as folder:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in ("MAI_AGENT_ENDPOINT", "MAI_AGENT_MODEL", "MAI_AGENT_API_KEY"):
@@ -28,7 +56,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
 
 
 @pytest.fixture(scope="session")
-def shared_sandbox() -> "Iterator[SharedSandbox]":
+def shared_sandbox(own_temporary_folder: None) -> "Iterator[SharedSandbox]":
     """The one sandbox of this worker, for tests that do not end it or change its settings."""
     from stubs.shared_sandbox import SharedSandbox
 

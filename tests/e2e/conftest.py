@@ -44,7 +44,7 @@ def command(tmp_path):
         own = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "XAUTHORITY")}
         done = subprocess.run(
             [sys.executable, "-m", "agent", *arguments, "--runs", str(runs)],
-            env=own | {"PYTHONPATH": str(ROOT)} | (environ or {}),
+            env=own | {"PYTHONPATH": str(ROOT), "MAI_AGENT_STATE": str(tmp_path / "state")} | (environ or {}),
             cwd=tmp_path,
             capture_output=True,
             text=True,

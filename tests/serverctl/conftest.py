@@ -7,6 +7,8 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,17 +19,30 @@ CACHE = ROOT / ".cache-test"
 MAKER = ROOT / "tests" / "stubs" / "tiny_qwen3_vl.py"
 
 
+#: scripts/test names a file here that is there while it installs the vLLM, beside the tests that need none.
+INSTALLING = os.environ.get("MAI_TEST_VLLM_IS_INSTALLED_WHEN_GONE")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test with the real vLLM waits for it to be installed; its own time begins after that."""
+    if INSTALLING is not None and "vllm_python" in getattr(item, "fixturenames", ()):
+        while Path(INSTALLING).exists():
+            time.sleep(0.5)
+    return (yield)
+
+
 @pytest.fixture(scope="session")
 def vllm_python() -> Path:
     """The Python of an environment with a vLLM that runs on the CPU. Its `vllm` command is broken: run it with -m."""
     python = ROOT / ".venv-vllm" / "bin" / "python"
     if not (python.parent.parent / ".installed").is_file():
-        pytest.fail("There is no vLLM to test with: run scripts/test once, which installs it.", pytrace=False)
+        pytest.fail("There is no vLLM to test with: run scripts/test, which installs it.", pytrace=False)
     return python
 
 
 @pytest.fixture(scope="session")
-def vllm_033() -> Path:
+def vllm_033(vllm_python: Path) -> Path:
     """The folder with the Python files of the vLLM 0.33.0 wheel: a PYTHONPATH for vllm_python."""
     folder = ROOT / ".cache-vllm" / "0.33.0"
     if not (folder / "requires.json").is_file():
