@@ -12,6 +12,7 @@ from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import CannotPlanError
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
+from serverctl.process.news import News
 from serverctl.process.request import read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
@@ -27,9 +28,6 @@ Tell: TypeAlias = Callable[[str], None]
 CheckStop: TypeAlias = Callable[[], None]
 #: Asks a yes-or-no question; None where nobody can be asked.
 Ask: TypeAlias = Callable[[str], bool]
-
-#: On a stage that only counts percents, how often it is told again, seconds.
-_TELL_EVERY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,23 +191,14 @@ def _install(build: Any, tell: Tell, ask: Ask | None) -> None:
 
 def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
     """Waits for a server, telling of its stages and of what happened on the way."""
-    told, stage, next_time = time.time() - 1.0, "", 0.0
+    news = News(time.time() - 1.0)
 
     def progress(state: State) -> None:
-        nonlocal told, stage, next_time
         check_stop()
-        for when, sentence in state.events:
-            if when > told:
-                told = when
-                tell(sentence)
-        now = time.monotonic()
-        words = state.stage
-        if state.downloading:
-            words = f"{words or 'downloading'}: {state.downloading} downloaded"
-        if words and (words.split(",")[0].split(":")[0] != stage or now >= next_time) and state.phase == "starting":
-            if words.split(",")[0].split(":")[0] != stage or "%" in words or "GiB" in words:
-                tell(words)
-            stage, next_time = words.split(",")[0].split(":")[0], now + _TELL_EVERY
+        for sentence in news.events(state):
+            tell(sentence)
+        if state.phase == "starting" and (words := news.stage(state)):
+            tell(words)
 
     return control.wait_ready(name, progress)
 

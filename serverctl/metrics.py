@@ -5,7 +5,9 @@ no number (NaN, infinity) is as good as missing.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,84 +91,81 @@ def rate(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    name: str
-    labels: Mapping[str, str]
-    value: float
+#: Numbers that are added up over engines, by field: the metric's name, then earlier ones.
+_COUNTS = {
+    "running": ("num_requests_running",),
+    "waiting": ("num_requests_waiting",),
+    "preemptions": ("num_preemptions_total",),
+    "prefix_queries": ("prefix_cache_queries_total", "gpu_prefix_cache_queries_total"),
+    "prefix_hits": ("prefix_cache_hits_total", "gpu_prefix_cache_hits_total"),
+    "image_queries": ("mm_cache_queries_total",),
+    "image_hits": ("mm_cache_hits_total",),
+    "prompt_tokens": ("prompt_tokens_total",),
+    "generation_tokens": ("generation_tokens_total",),
+}
+_LATENCIES = {
+    "ttft": ("time_to_first_token_seconds",),
+    "per_token": (
+        "request_time_per_output_token_seconds", "inter_token_latency_seconds", "time_per_output_token_seconds",
+    ),
+    "end_to_end": ("e2e_request_latency_seconds",),
+    "queue": ("request_queue_time_seconds",),
+}  # fmt: skip
+
+#: Samples by the name of their metric, without "vllm:": labels and value.
+_Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
 
 
 def parse_metrics(text: str) -> ServerMetrics:
     """Metrics from Prometheus' text format. Lines that are none are skipped."""
-    samples = list(_samples(text))
+    samples = _samples(text)
 
-    def total(*names: str) -> float | None:
-        for name in names:
-            values = [sample.value for sample in samples if sample.name == name]
-            if values:
-                return _sum(values)
-        return None
+    def values(name: str, **labels: str) -> list[float]:
+        return [value for found, value in samples[name] if labels.items() <= found.items()]
 
-    def whole(*names: str) -> int | None:
-        found = total(*names)
-        return None if found is None else round(found)
+    def count(*names: str) -> int | None:
+        return _whole(next(filter(None, map(values, names)), []))
 
-    usage = [s.value for s in samples if s.name in ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")]
-    info = [s.labels for s in samples if s.name == "vllm:cache_config_info"]
-    reasons = {s.labels.get("finished_reason", "other"): 0 for s in samples if s.name == "vllm:request_success_total"}
-    for sample in samples:
-        if sample.name == "vllm:request_success_total":
-            reasons[sample.labels.get("finished_reason", "other")] += round(sample.value)
-    capacity = [
-        s.value
-        for s in samples
-        if s.name == "vllm:num_requests_waiting_by_reason" and s.labels.get("reason") == "capacity"
-    ]
-    awake = [s.value for s in samples if s.name == "vllm:engine_sleep_state" and s.labels.get("sleep_state") == "awake"]
+    info = [labels for labels, _ in samples["cache_config_info"]]
+    usage = values("kv_cache_usage_perc") or values("gpu_cache_usage_perc")
+    reasons: dict[str, int] = defaultdict(int)
+    for labels, value in samples["request_success_total"]:
+        reasons[labels.get("finished_reason", "other")] += round(value)
+    awake = values("engine_sleep_state", sleep_state="awake")
+    several: dict[str, Any] = {
+        **{field: count(*names) for field, names in _COUNTS.items()},
+        **{field: next(filter(None, (_latency(samples, name) for name in names)), None)
+           for field, names in _LATENCIES.items()},
+    }  # fmt: skip
     return ServerMetrics(
         kv_usage=None if (used := _sum(usage)) is None else used / len(usage),
         kv_tokens=_kv_tokens(info),
-        max_concurrency=_info_sum(info, "kv_cache_max_concurrency"),
-        running=whole("vllm:num_requests_running"),
-        waiting=whole("vllm:num_requests_waiting"),
-        waiting_for_capacity=None if (short := _sum(capacity)) is None else round(short),
-        preemptions=whole("vllm:num_preemptions_total"),
-        prefix_queries=whole("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
-        prefix_hits=whole("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
-        image_queries=whole("vllm:mm_cache_queries_total"),
-        image_hits=whole("vllm:mm_cache_hits_total"),
-        prompt_tokens=whole("vllm:prompt_tokens_total"),
-        generation_tokens=whole("vllm:generation_tokens_total"),
-        requests=reasons or None,
-        ttft=_latency(samples, "vllm:time_to_first_token_seconds"),
-        per_token=_latency(samples, "vllm:request_time_per_output_token_seconds")
-        or _latency(samples, "vllm:inter_token_latency_seconds")
-        or _latency(samples, "vllm:time_per_output_token_seconds"),
-        end_to_end=_latency(samples, "vllm:e2e_request_latency_seconds"),
-        queue=_latency(samples, "vllm:request_queue_time_seconds"),
+        max_concurrency=_sum(_numbers(info, "kv_cache_max_concurrency")),
+        waiting_for_capacity=_whole(values("num_requests_waiting_by_reason", reason="capacity")),
+        requests=dict(reasons) or None,
         sleeping=None if not awake else not any(awake),
+        **several,
     )
 
 
-def _samples(text: str) -> Iterable[_Sample]:
+def _samples(text: str) -> _Samples:
     """Samples one family at a time; a line that Prometheus' parser refuses costs only its own family."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    kept = "\n".join(line for line in text.splitlines() if line.startswith(("vllm:", "# TYPE vllm:"))) + "\n"
+    kept = [line for line in text.splitlines() if line.startswith(("vllm:", "# TYPE vllm:"))]
     try:
-        families = list(text_string_to_metric_families(kept))
+        families = list(text_string_to_metric_families("\n".join(kept) + "\n"))
     except (ValueError, IndexError, KeyError):
         families = []
-        for line in kept.splitlines():
-            try:
-                families += list(text_string_to_metric_families(line + "\n"))
-            except (ValueError, IndexError, KeyError):
-                continue
-    for family in families:
-        for sample in family.samples:
-            value = _number(str(sample.value))
-            if value is not None:
-                yield _Sample(sample.name, sample.labels, value)
+        for line in kept:
+            with suppress(ValueError, IndexError, KeyError):
+                families += text_string_to_metric_families(line + "\n")
+    found: dict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
+    for sample in (sample for family in families for sample in family.samples):
+        value = _number(str(sample.value))
+        if value is not None:
+            found[sample.name.removeprefix("vllm:")].append((sample.labels, value))
+    return found
 
 
 def _number(text: str | None) -> float | None:
@@ -177,9 +176,8 @@ def _number(text: str | None) -> float | None:
     return found if found is not None and math.isfinite(found) else None
 
 
-def _info_sum(info: list[Mapping[str, str]], label: str) -> float | None:
-    values = [number for labels in info if (number := _number(labels.get(label))) is not None]
-    return _sum(values)
+def _numbers(info: list[Mapping[str, str]], label: str) -> list[float]:
+    return [number for labels in info if (number := _number(labels.get(label))) is not None]
 
 
 def _sum(values: list[float]) -> float | None:
@@ -188,25 +186,27 @@ def _sum(values: list[float]) -> float | None:
     return whole if values and math.isfinite(whole) else None
 
 
+def _whole(values: list[float]) -> int | None:
+    found = _sum(values)
+    return None if found is None else round(found)
+
+
 def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:
     """Tokens of all engines' caches: said outright, or blocks times their size (older versions)."""
-    said = _info_sum(info, "kv_cache_size_tokens")
+    said = _whole(_numbers(info, "kv_cache_size_tokens"))
     if said is not None:
-        return round(said)
+        return said
     blocks = [(_number(labels.get("num_gpu_blocks")), _number(labels.get("block_size"))) for labels in info]
-    tokens = _sum([count * size for count, size in blocks if count and size])
-    return None if tokens is None else round(tokens)
+    return _whole([count * size for count, size in blocks if count and size])
 
 
-def _latency(samples: list[_Sample], name: str) -> Latency | None:
+def _latency(samples: _Samples, name: str) -> Latency | None:
     """Percentiles of a histogram over all engines, linear within a bucket as Prometheus' histogram_quantile."""
-    buckets: dict[float, float] = {}
-    for sample in samples:
-        if sample.name == f"{name}_bucket":
-            le = sample.labels.get("le")
-            bound = math.inf if le == "+Inf" else _number(le)
-            if bound is not None:
-                buckets[bound] = buckets.get(bound, 0.0) + sample.value
+    buckets: dict[float, float] = defaultdict(float)
+    for labels, count in samples[f"{name}_bucket"]:
+        bound = math.inf if labels.get("le") == "+Inf" else _number(labels.get("le"))
+        if bound is not None:
+            buckets[bound] += count
     ordered = sorted(buckets.items())
     if not ordered or ordered[-1][1] <= 0 or not all(math.isfinite(count) for _, count in ordered):
         return None

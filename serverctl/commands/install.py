@@ -1,15 +1,12 @@
 """`mai-server install`: an environment of its own for the right vLLM."""
 
 import json
-import sys
-import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 from serverctl.builds import Build, build_for, builds
+from serverctl.commands.progress import InstallProgress
 from serverctl.environment import environment_folder, read_mark
 from serverctl.hardware.detect import detect
 from serverctl.install import Installed, check_space, install, remove, with_version
@@ -74,7 +71,7 @@ def main(arguments: list[str]) -> int:
             f"Would install {', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
         )
         return ExitStatus.DONE
-    with Bar(quiet=options.json) as bar:
+    with InstallProgress(quiet=options.json) as bar:
         bar.say(f"Installing {', '.join(build.packages)}: {build.about}. About {build.disk_gib:.0f} GiB in {folder}.")
         done = install(build, bar.report, options.again, folder)
     return _done(done, build, options.json)
@@ -130,57 +127,3 @@ def _list(as_json: bool) -> int:
         print(f"{'*' if entry['installed'] else ' '} {entry['build']:<8} vLLM {entry['version']:<8} {entry['about']}")
     print("* installed")
     return ExitStatus.DONE
-
-
-class Bar:
-    """Progress of an installation: a bar on a terminal, plain lines elsewhere.
-
-    Args:
-        quiet: say nothing.
-    """
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-        self._progress: Any = None
-        self._task: Any = None
-        self._said = ""
-        self._next = 0.0
-
-    def __enter__(self) -> "Bar":
-        if not self._quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-            self._progress = Progress(*columns, console=Console(stderr=True))
-            self._progress.start()
-            self._task = self._progress.add_task("", total=None)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-    def say(self, sentence: str) -> None:
-        """A line that stays."""
-        if self._quiet:
-            return
-        if self._progress is not None:
-            self._progress.console.print(sentence, highlight=False)
-        else:
-            print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
-
-    def report(self, what: str, done: int | None, whole: int | None) -> None:
-        """What is being done, and how far it is."""
-        if self._quiet:
-            return
-        if self._progress is not None:
-            self._progress.update(self._task, description=what, completed=done or 0, total=whole)
-            return
-        now = time.monotonic()
-        if what != self._said or (done is not None and now >= self._next):
-            self._said, self._next = what, now + 15
-            share = "" if not done or not whole else f", {done / whole:.0%}"
-            print(f"mai-server: {what}{share}", file=sys.stderr, flush=True)

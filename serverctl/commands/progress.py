@@ -1,18 +1,19 @@
-"""Shows a start: one changing line on a terminal, plain lines elsewhere, on standard error."""
+"""Shows what takes long, on standard error: one changing line on a terminal, plain lines elsewhere."""
 
 import sys
 import time
 from types import TracebackType
 from typing import Any
 
+from serverctl.process.news import News
 from serverctl.process.state import State
 
-#: On a pipe a line that only changes its percentage is repeated at most this often, seconds.
-_PLAIN_EVERY = 10.0
+#: Plain lines about the same download come at most this often, seconds.
+_PLAIN_EVERY = 15.0
 
 
-class Progress:
-    """Progress of servers that start.
+class _Shown:
+    """Something that is shown while it goes on. Subclasses make the changing line.
 
     Args:
         quiet: say nothing at all.
@@ -20,56 +21,58 @@ class Progress:
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._terminal = sys.stderr.isatty() and not quiet
-        self._status: Any = None
-        self._said = ""
-        self._told: dict[str, float] = {}
-        self._next = 0.0
+        #: A rich Status or Progress; None where plain lines do.
+        self._live: Any = None
 
-    def __enter__(self) -> "Progress":
-        if self._terminal:
-            from rich.console import Console
+    def _make_live(self) -> Any:
+        raise NotImplementedError
 
-            self._status = Console(stderr=True, highlight=False).status("")
-            self._status.start()
+    def __enter__(self) -> Any:
+        if sys.stderr.isatty() and not self._quiet:
+            self._live = self._make_live()
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def say(self, sentence: str) -> None:
         """A line that stays."""
         if self._quiet:
             return
-        if self._status is not None:
-            from rich.markup import escape
+        if self._live is not None:
+            self._live.console.print(sentence, markup=False, highlight=False)
+        else:
+            print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
 
-            self._status.console.print(escape(sentence))
-            return
-        print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+
+class StartProgress(_Shown):
+    """Servers that start."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(quiet)
+        self._news = News()
+
+    def _make_live(self) -> Any:
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False).status("")
 
     def update(self, state: State) -> None:
         """A server's state now."""
         if self._quiet:
             return
-        for when, sentence in state.events:
-            if when > self._told.get(state.name, 0.0):
-                self._told[state.name] = when
-                self.say(sentence)
-        text = line_of(state)
-        if self._status is not None:
+        for sentence in self._news.events(state):
+            self.say(sentence)
+        if self._live is not None:
             from rich.markup import escape
 
-            self._status.update(escape(text))
-            return
-        now = time.monotonic()
-        plain = state.stage
-        if plain and (plain.split(",")[0] != self._said.split(",")[0] or (plain != self._said and now >= self._next)):
-            self._said, self._next = plain, now + _PLAIN_EVERY
-            self.say(text)
+            self._live.update(escape(line_of(state)))
+        elif self._news.stage(state):
+            self.say(line_of(state))
 
 
 def line_of(state: State) -> str:
@@ -80,3 +83,32 @@ def line_of(state: State) -> str:
     if state.started is not None:
         parts.append(f"{time.time() - state.started:.0f} s")
     return f"{state.name}: " + ", ".join(parts)
+
+
+class InstallProgress(_Shown):
+    """An installation: its downloads are a bar."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(quiet)
+        self._task: Any = None
+        self._said = ""
+        self._next = 0.0
+
+    def _make_live(self) -> Any:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        bar = Progress(*columns, console=Console(stderr=True))
+        self._task = bar.add_task("", total=None)
+        return bar
+
+    def report(self, what: str, done: int | None, whole: int | None) -> None:
+        """What is being done, and how far it is in bytes."""
+        if self._live is not None:
+            self._live.update(self._task, description=what, completed=done or 0, total=whole)
+            return
+        now = time.monotonic()
+        if what != self._said or (done is not None and now >= self._next):
+            self._said, self._next = what, now + _PLAIN_EVERY
+            self.say(f"{what}, {done / whole:.0%}" if done and whole else what)

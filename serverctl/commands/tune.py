@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
-from serverctl.commands.progress import Progress
+from serverctl.commands.progress import StartProgress
 from serverctl.plan.compose import TEXT_TOKENS
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
@@ -85,7 +85,7 @@ def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: l
         adjusted_because={**request.goal.adjusted_because, **because},
     )
     port = current_state(Folder(name)).port
-    with Progress(quiet=quiet) as show_progress:
+    with StartProgress(quiet=quiet) as show_progress:
         control.stop(name)
         control.launch(name, replace(request, goal=goal, port=port))
         state = control.wait_ready(name, show_progress.update)

@@ -14,10 +14,11 @@ from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
 from foundation.processes import wait_gone
 from serverctl.commands.options import add_goal, resolve_options, split_flags
-from serverctl.commands.progress import Progress
+from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
+from serverctl.process.news import News
 from serverctl.process.request import ServerRequest, read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
 from serverctl.resolve import Resolved
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> int:
     servers = spread(options.name, base, plan)
     if options.foreground:
         return _foreground(servers, options)
-    show = Progress(quiet=options.json)
+    show = StartProgress(quiet=options.json)
     with show:
         for text in plan.warnings:
             show.say(f"! {text}")
@@ -80,7 +81,7 @@ def main(arguments: list[str]) -> int:
     return ExitStatus.DONE if options.no_wait else report(states, options.json)
 
 
-def _start(servers: Sequence[tuple[str, ServerRequest]], show: Progress, wait: bool) -> list[State] | None:
+def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wait: bool) -> list[State] | None:
     """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here.
 
     Raises:
@@ -136,10 +137,9 @@ def with_vllm(request: Resolved, options: argparse.Namespace) -> Resolved:
         print(f"{text} Install it now? [Y/n] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().casefold() not in ("", "y", "yes"):
             raise EnvironmentLacksError("vLLM is needed and was not installed.", "`mai-server install` installs it.")
-    from serverctl.commands.install import Bar
     from serverctl.install import install
 
-    with Bar(quiet=options.json) as bar:
+    with InstallProgress(quiet=options.json) as bar:
         install(build, bar.report)
     return request.with_installed()
 
@@ -194,7 +194,7 @@ def _found(options: argparse.Namespace) -> int:
         return ExitStatus.DONE
     if options.no_wait:
         return ExitStatus.DONE
-    show = Progress(quiet=options.json)
+    show = StartProgress(quiet=options.json)
     try:
         with show:
             show.say("A server is already on its way; waiting for it.")
@@ -254,17 +254,14 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
 
 def _tell(folder: Folder, as_json: bool, done: threading.Event) -> None:
     """Says what our own server does on standard error, and with `as_json` what it is on standard output when ready."""
-    said: set[tuple[float, str]] = set()
-    begun = time.time()
+    news = News(time.time() - 0.001)
     shown = False
     while True:
         last = done.wait(0.1)
         state = folder.read() or State(name=folder.name)
         with contextlib.suppress(OSError):  # nobody reads any more
-            for when, sentence in state.events:
-                if when >= begun and (when, sentence) not in said:
-                    said.add((when, sentence))
-                    print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+            for sentence in news.events(state):
+                print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
             if as_json and state.phase == "ready" and not shown:
                 shown = True
                 print(json.dumps(server_json(state)), flush=True)
