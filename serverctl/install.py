@@ -23,10 +23,12 @@ from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, Usa
 from serverctl.builds import Build
 from serverctl.capabilities import ask_parser
 from serverctl.environment import MARK, environment_folder, python_of, read_mark
+from serverctl.paths import free_disk_gib
 
 #: Reports progress: what is being done, bytes so far and in all (None where not known).
 Report = Callable[[str, int | None, int | None], None]
-_GIB = 1024**3
+#: What pip says when a download broke off.
+_BROKE_OFF = ("timed out", "Connection", "IncompleteRead", "ProtocolError", "broke", "reset by peer")
 #: The oldest Python that vLLM's wheels take.
 _PYTHON_LEAST = (3, 10)
 
@@ -78,42 +80,29 @@ def install(build: Build, report: Report = silent, again: bool = False, folder: 
     """
     folder = folder or environment_folder(build)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    log = folder.with_name(f"{folder.name}.log")
     with _only_one(folder):
         mark = read_mark(folder)
         if mark is not None and not again:
             return Installed(folder, python_of(folder), dict(mark.get("versions", {})), True)
         if again and folder.exists():
             report("removing the old environment", None, None)
-            _remove(folder)
+            shutil.rmtree(folder, ignore_errors=True)
         check_space(folder, build)
-        _make_environment(folder, build, log, report)
-        python = python_of(folder)
-        _pip(python, ["--upgrade", "pip"], log, report)
-        _install_packages(python, build, log, report)
+        _Installation(folder, build, report).run()
         report("checking that it works", None, None)
-        versions = check(python, build)
-        document = {
-            "ready": True,
-            "build": build.name,
-            "version": build.version,
-            "versions": versions,
-            "made": time.time(),
-        }
-        (folder / MARK).write_text(json.dumps(document, indent=1), encoding="utf-8")
-        return Installed(folder, python, versions, False)
+        versions = check(python_of(folder), build)
+        document = {"ready": True, "build": build.name, "version": build.version, "versions": versions}
+        (folder / MARK).write_text(json.dumps({**document, "made": time.time()}, indent=1), encoding="utf-8")
+        return Installed(folder, python_of(folder), versions, False)
 
 
 def check_space(folder: Path, build: Build) -> None:
     """Raises EnvironmentLacksError where the disk cannot hold a build (less what is there of it already)."""
-    existing = folder
-    while not existing.exists():
-        existing = existing.parent
-    free = shutil.disk_usage(existing).free / _GIB
-    there = _size(folder) / _GIB
+    free = free_disk_gib(folder)
+    there = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink()) / 1024**3
     if free + there < build.disk_gib:
         raise EnvironmentLacksError(
-            f"vLLM takes about {build.disk_gib:.0f} GiB, and {free:.1f} GiB are free at {existing}.",
+            f"vLLM takes about {build.disk_gib:.0f} GiB, and {free:.1f} GiB are free for {folder}.",
             "Make room, or set MAI_SERVER_ENVIRONMENTS to a folder on a larger disk.",
         )
 
@@ -158,86 +147,102 @@ def choose_python(build: Build) -> str:
     )
 
 
-def _make_environment(folder: Path, build: Build, log: Path, report: Report) -> None:
-    if python_of(folder).is_file():
-        return
-    report("making an environment", None, None)
-    python = choose_python(build)
-    status = _run([python, "-m", "venv", str(folder)], log, silent)
-    if status != 0:
-        _remove(folder)
-        raise EnvironmentLacksError(
-            f"{python} cannot make a virtual environment.",
-            f"Install its venv module (Debian: python3-venv). The log is {log}.",
-        )
+class _Installation:
+    """What is run to fill an environment; all output goes into the log beside it."""
 
+    def __init__(self, folder: Path, build: Build, report: Report) -> None:
+        self._folder = folder
+        self._build = build
+        self._report = report
+        self._python = python_of(folder)
+        self._log = folder.with_name(f"{folder.name}.log")
 
-def _install_packages(python: Path, build: Build, log: Path, report: Report) -> None:
-    """The build's packages. A CPU build needs a torch that plain pip may not find; uv knows where it is."""
-    try:
-        _pip(python, list(build.packages), log, report)
-    except EnvironmentLacksError:
-        if build.least_driver is not None or "torch" not in _last_error(log):
-            raise
-        report("looking for a torch for processors", None, None)
-        _pip(python, ["uv"], log, report)
-        command = [str(python.with_name("uv")), "pip", "install", "--python", str(python), "--torch-backend", "cpu"]
-        if _run([*command, *build.packages], log, report) != 0:
-            raise
-
-
-def _pip(python: Path, arguments: list[str], log: Path, report: Report) -> None:
-    """One pip installation; tried again once, as downloads break off."""
-    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *arguments]
-    if arguments[:1] != ["--upgrade"]:
-        command[4:4] = _pip_options(python)
-    status = _run(command, log, report)
-    if status != 0 and _broke_off(log):
-        report("the download broke off; going on", None, None)
-        status = _run(command, log, report)
-    if status != 0:
-        packages = " ".join(word for word in arguments if not word.startswith("-"))
-        raise EnvironmentLacksError(
-            f"pip could not install {packages}: {_last_error(log)}",
-            f"Run the same command again to go on; the whole output is in {log}.",
-        )
-
-
-def _pip_options(python: Path) -> list[str]:
-    """What this environment's pip can do: machine-readable progress from 24.1, broken downloads taken up from 25.1."""
-    done = subprocess.run([str(python), "-m", "pip", "--version"], capture_output=True, text=True, check=False)
-    found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
-    version = (int(found[1]), int(found[2])) if found else (0, 0)
-    options = ["--progress-bar", "raw"] if version >= (24, 1) else ["--progress-bar", "off"]
-    return [*options, "--resume-retries", "10"] if version >= (25, 1) else options
-
-
-def _run(command: Sequence[str], log: Path, report: Report) -> int:
-    """Runs a program in a group of its own, logs its output, and turns pip's into progress. Ctrl-C ends the group."""
-    with log.open("a", encoding="utf-8") as file:
-        file.write(f"\n$ {' '.join(command)}\n")
-        file.flush()
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace", start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
-        assert process.stdout is not None
-        progress = PipProgress(report)
+    def run(self) -> None:
+        if not self._python.is_file():
+            self._make()
+        self._pip("--upgrade", "pip")
         try:
-            for line in process.stdout:
-                if not progress.take(line):
-                    file.write(line)
-                    file.flush()
-            return process.wait()
-        except KeyboardInterrupt:
-            raise StoppedError(
-                "Stopped: Ctrl-C.", "What was downloaded is kept; run the same command again to go on."
-            ) from None
-        finally:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            self._pip(*self._pip_options(), *self._build.packages)
+        except EnvironmentLacksError:
+            # A CPU build needs a torch that plain pip may not find; uv knows where it is.
+            if self._build.least_driver is not None or "torch" not in self._last_error():
+                raise
+            self._report("looking for a torch for processors", None, None)
+            self._pip(*self._pip_options(), "uv")
+            uv = [str(self._python.with_name("uv")), "pip", "install", "--python", str(self._python)]
+            if self._run([*uv, "--torch-backend", "cpu", *self._build.packages]) != 0:
+                raise
+
+    def _make(self) -> None:
+        self._report("making an environment", None, None)
+        python = choose_python(self._build)
+        if self._run([python, "-m", "venv", str(self._folder)]) != 0:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise EnvironmentLacksError(
+                f"{python} cannot make a virtual environment.",
+                f"Install its venv module (Debian: python3-venv). The log is {self._log}.",
+            )
+
+    def _pip(self, *arguments: str) -> None:
+        """One pip installation; tried again once, as downloads break off."""
+        command = [str(self._python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *arguments]
+        status = self._run(command)
+        if status != 0 and any(mark in self._tail() for mark in _BROKE_OFF):
+            self._report("the download broke off; going on", None, None)
+            status = self._run(command)
+        if status != 0:
+            packages = " ".join(self._build.packages) if self._build.packages[0] in arguments else arguments[-1]
+            raise EnvironmentLacksError(
+                f"pip could not install {packages}: {self._last_error()}",
+                f"Run the same command again to go on; the whole output is in {self._log}.",
+            )
+
+    def _pip_options(self) -> list[str]:
+        """What this pip can do: machine-readable progress from 24.1, broken downloads taken up from 25.1."""
+        asked = [str(self._python), "-m", "pip", "--version"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
+        version = (int(found[1]), int(found[2])) if found else (0, 0)
+        options = ["--progress-bar", "raw" if version >= (24, 1) else "off"]
+        return [*options, "--resume-retries", "10"] if version >= (25, 1) else options
+
+    def _run(self, command: Sequence[str]) -> int:
+        """Runs a program in a group of its own and turns pip's output into progress. Ctrl-C ends the group."""
+        with self._log.open("a", encoding="utf-8") as file:
+            file.write(f"\n$ {' '.join(command)}\n")
+            file.flush()
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                errors="replace", start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )  # fmt: skip
+            assert process.stdout is not None
+            progress = PipProgress(self._report)
+            try:
+                for line in process.stdout:
+                    if not progress.take(line):
+                        file.write(line)
+                        file.flush()
+                return process.wait()
+            except KeyboardInterrupt:
+                raise StoppedError(
+                    "Stopped: Ctrl-C.", "What was downloaded is kept; run the same command again to go on."
+                ) from None
+            finally:
+                if process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+
+    def _tail(self) -> str:
+        try:
+            return self._log.read_text(encoding="utf-8", errors="replace")[-8000:]
+        except OSError:
+            return ""
+
+    def _last_error(self) -> str:
+        lines = [line.strip() for line in self._tail().splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith(("ERROR", "error"))]
+        return (errors or lines or ["it said nothing"])[-1][:300]
 
 
 class PipProgress:
@@ -276,42 +281,13 @@ def _plain(name: str) -> str:
     return re.split(r"[<>=!~;\[ -]\d|[<>=!~;\[ ]", name.rsplit("/", 1)[-1])[0]
 
 
-def _broke_off(log: Path) -> bool:
-    text = _tail(log)
-    return any(
-        mark in text
-        for mark in ("timed out", "Connection", "IncompleteRead", "ProtocolError", "broke", "reset by peer")
-    )
-
-
-def _last_error(log: Path) -> str:
-    lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("ERROR", "error"))]
-    return (errors or lines or ["it said nothing"])[-1][:300]
-
-
-def _tail(log: Path) -> str:
-    try:
-        return log.read_text(encoding="utf-8", errors="replace")[-8000:]
-    except OSError:
-        return ""
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def remove(build: Build) -> bool:
     """Removes a build's environment; gives whether there was one."""
     folder = environment_folder(build)
     if not folder.exists():
         return False
     with _only_one(folder):
-        _remove(folder)
+        shutil.rmtree(folder, ignore_errors=True)
     return True
 
 

@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from foundation.processes import ProcessIdentity, identity_of
-from serverctl.diagnose.classify import Failure, classify
+from serverctl.diagnose.classify import TAIL, Failure, classify
 from serverctl.diagnose.lines import LogLine, parse_line
 from serverctl.diagnose.stages import Stage, StartReport, advance
 from serverctl.process.leftovers import MARK, kill_marked
-from serverctl.process.logs import MOST_LINE, LogWriter, Tail
+from serverctl.process.logs import MOST_LINE, LogWriter
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
 #: Output that is read at a time, bytes.
@@ -39,7 +40,7 @@ class Child:
         self._log = log
         self._on_line = on_line
         self._echo = echo
-        self._tail = Tail()
+        self._tail: deque[str] = deque(maxlen=TAIL)
         self._control: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._process: asyncio.subprocess.Process | None = None
@@ -123,7 +124,7 @@ class Child:
         self.lines += 1
         if keep:
             self._log.write(text if len(shown) <= MOST_LINE else f"{text} ... (cut)")
-            self._tail.add(text)
+            self._tail.append(text)
             if self._echo is not None:
                 self._echo(text)
         if self.report.stage < Stage.SERVING:

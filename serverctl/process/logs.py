@@ -3,49 +3,22 @@
 import contextlib
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from serverctl.diagnose.classify import TAIL
-
 #: One file's size before the next is begun, and how many old ones are kept.
 MOST_BYTES = 16 * 1024**2
 KEPT = 4
 #: A line longer than this is cut: one base64 screenshot in a log would fill it.
 MOST_LINE = 16_384
-#: Characters of output that are kept in memory for an explanation: a flood of long lines must not take gigabytes.
-_MOST_TAIL = 4_000_000
 
 
 def stamp() -> str:
     """Now, in UTC, as it stands before each line."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
-class Tail:
-    """The last lines of some output, bounded in lines and in characters."""
-
-    def __init__(self, most_lines: int = TAIL, most_characters: int = _MOST_TAIL) -> None:
-        self._lines: deque[str] = deque()
-        self._most_lines = most_lines
-        self._most_characters = most_characters
-        self._characters = 0
-
-    def add(self, line: str) -> None:
-        """One more line; old ones make room."""
-        self._lines.append(line)
-        self._characters += len(line)
-        while len(self._lines) > self._most_lines or (
-            self._characters > self._most_characters and len(self._lines) > 1
-        ):
-            self._characters -= len(self._lines.popleft())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._lines)
 
 
 class LogWriter:
@@ -110,11 +83,6 @@ class Place:
 
     inode: int
     offset: int
-
-
-def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log, over its parts."""
-    return tail(path, count)[0]
 
 
 def tail(path: Path, count: int) -> tuple[list[str], Place | None]:

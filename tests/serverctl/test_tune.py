@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from serverctl.metrics import ServerMetrics
-from serverctl.tune import Reading, advise, changes, request_tokens
+from serverctl.tune import Reading, advise, changes
 
 #: A server at ease: room in the cache, nobody waits, the caches hit.
 CALM = ServerMetrics(
@@ -77,8 +77,8 @@ def test_unknown_metrics_are_unknown_and_not_zero() -> None:
 def test_a_few_requests_do_not_make_a_rate() -> None:
     few = reading(requests={"stop": 3}, prefix_hits=0, image_hits=0)
     assert advise(few) == []
-    assert request_tokens(few) == 12_000, "the plan's expectation, until enough was measured"
-    assert request_tokens(reading()) == 10_000
+    assert few.request_tokens == 12_000, "the plan's expectation, until enough was measured"
+    assert reading().request_tokens == 10_000
 
 
 def test_the_persons_own_values_are_advised_upon_and_not_changed() -> None:
