@@ -6,6 +6,7 @@ import pytest
 
 from agent.families.base import Call, ParseFailure
 from agent.families.points import PointError, grid_of, read_point
+from agent.families.registry import family_names, get_family
 from agent.families.syntaxes.named_arguments import named_calls
 from agent.families.syntaxes.tool_calls import as_text, tool_calls
 from agent.families.syntaxes.xml_parameters import xml_calls
@@ -164,6 +165,17 @@ def test_no_text_makes_a_reader_raise_and_every_call_has_a_name() -> None:
         answer = Answer(text, text, (ToolCall(text, text, text),) * dice.randrange(2))
         for result in (xml_calls(text), named_calls(text), tool_calls(answer), tool_calls(Answer(as_text(answer)))):
             assert isinstance(result, ParseFailure) or (result and all(call.name for call in result)), text
+
+
+@pytest.mark.parametrize("name", family_names())
+def test_no_answer_makes_a_family_raise(name: str) -> None:
+    family, sent = get_family(name), [Size(1920, 1088)]
+    for seed in range(2000):
+        dice = random.Random(seed)
+        text, thought = ("".join(dice.choices(PIECES, k=dice.randrange(24))) for _ in range(2))
+        answer = Answer(text, thought, (ToolCall(text, thought, text),) * dice.randrange(3))
+        for result in (family.parse(answer, sent), family.parse_grounding(answer, sent)):
+            assert isinstance(result, ParseFailure) or result.actions
 
 
 LONG = ["<function=f>", "<function=f><parameter=x>", "f('", "f(x='", "'," * 3, " ", "<tool_call>", "f("]

@@ -15,7 +15,7 @@ from typing import Any
 from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.layouts import in_turn
 from agent.families.points import PointError, read_pair
-from agent.model.messages import Message, TextPart
+from agent.model.messages import ImagePart, Message, TextPart
 from foundation.families import family_data
 
 #: The published client's scale; see `_as_reference_replays`.
@@ -121,9 +121,8 @@ def navigation_messages(prompt: PromptRequest) -> list[Message]:
 
 def grounding_messages(instruction: str, image: Any) -> list[Message]:
     """The messages that ask for one point: system text, then text and screenshot in one user message."""
-    picture = Message.screenshot(image).parts
     system = family_data("mai-ui")["prompt"]["grounding"]
-    return [Message.text("system", system), Message("user", (TextPart(instruction + "\n"), *picture))]
+    return [Message.text("system", system), Message("user", (TextPart(instruction + "\n"), ImagePart(image)))]
 
 
 def _system_text(prompt: PromptRequest) -> str:
