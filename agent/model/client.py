@@ -60,7 +60,8 @@ class Patience:
         """As a person sets it with --patience; None for the default."""
         if seconds is None:
             return cls()
-        return cls(first_token=seconds, between_tokens=min(seconds, cls().between_tokens))
+        usual = cls()
+        return cls(first_token=seconds, between_tokens=min(seconds, usual.between_tokens), total=seconds + usual.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +380,7 @@ def _endless(seconds: float) -> ModelError:
     return ModelError(
         "endless",
         f"The model's answer has no end: it was given up after {seconds:.0f} seconds.",
-        "Is it the model's own server and chat template? Another model or quantization may stop by itself.",
+        "A model that repeats itself may need another chat template or quantization, a slow one --patience SECONDS.",
     )
 
 

@@ -437,6 +437,12 @@ async def test_silence_before_the_first_token_is_told_and_then_ends_the_wait() -
     assert seconds == sorted(seconds)
 
 
+def test_a_person_who_waits_longer_for_the_first_token_has_as_long_for_the_answer_as_before() -> None:
+    assert Patience.of(None) == Patience()
+    assert Patience.of(7200) == Patience(first_token=7200, between_tokens=60, total=7200 + Patience().total)
+    assert Patience.of(10).between_tokens == 10
+
+
 async def test_silence_in_the_middle_of_an_answer_ends_the_wait() -> None:
     patience = Patience(first_token=30, between_tokens=0.3, notice=0.1)
     with FakeEndpoint([silent("I think")]) as endpoint, pytest.raises(ModelError) as raised:

@@ -1,0 +1,71 @@
+"""`mai-agent act`: one screenshot, one decision, printed; asked as a run asks."""
+
+import json
+import struct
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+from PIL import Image
+from stubs.endpoint import MODEL, FakeEndpoint, act, pictures, say
+
+from agent.geometry import Size
+
+CLICK = act("click", "The button is there.", coordinate=[999, 333])
+
+
+@pytest.fixture
+def screenshot(tmp_path: Path) -> str:
+    """An image of 1920x1080."""
+    path = tmp_path / "screen.png"
+    Image.new("RGB", (1920, 1080), "white").save(path)
+    return str(path)
+
+
+def sent_size(endpoint: FakeEndpoint) -> Size:
+    """The size of the one image that was sent."""
+    (picture,) = pictures(endpoint.requests[0])
+    return Size(*struct.unpack(">II", b64decode(picture["image_url"]["url"].partition(",")[2])[16:24]))
+
+
+def test_the_decision_is_printed_with_its_point_on_the_screenshot(mai: CommandLine, screenshot: str) -> None:
+    with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
+        plain = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "click it")
+        as_json = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "--json", "click it")
+    assert plain.status == as_json.status == 0
+    assert plain.out.splitlines() == ["thought: The button is there.", "decided: click at 1918,360"]
+    answer = json.loads(as_json.out)
+    assert answer["raw"] == CLICK
+    assert answer["action"] == answer["actions"][0]
+    assert answer["action"]["point"] == [1918, 360]
+
+
+def test_a_point_alone_can_be_asked_for(mai: CommandLine, screenshot: str) -> None:
+    with FakeEndpoint([say('<answer>{"coordinate":[500,500]}</answer>')]) as endpoint:
+        ran = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "--grounding", "the gear")
+    assert ran.out.splitlines() == ["decided: click at 960,540"]
+
+
+def test_an_answer_that_cannot_be_used_is_status_1(mai: CommandLine, screenshot: str) -> None:
+    with FakeEndpoint([say("I am not sure."), say("")]) as endpoint:
+        ran = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "click it")
+        as_json = mai("act", "--endpoint", endpoint.url, "--image", screenshot, "--json", "click it")
+    assert (ran.status, as_json.status) == (1, 1)
+    assert ran.out.startswith("no decision: ")
+    assert json.loads(as_json.out)["error"]["kind"] == "empty"
+
+
+def test_the_screenshot_leaves_half_of_a_small_context_to_the_text(mai: CommandLine, screenshot: str) -> None:
+    models = [{"id": MODEL, "owned_by": "other", "max_model_len": 4096}]
+    with FakeEndpoint([say(CLICK)], models=models) as endpoint:
+        assert mai("act", "--endpoint", endpoint.url, "--image", screenshot, "click it").status == 0
+    assert endpoint.requests[0]["max_tokens"] == 1024
+    assert sent_size(endpoint).area <= (4096 - 1024) // 2 * 32 * 32
+
+
+def test_a_budget_of_pixels_is_kept(mai: CommandLine, screenshot: str) -> None:
+    with FakeEndpoint([say(CLICK)]) as endpoint:
+        options = ("--image", screenshot, "--max-pixels", "500000", "--no-thinking")
+        assert mai("act", "--endpoint", endpoint.url, *options, "click it").status == 0
+    assert sent_size(endpoint).area <= 500_000
