@@ -8,13 +8,16 @@ snapshots with the real parsers.
 import json
 import os
 import subprocess
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import read_json_object, write_atomically
 from serverctl.paths import state_root
 
 _DUMP = Path(__file__).with_name("parser_dump.py")
@@ -27,7 +30,6 @@ class Option:
     """One option of the parser."""
 
     flag: str
-    aliases: tuple[str, ...]
     takes_value: bool
     negatable: bool
     most_values: int = 1
@@ -74,15 +76,9 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
     """Capabilities from the JSON of `parser_dump.py`."""
     options: dict[str, Option] = {}
     for flag, entry in document["options"].items():
-        option = Option(
-            flag,
-            tuple(entry.get("aliases") or ()),
-            bool(entry["takes_value"]),
-            bool(entry.get("negatable")),
-            _most_values(entry.get("nargs")),
-        )
-        for name in (flag, *option.aliases):
-            options[name] = option
+        names = (flag, *(entry.get("aliases") or ()))
+        most = _most_values(entry.get("nargs"))
+        options |= dict.fromkeys(names, Option(flag, bool(entry["takes_value"]), bool(entry.get("negatable")), most))
     return Capabilities(
         version=str(document["vllm"]),
         options=options,
@@ -125,20 +121,16 @@ def installed(python: Path) -> Capabilities:
     """
     cache = _cache_file(python)
     stamp = _stamp(python)
-    kept = _read(cache)
-    if kept is not None and kept.get("stamp") == stamp:
+    kept = read_json_object(cache)
+    if kept.get("stamp") == stamp:
         return parse_dump(kept["dump"], f"the vLLM of {python}")
     released = _released(python)
     if released is not None:
         return released
     dump = ask_parser(python)
-    try:
+    with suppress(OSError):  # it is asked again the next time
         cache.parent.mkdir(parents=True, exist_ok=True)
-        part = cache.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps({"stamp": stamp, "dump": dump}), encoding="utf-8")
-        part.replace(cache)
-    except OSError:
-        pass  # it is asked again the next time
+        write_atomically(cache, json.dumps({"stamp": stamp, "dump": dump}))
     return parse_dump(dump, f"the vLLM of {python}")
 
 
@@ -213,19 +205,4 @@ def _stamp(python: Path) -> list[object]:
 
 def _cache_file(python: Path) -> Path:
     name = "-".join(python.parts[-4:-2]) or "python"
-    return state_root() / "capabilities" / f"{name}-{abs(hash_text(str(python))):x}.json"
-
-
-def hash_text(text: str) -> int:
-    """A short number for a text that is the same in every process."""
-    import zlib
-
-    return zlib.crc32(text.encode())
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return document if isinstance(document, dict) else None
+    return state_root() / "capabilities" / f"{name}-{zlib.crc32(str(python).encode()):x}.json"

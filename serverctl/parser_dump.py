@@ -1,13 +1,9 @@
 """Says what the vLLM of the running Python accepts, read from its own argument parser.
 
-Run by that Python, which need not have serverctl (this file imports the standard library and vLLM, nothing else):
-
-    VENV/bin/python serverctl/parser_dump.py                one JSON document: every option, and other names it knows
-    VENV/bin/python serverctl/parser_dump.py --check FILE   FILE: a JSON list of argument lists, each what would follow
-                                                            `vllm serve`; prints a JSON list of {"ok", "error"}
-
-The document is one line on standard output; whatever vLLM has to say goes to standard error. No GPU is needed and none
-is used. Works with vLLM 0.19 to 0.33, whose modules moved between them, hence the lookups by name.
+Run by that Python, which need not have serverctl (this file imports the standard library and vLLM, nothing else). One
+JSON document on one line of standard output holds every option, and other names that it knows; whatever vLLM
+has to say goes to standard error. No GPU is needed and none is used. Works with vLLM 0.19 to 0.33, whose modules moved
+between them, hence the lookups by name.
 """
 
 import argparse
@@ -15,17 +11,14 @@ import contextlib
 import importlib
 import importlib.metadata
 import inspect
-import io
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 #: Where things are, the newest place first.
-_CLI_ARGS = (
+CLI_ARGS = (
     "vllm.entrypoints.common.cli_args",  # 0.33
     "vllm.entrypoints.launchers.cli_args",
     "vllm.entrypoints.openai.cli_args",  # 0.19
@@ -33,34 +26,15 @@ _CLI_ARGS = (
 _PARSER_CLASS = ("vllm.utils.argparse_utils", "vllm.utils")
 
 
-class RefusedError(Exception):
-    """The parser refused an argument list."""
-
-
-def main(arguments: list[str]) -> int:
-    """Prints the document asked for; returns the exit status."""
-    own = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    own.add_argument("--check", metavar="FILE", help="a JSON list of argument lists to parse; - reads standard input")
-    asked = own.parse_args(arguments)
-    lists = None if asked.check is None else json.loads(_read(asked.check))
-    with _only_ours_on_standard_output() as say:
-        # The parser asks this module's arguments whether help is wanted; it must not take ours for its own.
-        sys.argv = sys.argv[:1]
-        os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-        _choose_platform()
-        parser = _make_parser()
-        document = _dump(parser) if lists is None else [_check(parser, each) for each in lists]
-        say(json.dumps(document, sort_keys=True))
+def main() -> int:
+    """Prints the document; returns the exit status."""
+    with only_ours_on_standard_output() as say:
+        say(json.dumps(_dump(make_parser()), sort_keys=True))
     return 0
 
 
-def _read(name: str) -> str:
-    return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-
-
 @contextlib.contextmanager
-def _only_ours_on_standard_output() -> Any:
+def only_ours_on_standard_output() -> Iterator[Callable[[str], None]]:
     """Sends standard output to standard error, below Python too, and gives a function that really prints."""
     sys.stdout.flush()
     real = os.dup(1)
@@ -78,7 +52,7 @@ def _only_ours_on_standard_output() -> Any:
         os.close(real)
 
 
-def _first(names: Iterable[str], attribute: str) -> Any:
+def first(names: Iterable[str], attribute: str) -> Any:
     """An attribute of the first of these modules that has it."""
     missing: list[str] = []
     for name in names:
@@ -109,9 +83,15 @@ def _choose_platform() -> None:
         platforms.current_platform = importlib.import_module("vllm.platforms.cpu").CpuPlatform()
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = _first(_PARSER_CLASS, "FlexibleArgumentParser")(prog="vllm serve")
-    made = _first(_CLI_ARGS, "make_arg_parser")(parser)
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of `vllm serve`."""
+    # It asks this module's arguments whether help is wanted; it must not take ours for its own.
+    sys.argv = sys.argv[:1]
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    _choose_platform()
+    parser = first(_PARSER_CLASS, "FlexibleArgumentParser")(prog="vllm serve")
+    made = first(CLI_ARGS, "make_arg_parser")(parser)
     assert isinstance(made, argparse.ArgumentParser)
     return made
 
@@ -124,14 +104,14 @@ def _dump(parser: argparse.ArgumentParser) -> dict[str, Any]:
         "cuda": importlib.import_module("torch").version.cuda,
         "console_script_works": _console_script_works(),
         "options": _options(parser),
-        "reasoning_parsers": _asked(_reasoning_parsers),
-        "quantization_methods": _asked(_quantization_methods),
-        "architectures": _asked(_architectures),
-        "env": _asked(_environment),
+        "reasoning_parsers": asked(reasoning_parsers),
+        "quantization_methods": asked(quantization_methods),
+        "architectures": asked(_architectures),
+        "env": asked(_environment),
     }
 
 
-def _asked(ask: Callable[[], Iterable[str]]) -> list[str]:
+def asked(ask: Callable[[], Iterable[str]]) -> list[str]:
     """Sorted names, or none where this vLLM keeps them elsewhere: they are a help, the options are what is needed."""
     try:
         return sorted({str(name) for name in ask()})
@@ -140,12 +120,14 @@ def _asked(ask: Callable[[], Iterable[str]]) -> list[str]:
         return []
 
 
-def _reasoning_parsers() -> Iterable[str]:
+def reasoning_parsers() -> Iterable[str]:
+    """Names that --reasoning-parser takes."""
     manager = importlib.import_module("vllm.reasoning").ReasoningParserManager
     return (*manager.reasoning_parsers, *getattr(manager, "lazy_parsers", ()))
 
 
-def _quantization_methods() -> Iterable[str]:
+def quantization_methods() -> Iterable[str]:
+    """Names that --quantization takes."""
     methods: Iterable[str] = importlib.import_module("vllm.model_executor.layers.quantization").QUANTIZATION_METHODS
     return methods
 
@@ -220,89 +202,5 @@ def _kind(converter: Any) -> tuple[str, bool]:
     return (name if name in ("int", "float", "str", "bool") else "str"), False
 
 
-def _check(parser: argparse.ArgumentParser, arguments: list[str]) -> dict[str, Any]:
-    try:
-        with _raising(parser):
-            parsed = parser.parse_args([*arguments[1:]] if arguments[:1] == ["serve"] else [*arguments])
-        with _said_by_vllm():
-            _validate(parsed)
-    except RefusedError as refusal:
-        return {"ok": False, "error": _without_addresses(str(refusal))}
-    except Exception as error:  # vLLM's own checks raise whatever they like
-        return {"ok": False, "error": _without_addresses(f"{type(error).__name__}: {error}")}
-    return {"ok": True, "error": None}
-
-
-def _without_addresses(text: str) -> str:
-    """The same words every time: some of vLLM's messages show a function as Python does, with its place in memory."""
-    return re.sub(r" at 0x[0-9a-f]+", "", text)
-
-
-@contextlib.contextmanager
-def _raising(parser: argparse.ArgumentParser) -> Any:
-    """Lets a parser raise where it would end the program."""
-
-    def leave(status: int = 0, message: str | None = None) -> None:
-        text = (message or "").strip()
-        raise RefusedError(text.split("error: ", 1)[-1] or f"exit status {status}")
-
-    said = io.StringIO()
-    setattr(parser, "exit", leave)  # noqa: B010  mypy forbids to assign to a method
-    try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            yield
-    finally:
-        delattr(parser, "exit")
-
-
-@contextlib.contextmanager
-def _said_by_vllm() -> Any:
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
-
-
-def _validate(parsed: argparse.Namespace) -> None:
-    """What vLLM checks of parsed arguments before it looks at a model, in its order; raises as it does."""
-    _first(_CLI_ARGS, "validate_parsed_serve_args")(parsed)
-    # An engine's arguments look a model up when the hub is offline; whether it is there is not the question here.
-    hub: Any = importlib.import_module("huggingface_hub.constants")
-    hub.HF_HUB_OFFLINE = False
-    arg_utils = importlib.import_module("vllm.engine.arg_utils")
-    engine = arg_utils.AsyncEngineArgs.from_cli_args(parsed)
-    _validate_names(engine)
-    config = importlib.import_module("vllm.config")
-    _construct(config.MultiModalConfig, engine, {"limit_mm_per_prompt": "limit_per_prompt"})
-    _construct(
-        config.CacheConfig,
-        engine,
-        {"kv_cache_dtype": "cache_dtype"},
-        ("gpu_memory_utilization", "kv_cache_memory_bytes", "kv_cache_dtype"),
-    )
-
-
-def _validate_names(engine: Any) -> None:
-    """Names that the parser takes for free text, and that are looked up only after the model's files were read."""
-    methods = _asked(_quantization_methods)
-    if engine.quantization is not None and methods and engine.quantization not in methods:
-        raise RefusedError(f"Unknown quantization method: {engine.quantization}. Must be one of {methods}.")
-    parsers = _asked(_reasoning_parsers)
-    wanted = getattr(engine, "reasoning_parser", None)
-    plugin = getattr(engine, "reasoning_parser_plugin", None)
-    if wanted and not plugin and parsers and wanted not in parsers:
-        raise RefusedError(f"Reasoning parser '{wanted}' not found. Available: {', '.join(parsers)}")
-
-
-def _construct(config: Any, engine: Any, renamed: Mapping[str, str], only: Iterable[str] | None = None) -> None:
-    """Makes a part of the configuration from the engine's arguments, for the sake of its validation."""
-    fields = set(config.__dataclass_fields__)
-    taken: dict[str, Any] = {}
-    for name in only if only is not None else vars(engine):
-        field = renamed.get(name, name)
-        value = getattr(engine, name, None)
-        if field in fields and value is not None:
-            taken[field] = value
-    config(**taken)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

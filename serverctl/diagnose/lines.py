@@ -7,8 +7,6 @@ import json
 import re
 from dataclasses import dataclass
 
-#: What our own log files put before every line: time in UTC.
-OWN_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 #: A line is looked at no further: one picture in base64 would fill the memory.
 MOST_LINE = 16_384
 #: One line of JSON holds a whole traceback.

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +30,20 @@ class Known:
     shape: str
     family: str
     history_images: int
-    reasoning_parser: str | None
-    quantized: tuple[Quantized, ...]
+    reasoning_parser: str | None = None
+    quantized: tuple[Quantized, ...] = ()
 
 
+@cache
 def known_models() -> tuple[Known, ...]:
     """Every model in `configs/models`."""
-    found: list[Known] = []
-    for file in config_names("models"):
-        data = load_config(f"models/{file}.toml")
-        for entry in data["model"]:
-            found.append(
-                Known(
-                    entry["name"],
-                    entry["repo"],
-                    entry["shape"],
-                    data["family"],
-                    data["history_images"],
-                    entry.get("reasoning_parser"),
-                    tuple(Quantized(q["repo"], q["bits"]) for q in entry.get("quantized", ())),
-                )
-            )
-    return tuple(found)
+    files = [load_config(f"models/{file}.toml") for file in config_names("models")]
+    return tuple(_known_model(entry, file) for file in files for entry in file["model"])
+
+
+def _known_model(entry: dict[str, Any], file: dict[str, Any]) -> Known:
+    shared = {name: file[name] for name in ("family", "history_images")}
+    return Known(**{**entry, **shared, "quantized": tuple(Quantized(**one) for one in entry.get("quantized", ()))})
 
 
 def find_model(name: str, allow_network: bool = True) -> Model:
@@ -71,29 +64,29 @@ def find_model(name: str, allow_network: bool = True) -> Model:
         raise UsageError(f"There is no folder {name}.", "Name a model's folder, a known model or a repository.")
     repo = checkpoint.repo if checkpoint else known.repo if known else name
     if repo.count("/") != 1 or not all(repo.split("/")):
-        near = difflib.get_close_matches(name.casefold(), _spellings(), 3, 0.4)
-        hint = f"Did you mean {' or '.join(_spellings()[each] for each in near)}?" if near else "Known models are: "
-        hint += "" if near else ", ".join(entry.name for entry in known_models()) + "."
-        raise UsageError(
-            f"No model named {name!r} is known.", f"{hint} Any other is named as org/name, or by its folder."
-        )
+        raise _unknown(name)
+    own = None if checkpoint is None else repo.rsplit("/", 1)[-1]
     snapshot = cached_snapshot(repo)
     if snapshot is not None:
-        files = {file: _read_json(snapshot / file) for file in _FILES if (snapshot / file).is_file()}
-        own = None if checkpoint is None else repo.rsplit("/", 1)[-1]
-        return _assemble(repo, files, f"config.json of {repo} on this disk", known, _weights_in(snapshot), own)
+        origin = f"config.json of {repo} on this disk"
+        return _assemble(repo, _files_in(snapshot), origin, known, _weights_in(snapshot), own)
     if known is not None:
         shape = load_config(f"models/shapes/{known.shape}.json")
         files = {"config.json": shape, "preprocessor_config.json": dict(shape["image"])}
         model = _assemble(known.repo, files, f"configs/models/shapes/{known.shape}.json", known, None)
-        if checkpoint is None:
-            return model
-        return replace(model.as_checkpoint(checkpoint), name=repo.rsplit("/", 1)[-1])
+        return model if checkpoint is None else replace(model.as_checkpoint(checkpoint), name=str(own))
     if not allow_network:
         raise EnvironmentLacksError(
             f"{repo} is not on this disk and not among the known models.", "Let the hub be asked, or name a folder."
         )
     return _assemble(repo, _from_hub(repo), f"config.json of {repo} on the hub", None, None)
+
+
+def _unknown(name: str) -> UsageError:
+    names = {entry.name.casefold(): entry.name for entry in known_models()}
+    near = [names[each] for each in difflib.get_close_matches(name.casefold(), names, 3, 0.4)]
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known models are: {', '.join(names.values())}."
+    return UsageError(f"No model named {name!r} is known.", f"{hint} Any other is named as org/name, or by its folder.")
 
 
 def _folder(name: str) -> Path | None:
@@ -117,19 +110,12 @@ def _known(name: str) -> tuple[Known | None, Quantized | None]:
     return None, None
 
 
-def _spellings() -> dict[str, str]:
-    """The names of known models by their lower case."""
-    return {entry.name.casefold(): entry.name for entry in known_models()}
-
-
 def cache_folder() -> Path:
     """Where the hub's client keeps what it downloaded (its documented environment variables)."""
     if named := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
         return Path(named).expanduser()
-    home = os.environ.get("HF_HOME")
-    if home:
-        return Path(home).expanduser() / "hub"
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface" / "hub"
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(home).expanduser() / "hub"
 
 
 def repo_folder(repo: str) -> Path:
@@ -167,10 +153,8 @@ def _weights_in(folder: Path) -> Path | None:
         files = {str(name) for name in names.values()} if isinstance(names, Mapping) else set()
         return folder if files and all((folder / name).exists() for name in files) else None
     files = {path.name for path in folder.glob("*.safetensors") if path.exists()}
-    numbered = [
-        found for found in (re.fullmatch(r".*-(\d{5})-of-(\d{5})\.safetensors", name) for name in files) if found
-    ]
-    whole = not numbered or len(numbered) == int(numbered[0][2])
+    numbered = [found for name in files if (found := re.search(r"-\d{5}-of-(\d{5})\.safetensors$", name))]
+    whole = not numbered or len(numbered) == int(numbered[0][1])
     return folder if files and whole else None
 
 
@@ -179,9 +163,12 @@ def _from_folder(folder: Path) -> Model:
         raise UsageError(
             f"{folder} has no config.json, so it holds no model.", "Name the folder with the model's files."
         )
-    files = {file: _read_json(folder / file) for file in _FILES if (folder / file).is_file()}
     known = next((entry for entry in known_models() if entry.name.casefold() == folder.name.casefold()), None)
-    return _assemble(str(folder), files, f"{folder}/config.json", known, folder, folder.name)
+    return _assemble(str(folder), _files_in(folder), f"{folder}/config.json", known, folder, folder.name)
+
+
+def _files_in(folder: Path) -> dict[str, dict[str, Any]]:
+    return {file: _read_json(folder / file) for file in _FILES if (folder / file).is_file()}
 
 
 def _assemble(
@@ -267,50 +254,54 @@ def _look_for_hub(repo: str) -> None:
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_PATIENCE)
     except Exception as error:
-        raise EnvironmentLacksError(
-            f"The hub cannot be reached to look at {repo}.", "Download the model first, or name its folder."
-        ) from error
+        raise _unreachable(repo) from error
 
 
 def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
     """The small files of a repository, through the hub's own client (its cache, token and offline rules hold)."""
-    try:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import (
-            EntryNotFoundError,
-            GatedRepoError,
-            HFValidationError,
-            LocalEntryNotFoundError,
-            RepositoryNotFoundError,
-        )
-    except ImportError as error:
-        raise EnvironmentLacksError("The hub's client is not installed.", "Install huggingface_hub.") from error
+    from huggingface_hub import errors, hf_hub_download
+
     _look_for_hub(repo)
     files: dict[str, dict[str, Any]] = {}
     for file in _FILES:
         try:
             files[file] = _read_json(Path(hf_hub_download(repo, file)))
-        except LocalEntryNotFoundError as error:
-            raise EnvironmentLacksError(
-                f"The hub cannot be reached to look at {repo}.", "Download the model first, or name its folder."
-            ) from error
-        except EntryNotFoundError:
-            if file == "config.json":
-                raise UsageError(f"{repo} has no config.json.", "Is it a model that vLLM can serve?") from None
-        except GatedRepoError as error:
-            raise MaiError(
-                f"{repo} asks everybody to accept its terms first.",
-                "Accept them on its page and log in with `hf auth login`.",
-            ) from error
-        except (RepositoryNotFoundError, HFValidationError) as error:
-            raise UsageError(
-                f"There is no model {repo!r} on the hub, or it is private.",
-                "Check its name, or log in with `hf auth login`.",
-            ) from error
         except MaiError:
             raise
         except Exception as error:  # whatever its transport raises: it was changed twice in two years
-            raise EnvironmentLacksError(
-                f"The hub cannot be asked about {repo}: {error}.", "Try again, or name the model's folder."
-            ) from error
+            absent = isinstance(error, errors.EntryNotFoundError) and not isinstance(
+                error, errors.LocalEntryNotFoundError
+            )
+            if not absent or file == "config.json":
+                raise _refusal(repo, error) from error
     return files
+
+
+def _refusal(repo: str, error: Exception) -> MaiError:
+    """What the hub's client could not do, for a person."""
+    from huggingface_hub import errors
+
+    match error:
+        case errors.LocalEntryNotFoundError():
+            return _unreachable(repo)
+        case errors.EntryNotFoundError():
+            return UsageError(f"{repo} has no config.json.", "Is it a model that vLLM can serve?")
+        case errors.GatedRepoError():
+            return MaiError(
+                f"{repo} asks everybody to accept its terms first.",
+                "Accept them on its page and log in with `hf auth login`.",
+            )
+        case errors.RepositoryNotFoundError() | errors.HFValidationError():
+            return UsageError(
+                f"There is no model {repo!r} on the hub, or it is private.",
+                "Check its name, or log in with `hf auth login`.",
+            )
+    return EnvironmentLacksError(
+        f"The hub cannot be asked about {repo}: {error}.", "Try again, or name the model's folder."
+    )
+
+
+def _unreachable(repo: str) -> MaiError:
+    return EnvironmentLacksError(
+        f"The hub cannot be reached to look at {repo}.", "Download the model first, or name its folder."
+    )

@@ -101,10 +101,6 @@ class Model:
         fitted_width, fitted_height = smart_resize(width, height, self.factor, self.min_pixels, budget)
         return (fitted_width // self.factor) * (fitted_height // self.factor)
 
-    def most_image_tokens(self, longest_edge: int) -> int:
-        """Tokens of the largest image that a pixel budget lets through."""
-        return min(longest_edge, self.max_pixels) // self.factor**2
-
     def as_checkpoint(self, checkpoint: Quantized) -> "Model":
         """This model by another of its published checkpoints."""
         method = "awq" if checkpoint.bits == 4 else "fp8"

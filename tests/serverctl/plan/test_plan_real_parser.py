@@ -14,7 +14,7 @@ from serverctl.models.find import known_models
 
 pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(600)]
 
-DUMP = Path(__file__).resolve().parents[3] / "serverctl" / "parser_dump.py"
+CHECK = Path(__file__).resolve().parents[2] / "stubs" / "check_arguments.py"
 
 
 def command_lines() -> dict[str, list[str]]:
@@ -40,9 +40,7 @@ def test_it_takes_them_all(vllm_python: Path, vllm_033: Path, tmp_path: Path) ->
     lists = tmp_path / "lists.json"
     lists.write_text(json.dumps([words[1:] for words in lines]), encoding="utf-8")
     environ = {**os.environ, "PYTHONPATH": str(vllm_033)}
-    done = subprocess.run(
-        [vllm_python, DUMP, "--check", lists], capture_output=True, text=True, env=environ, check=False
-    )
+    done = subprocess.run([vllm_python, CHECK, lists], capture_output=True, text=True, env=environ, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     answers = json.loads(done.stdout)
     refused = [(words, answer["error"]) for words, answer in zip(lines, answers, strict=True) if not answer["ok"]]
