@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Protocol
 
 from agent.lines.console import Console
-from agent.model.serving import terminal_ask
+from agent.lines.yes_or_no import terminal_ask
 from agent.options import RunOptions
 from agent.run.events import Event
 from agent.safety.signals import SignalWatch, StopSignals

@@ -1,6 +1,6 @@
 """Chat messages: any role, several images, tool calls and what they gave back."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -79,8 +79,3 @@ def _to_openai(message: Message, image_part: Callable[[EncodedImage | None], Any
     if message.reasoning:
         written["reasoning_content"] = message.reasoning
     return written
-
-
-def images_in(messages: Iterable[Message]) -> int:
-    """How many images the messages hold."""
-    return sum(isinstance(part, ImagePart) for message in messages for part in message.parts)

@@ -3,7 +3,6 @@
 It asks for one thing: an endpoint that is ready, with its limits.
 """
 
-import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -64,14 +63,3 @@ def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: 
         condition=condition,
         load=lambda: server_load(server.name),
     )
-
-
-def terminal_ask() -> Ask | None:
-    """Asks on the terminal; None where there is none."""
-    there = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    return _ask if there else None
-
-
-def _ask(question: str) -> bool:
-    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
