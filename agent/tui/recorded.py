@@ -1,46 +1,16 @@
 """A recorded run as a `RunView`: the same picture of a run, read from its bundle."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from agent.actions import describe
-from agent.record.actions import read_action
-from agent.record.read import Bundle, list_bundles, read_bundle
-from agent.record.schema import ApprovalRecord, StepRecord
+from agent.actions import Finish, describe
+from agent.record.read import Bundle, read_bundle
+from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView
 from foundation.errors import MaiError
 
 #: The stages that follow one another; others (ttft) lie within one of them.
 _STAGES = ("capture", "fit", "encode", "prompt", "model", "parse", "act", "settle")
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """One line of the list of runs; read from run.json alone, so that long runs cost no more than short ones."""
-
-    path: Path
-    instruction: str
-    when: str
-    outcome: str
-    steps: int | None
-    seconds: float | None
-
-    @property
-    def searched(self) -> str:
-        """What a search looks at."""
-        return f"{self.instruction} {self.outcome} {self.path.name}".casefold()
-
-
-def summaries(runs: Path) -> list[RunSummary]:
-    """The runs below a folder, newest first."""
-    return [
-        RunSummary(
-            bundle.path, bundle.run.instruction, bundle.run.started[:19].replace("T", " "), bundle.outcome,
-            bundle.run.steps, bundle.run.seconds,
-        )
-        for bundle in list_bundles(runs)
-    ]  # fmt: skip
 
 
 def read_view(path: Path) -> RunView:
@@ -76,13 +46,14 @@ def view_of(bundle: Bundle) -> RunView:
 
 
 def _row(step: StepRecord, bundle: Bundle) -> Row:
-    target = read_action(step.target)
-    words = describe(target) if target is not None else str((step.target or {}).get("type") or "no action")
-    tokens = step.tokens
+    actions = step.actions or [step]
+    target = actions[-1].final_action
+    error = next((one.error for one in actions if one.error), None)
+    words = "; ".join(map(_words, actions))
     return Row(
         number=step.step,
-        mark=_mark(step),
-        words=f"the answer cannot be used: {step.error}" if target is None and step.error else words,
+        mark=_mark(actions, error),
+        words=f"the answer cannot be used: {error}" if target is None and error else words,
         began=step.at or 0.0,
         seconds=sum(step.milliseconds.get(name, 0.0) for name in _STAGES) / 1000,
         thought=step.thought,
@@ -91,26 +62,29 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         target=target,
         viewport=None if step.viewport is None else step.viewport.viewport,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
-        approval=_approval(step.approval),
-        outcome=step.error or step.reply or step.detail or "",
+        approval="; ".join(_approval(one.approval) for one in actions if one.approval is not None),
+        outcome=error or step.reply or actions[-1].detail or "",
         note=step.note or "",
-        tokens=(tokens.prompt, tokens.completion, tokens.cached),
+        tokens=(step.tokens.prompt, step.tokens.completion, step.tokens.cached),
         milliseconds=step.milliseconds,
     )
 
 
-def _mark(step: StepRecord) -> Mark:
-    target = step.target or {}
-    if step.error or (target.get("type") == "finish" and target.get("success") is False):
+def _words(one: ActionRecord) -> str:
+    action = one.final_action
+    return describe(action) if action is not None else str((one.target or {}).get("type") or "no action")
+
+
+def _mark(actions: list[ActionRecord], error: str | None) -> Mark:
+    last = actions[-1].final_action
+    if error or (isinstance(last, Finish) and not last.success):
         return "failed"
-    if step.approval is not None and step.approval.allowed is False:
+    if any(one.approval is not None and one.approval.allowed is False for one in actions):
         return "skipped"
-    return "dry" if step.dry_run else "done"
+    return "dry" if actions[-1].dry_run else "done"
 
 
-def _approval(approval: ApprovalRecord | None) -> str:
-    if approval is None:
-        return ""
+def _approval(approval: ApprovalRecord) -> str:
     note = f", “{approval.note}”" if approval.note else ""
     by = f" by {approval.by}" if approval.by else ""
     return f"{approval.reason}: {approval.verdict}{by}{note}"

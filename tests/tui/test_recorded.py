@@ -11,8 +11,8 @@ from textual.widgets import DataTable
 from agent.actions import Click
 from agent.actions import to_json as action_json
 from agent.geometry import DesktopPoint
-from agent.record.read import read_bundle
-from agent.tui.recorded import summaries, view_of
+from agent.record.read import list_bundles, read_bundle
+from agent.tui.recorded import view_of
 from agent.tui.screens.recorded import RecordedScreen
 from agent.tui.screens.runs import RunsScreen
 from agent.tui.widgets.history import History
@@ -60,10 +60,10 @@ def test_the_list_of_runs_is_newest_first_and_leaves_out_what_is_no_run(tmp_path
     (tmp_path / "notes").mkdir()
     (tmp_path / "20260103-c").mkdir()
     (tmp_path / "20260103-c" / "run.json").write_text("{")
-    assert [(run.path.name, run.steps, run.outcome) for run in summaries(tmp_path)] == [
+    assert [(run.path.name, run.run.steps, run.outcome) for run in list_bundles(tmp_path)] == [
         ("20260102-b", 3, "stopped"), ("20260101-a", 1, "done"),
     ]  # fmt: skip
-    assert summaries(tmp_path / "none") == []
+    assert list_bundles(tmp_path / "none") == []
 
 
 async def test_runs_are_listed_searched_opened_and_run_again(bench: Bench) -> None:

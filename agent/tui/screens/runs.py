@@ -5,6 +5,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
@@ -14,8 +15,10 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from agent.safety.text import harmless
-from agent.tui.recorded import RunSummary, summaries
 from foundation.errors import MaiError
+
+if TYPE_CHECKING:
+    from agent.record.read import Bundle
 
 _COLOURS = {"done": "$text-success", "stopped": "$text-warning", "running": "$text-accent"}
 
@@ -51,7 +54,7 @@ class RunsScreen(Screen[None]):
         super().__init__()
         self._folder = folder
         self._again = again
-        self._runs: list[RunSummary] = []
+        self._runs: list[Bundle] = []
         self._marked: Path | None = None
 
     def compose(self) -> ComposeResult:
@@ -72,24 +75,28 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, exclusive=True)
     def _read(self) -> None:
-        self._runs = summaries(self._folder)
+        from agent.record.read import list_bundles
+
+        self._runs = list_bundles(self._folder)
         self.app.call_from_thread(self._fill)
 
     def _fill(self) -> None:
         table: DataTable[Content] = self.query_one(DataTable)
         wanted = self.query_one("#search", Input).value.casefold().split()
         table.clear()
-        for run in self._runs:
-            if not all(word in run.searched for word in wanted):
+        for bundle in self._runs:
+            run, outcome = bundle.run, bundle.outcome
+            searched = f"{run.instruction} {outcome} {bundle.path.name}".casefold()
+            if not all(word in searched for word in wanted):
                 continue
             table.add_row(
-                Content("●" if run.path == self._marked else " "),
-                Content(run.when),
-                Content.styled(run.outcome, _COLOURS.get(run.outcome, "$text-error")),
+                Content("●" if bundle.path == self._marked else " "),
+                Content(run.started[:19].replace("T", " ")),
+                Content.styled(outcome, _COLOURS.get(outcome, "$text-error")),
                 Content("" if run.steps is None else f"{run.steps:>4}"),
                 Content("" if run.seconds is None else f"{run.seconds:>7.1f}"),
                 Content(harmless(" ".join(run.instruction.split()))),
-                key=str(run.path),
+                key=str(bundle.path),
             )
         self.query_one("#told", Static).update(Content(f"{table.row_count} of {len(self._runs)} runs"))
 
@@ -101,12 +108,12 @@ class RunsScreen(Screen[None]):
         """Back to the table."""
         self.query_one(DataTable).focus()
 
-    def _chosen(self) -> RunSummary | None:
+    def _chosen(self) -> "Bundle | None":
         table: DataTable[Content] = self.query_one(DataTable)
         if not table.row_count:
             return None
         key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
-        return next((run for run in self._runs if str(run.path) == key), None)
+        return next((bundle for bundle in self._runs if str(bundle.path) == key), None)
 
     def action_open(self) -> None:
         """Look at a run."""
@@ -115,8 +122,8 @@ class RunsScreen(Screen[None]):
             return
         from agent.tui.screens.recorded import RecordedScreen
 
-        if (run := self._chosen()) is not None:
-            self.app.push_screen(RecordedScreen(run.path))
+        if (bundle := self._chosen()) is not None:
+            self.app.push_screen(RecordedScreen(bundle.path))
 
     def action_search(self) -> None:
         """Type what to search for."""
@@ -126,34 +133,34 @@ class RunsScreen(Screen[None]):
         """Mark a run; with one marked, lay the two side by side."""
         from agent.tui.screens.compare import CompareScreen
 
-        if (run := self._chosen()) is None:
+        if (bundle := self._chosen()) is None:
             return
-        if self._marked is None or self._marked == run.path:
-            self._marked = None if self._marked == run.path else run.path
+        if self._marked is None or self._marked == bundle.path:
+            self._marked = None if self._marked == bundle.path else bundle.path
             self._fill()
             self.notify("Choose another run, and press c again." if self._marked else "Not marked any more.")
             return
         marked, self._marked = self._marked, None
         self._fill()
         self.app.clear_notifications()
-        self.app.push_screen(CompareScreen(marked, run.path))
+        self.app.push_screen(CompareScreen(marked, bundle.path))
 
     def action_again(self) -> None:
         """Put its instruction on the line of the run screen."""
         from agent.record.redact import is_masked
 
-        if (run := self._chosen()) is None:
+        if (bundle := self._chosen()) is None:
             return
-        if is_masked(run.instruction):
+        if is_masked(bundle.run.instruction):
             self.notify("Its instruction held a secret, which was not recorded: type it anew.", severity="warning")
             return
         self.app.pop_screen()
-        self._again(run.instruction)
+        self._again(bundle.run.instruction)
 
     def action_replay(self) -> None:
         """Run its decisions through parser, map and policy again, without a model and without touching anything."""
-        if (run := self._chosen()) is not None:
-            self._replay(run.path)
+        if (bundle := self._chosen()) is not None:
+            self._replay(bundle.path)
 
     @work(thread=True, exclusive=True)
     def _replay(self, path: Path) -> None:
@@ -174,8 +181,8 @@ class RunsScreen(Screen[None]):
 
     def action_report(self) -> None:
         """Open its report in a browser."""
-        if (run := self._chosen()) is not None:
-            self._open_report(run.path)
+        if (bundle := self._chosen()) is not None:
+            self._open_report(bundle.path)
 
     @work(thread=True, exclusive=True)
     def _open_report(self, path: Path) -> None:
