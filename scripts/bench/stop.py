@@ -306,11 +306,11 @@ def child(how: str, arguments: list[str]) -> int:
     import asyncio
 
     from agent.cli import main as agent_main
-    from agent.desktop.portable.hand import PyAutoGuiHand
+    from agent.desktop.input_hand import InputHand
     from agent.run.worker import Worker
 
     loops: list[asyncio.AbstractEventLoop] = []
-    perform, call = PyAutoGuiHand.perform, Worker.call
+    perform, call = InputHand.perform, Worker.call
 
     def hang() -> None:
         until = time.monotonic() + 5
@@ -321,7 +321,7 @@ def child(how: str, arguments: list[str]) -> int:
         while time.monotonic() < until:  # pure Python
             pass
 
-    def hanging(self: PyAutoGuiHand, action: Any) -> str:
+    def hanging(self: InputHand, action: Any) -> str:
         threading.Timer(0.15, lambda: loops[0].call_soon_threadsafe(hang)).start()
         return perform(self, action)
 
@@ -329,7 +329,7 @@ def child(how: str, arguments: list[str]) -> int:
         loops.append(asyncio.get_running_loop())
         return await call(self, *rest)
 
-    PyAutoGuiHand.perform, Worker.call = hanging, noted  # type: ignore[method-assign, assignment]
+    InputHand.perform, Worker.call = hanging, noted  # type: ignore[method-assign, assignment]
     return agent_main([argument for argument in arguments if argument != "--"])
 
 

@@ -33,10 +33,13 @@ log.write("ready\\n"); window.mainloop()
 @pytest.fixture
 def desk(sandbox):
     """A hand in a sandbox, and its stop switch."""
-    from agent.desktop.x11.hand import X11Hand
+    from agent.desktop.input_hand import InputHand
+    from agent.desktop.x11.input import X11Input
 
     stop = StopSwitch()
-    hand = X11Hand(stop, X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540))
+    hand = InputHand(
+        stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540)
+    )
     yield hand, stop, sandbox
     hand.close()
 

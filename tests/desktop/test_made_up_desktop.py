@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stubs.made_up_desktop import MadeUpDesktop, MadeUpInput
+
+from agent.actions import Action, Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.input import CornerError
+from agent.geometry import DesktopPoint
+from agent.safety.stop import StopSwitch
+from foundation.errors import StoppedError
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What would put the terminal of these tests elsewhere.
@@ -35,11 +43,11 @@ def test_a_run_is_carried_out_without_any_display_system(run: dict[str, Any]) ->
 def test_our_own_window_is_blank_and_takes_no_click(run: dict[str, Any]) -> None:
     assert run["pixels"] == [[128, 128, 128], [255, 255, 255]]
     assert "mai-agent's own window" in run["acted"][0]
-    assert run["done"] == ["TypeText", "TypeText", "Click"]
+    assert run["events"] == ["paste hello", "paste sudo reboot", "move 179,128", "+left", "-left"]
 
 
 def test_text_goes_to_the_window_used_before_ours_also_after_a_question(run: dict[str, Any]) -> None:
-    assert run["acted"][1:3] == ["done", "done"]
+    assert run["acted"][1:3] == ["type “hello”", "type “sudo reboot”"]
     assert len(run["asked"]) == 1
     assert run["focus"] == "right"
 
@@ -51,3 +59,56 @@ def test_the_person_is_told_what_it_cannot_do(run: dict[str, Any]) -> None:
 
 def test_it_is_given_what_it_needs_to_notice_the_person(run: dict[str, Any]) -> None:
     assert run["watched"] == ["f1", True, True, False]
+
+
+A, B = DesktopPoint(10, 20), DesktopPoint(110, 20)
+
+
+@pytest.mark.parametrize(
+    ("action", "events"),
+    [
+        (Click(A, count=2), ["move 10,20", "+left", "-left", "+left", "-left"]),
+        (Scroll(None, -1, 2), ["move 128,128", "wheel 0,1", "wheel 0,1", "wheel -1,0"]),
+        (PressKeys(("ctrl", "w")), ["+ctrl", "+w", "-w -ctrl"]),
+        (HoldKeys(("shift",), 0.01), ["+shift", "-shift"]),
+        (TypeText("a\nb\n\n"), ["paste a\nb", "+enter", "-enter", "+enter", "-enter"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_action_is_made_of_single_events(action: Action[DesktopPoint], events: list[str]) -> None:
+    desktop = MadeUpDesktop(StopSwitch())
+    desktop.hand.perform(action)
+    assert desktop.input.events == events
+
+
+def test_a_drag_is_many_movements_with_the_button_down() -> None:
+    desktop = MadeUpDesktop(StopSwitch())
+    desktop.hand.perform(Drag(A, B))
+    events = desktop.input.events
+    assert (events[:2], events[-2:]) == (["move 10,20", "+left"], ["move 110,20", "-left"])
+    assert len(events) > 10
+
+
+def test_a_key_that_is_not_there_presses_none_of_its_chord() -> None:
+    desktop = MadeUpDesktop(StopSwitch())
+    with pytest.raises(ActionFailedError, match="no key 'f13'"):
+        desktop.hand.perform(PressKeys(("ctrl", "f13")))
+    assert desktop.input.events == []
+
+
+def test_whatever_goes_wrong_nothing_stays_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = StopSwitch()
+    desktop = MadeUpDesktop(stop)
+    press = MadeUpInput.press
+
+    def press_in_a_corner(self: MadeUpInput, one: Any) -> None:
+        press(self, one)
+        if one.name == "w":
+            raise CornerError
+
+    monkeypatch.setattr(MadeUpInput, "press", press_in_a_corner)
+    with pytest.raises(StoppedError, match="corner"):
+        desktop.hand.perform(PressKeys(("ctrl", "w")))
+    assert desktop.input.events == ["+ctrl", "+w", "-w -ctrl"]
+    assert stop.reason == "the pointer was moved into a corner of the screen"
+    assert not desktop.hand.rest.busy

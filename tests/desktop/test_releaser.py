@@ -12,8 +12,9 @@ from Xlib.ext import xtest
 from agent.actions import Move, TypeText
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.base import TextEntry
+from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.hand import X11Hand
+from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.releaser import Releaser
 from agent.desktop.x11.windows import open_windows
 from agent.geometry import DesktopPoint
@@ -93,7 +94,7 @@ def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(displa
         def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
             with hand._keys_held(("a",)):
                 release.wait(30)  # as in a call that hangs: no look at the stop switch
-                hand._gui.moveTo(700, 700)
+                hand._input.move(700, 700)
 
     hand._text = Hanging()
     failed: list[BaseException] = []
@@ -121,8 +122,8 @@ def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(displa
     second.close()
 
 
-def made_hand(stop: StopSwitch) -> X11Hand:
-    return X11Hand(stop, Unused(), Launcher(None, open_windows), DesktopPoint(100, 100))
+def made_hand(stop: StopSwitch) -> InputHand:
+    return InputHand(stop, X11Input(stop), Unused(), Launcher(None, open_windows), DesktopPoint(100, 100))
 
 
 class Unused(TextEntry):

@@ -9,7 +9,7 @@ from stubs.display import PlainDisplay, wait_until
 from agent.desktop.base import TakeoverWatch
 from agent.desktop.hand import Rest
 from agent.desktop.takeover import Look, Takeover, TakeoverJudge
-from agent.desktop.x11.input_state import X11Input
+from agent.desktop.x11.input_state import X11InputState
 from agent.run.steering import Steering
 
 HERE, THERE = (100, 100), (300, 200)
@@ -84,7 +84,7 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
 @pytest.mark.e2e
 def test_on_a_display_what_the_hand_does_is_ignored_and_what_the_person_does_pauses(display: PlainDisplay) -> None:
     steering, rest = Steering(), Rest(busy=True)
-    watch = Takeover(TakeoverWatch(steering, rest, lambda _: False), X11Input)
+    watch = Takeover(TakeoverWatch(steering, rest, lambda _: False), X11InputState)
     display.call("xdotool", "mousemove", "200", "200", "keydown", "a")
     with pytest.raises(AssertionError, match="never"):
         wait_until(lambda: steering.paused, "it is paused", 0.6)

@@ -10,11 +10,12 @@ from io import BytesIO
 from typing import Any
 
 from PIL import Image
-from stubs.desk import SETTLE, FakeHand, FakeScreen
+from stubs.desk import SETTLE, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
 from agent.desktop.base import Abilities
 from agent.desktop.hand import ActionFailedError
+from agent.desktop.input_hand import InputHand
 from agent.desktop.windows import Window
 from agent.geometry import DesktopPoint, Region
 
@@ -66,6 +67,53 @@ class MadeUpWindows:
         pass
 
 
+class MadeUpInput:
+    """Writes down what is pressed and moved; every event is a change on the screen."""
+
+    paste = ("ctrl", "v")
+
+    def __init__(self, screen: FakeScreen) -> None:
+        self.events: list[str] = []
+        self.closed = False
+        self._screen = screen
+
+    def _note(self, event: str) -> None:
+        self.events.append(event)
+        self._screen.marks += 1
+
+    def position(self):
+        return 128, 128
+
+    def move(self, x, y):
+        self._note(f"move {x},{y}")
+
+    def has_key(self, name):
+        return name != "f13"
+
+    def press(self, press):
+        self._note(f"+{press.name}")
+
+    def release(self, presses):
+        self._note(" ".join(f"-{press.name}" for press in presses))
+
+    def scroll(self, dx, dy):
+        self._note(f"wheel {dx},{dy}")
+
+    def set_busy(self, busy):
+        pass
+
+    def lost(self, error):
+        return error
+
+    def enter(self, text, press_paste, check_stop):
+        """As a text entry: what is pasted."""
+        press_paste()
+        self.events[-3:] = [f"paste {text}"]  # two keys, released together
+
+    def close(self):
+        self.closed = True
+
+
 class MadeUpDesktop:
     """See `agent.desktop.base.Desktop`; `stop` ends what its hand does."""
 
@@ -73,12 +121,12 @@ class MadeUpDesktop:
     abilities = Abilities(stop_key=False, remarks=("There is no sound.",))
     home = DesktopPoint(128, 128)
     monitors = (Region(0, 0, 256, 256),)
-    text_entry = None  # its hand enters text itself
 
     def __init__(self, stop, monitor=None, environ=None) -> None:
         self.screen = FakeScreen()
-        self.hand = FakeHand(self.screen)
         self.applications = self
+        self.text_entry = self.input = MadeUpInput(self.screen)
+        self.hand = InputHand(stop, self.input, self.text_entry, self.applications, self.home)
         self.focus = "left"
         self.watched: list[Any] = []
         self.closed = False
@@ -150,11 +198,11 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
         "warned": [event.message for event in events if isinstance(event, Warned)],
         "acted": [event.error or event.detail for event in events if isinstance(event, Acted)],
         "asked": [event.scope for event in events if isinstance(event, ApprovalAsked)],
-        "done": [type(action).__name__ for action in desktop.hand.done],
+        "events": desktop.input.events,
         "pixels": [pixels.getpixel((10, 128)), pixels.getpixel((200, 128))],
         "watched": [stop_key, takeover.rest is desktop.hand.rest, takeover.is_ours((3, 3)), takeover.is_ours((99, 3))],
         "focus": desktop.focus,
-        "closed": [desktop.closed, desktop.screen.closed, desktop.hand.closed],
+        "closed": [desktop.closed, desktop.screen.closed, desktop.input.closed],
         "imported": sorted(name for name in ("Xlib", "mss", "pyautogui", "pyperclip") if sys.modules.get(name)),
     }
 

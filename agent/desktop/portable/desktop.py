@@ -6,6 +6,8 @@ from functools import cached_property
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry
 from agent.desktop.hand import Hand
+from agent.desktop.input import Input
+from agent.desktop.input_hand import InputHand
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.stop_chord import parse_chord
 from agent.desktop.windows import Windows
@@ -54,9 +56,12 @@ class PortableDesktop:
     @cached_property
     def hand(self) -> Hand:
         """See `Desktop.hand`."""
-        from agent.desktop.portable.hand import PyAutoGuiHand
+        return InputHand(self._stop, self._input(), self.text_entry, self.applications, self.home)
 
-        return PyAutoGuiHand(self._stop, self.text_entry, self.applications, self.home)
+    def _input(self) -> Input:
+        from agent.desktop.portable.input import PyAutoGuiInput
+
+        return PyAutoGuiInput()
 
     def open_windows(self) -> Windows | None:
         """See `Desktop.open_windows`."""
@@ -73,9 +78,11 @@ class PortableDesktop:
 
     def check_input(self) -> str:
         """See `Desktop.check_input`."""
-        from agent.desktop.portable.hand import import_pyautogui
-
-        return "pyautogui, pointer at {},{}".format(*import_pyautogui().position())
+        source = self._input()
+        try:
+            return "pyautogui, pointer at {},{}".format(*source.position())
+        finally:
+            source.close()
 
     def close(self) -> None:
         """See `Desktop.close`."""

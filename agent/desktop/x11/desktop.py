@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from functools import cached_property
 
 from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
-from agent.desktop.hand import Hand
+from agent.desktop.input import Input
 from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.takeover import Takeover
 from agent.desktop.windows import Windows
 from agent.desktop.x11.display_watch import DisplayWatch
-from agent.desktop.x11.input_state import X11Input
+from agent.desktop.x11.input_state import X11InputState
 from agent.desktop.x11.stop_key import StopKey
 from agent.desktop.x11.windows import open_windows, same_display
 from agent.safety.stop import StopSwitch
@@ -35,12 +35,10 @@ class X11Desktop(PortableDesktop):
 
         return X11TextEntry()
 
-    @cached_property
-    def hand(self) -> Hand:
-        """See `Desktop.hand`."""
-        from agent.desktop.x11.hand import X11Hand
+    def _input(self) -> Input:
+        from agent.desktop.x11.input import X11Input
 
-        return X11Hand(self._stop, self.text_entry, self.applications, self.home)
+        return X11Input(self._stop)
 
     def open_windows(self) -> Windows | None:
         """See `Desktop.open_windows`."""
@@ -56,15 +54,8 @@ class X11Desktop(PortableDesktop):
         self._watches.callback(key.close)
         self._watches.callback(DisplayWatch(self._stop).close)
         if takeover is not None:
-            self._watches.callback(Takeover(takeover, X11Input).close)
+            self._watches.callback(Takeover(takeover, X11InputState).close)
         return key.remark
-
-    def check_input(self) -> str:
-        """See `Desktop.check_input`."""
-        from agent.desktop.x11.hand import import_pyautogui
-
-        import_pyautogui()
-        return super().check_input()
 
     def close(self) -> None:
         """See `Desktop.close`."""

@@ -6,7 +6,7 @@ from agent.desktop.takeover import Look
 from agent.desktop.x11.connection import keys_down, open_display
 
 
-class X11Input:
+class X11InputState:
     """See `InputState`. Raises EnvironmentLacksError where there is no display."""
 
     def __init__(self) -> None:

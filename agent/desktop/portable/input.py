@@ -1,0 +1,113 @@
+"""Input through pyautogui.
+
+pyautogui has not been maintained since 2023: it ends the program where tkinter is missing, ignores unknown keys in
+silence and pauses 0.1 s after every call. All of that stays inside this module.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from agent.desktop.input import CornerError, Press
+from foundation.errors import EnvironmentLacksError
+
+# Canonical key names (agent.keys) that pyautogui calls otherwise.
+_PYAUTOGUI_NAMES = {
+    "page_up": "pageup", "page_down": "pagedown", "caps_lock": "capslock", "num_lock": "numlock",
+    "scroll_lock": "scrolllock", "print_screen": "printscreen", "menu": "apps", "altgr": "altright",
+    "volume_up": "volumeup", "volume_down": "volumedown", "volume_mute": "volumemute",
+    "media_play": "playpause", "media_next": "nexttrack", "media_previous": "prevtrack", "media_stop": "stop",
+    "kp_add": "add", "kp_subtract": "subtract", "kp_multiply": "multiply", "kp_divide": "divide",
+    "kp_decimal": "decimal", "kp_enter": "enter", "super": "command" if sys.platform == "darwin" else "winleft",
+} | {f"kp_{digit}": f"num{digit}" for digit in range(10)}  # fmt: skip
+
+#: One wheel notch in the units of pyautogui's scroll: a click on X11, WHEEL_DELTA on Windows, about 10 lines on macOS.
+_NOTCH = {"win32": 120, "darwin": 10}.get(sys.platform, 1)
+
+
+class PyAutoGuiInput:
+    """See `Input`. Raises EnvironmentLacksError when the desktop takes no input."""
+
+    paste: tuple[str, ...] = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
+
+    def __init__(self) -> None:
+        self._gui = import_pyautogui()
+
+    def position(self) -> tuple[int, int]:
+        """See `Input.position`."""
+        x, y = self._gui.position()
+        return int(x), int(y)
+
+    def move(self, x: int, y: int) -> None:
+        """See `Input.move`."""
+        with self._corner_told():
+            self._gui.moveTo(x, y)
+
+    def has_key(self, name: str) -> bool:
+        """See `Input.has_key`."""
+        return self._gui.platformModule.keyboardMapping.get(own_name(name)) is not None
+
+    def press(self, press: Press) -> None:
+        """See `Input.press`."""
+        with self._corner_told():
+            if press.kind == "key":
+                self._gui.keyDown(own_name(press.name))
+            else:
+                self._gui.mouseDown(button=press.name)
+
+    def release(self, presses: Sequence[Press]) -> None:
+        """See `Input.release`: not by pyautogui's own calls, which refuse in a corner."""
+        for press in presses:
+            if press.kind == "key":
+                self._gui.platformModule._keyUp(own_name(press.name))
+            else:
+                self._gui.platformModule._mouseUp(*self._gui.position(), press.name)
+
+    def scroll(self, dx: int, dy: int) -> None:
+        """See `Input.scroll`."""
+        with self._corner_told():
+            if dy:
+                self._gui.vscroll(-dy * _NOTCH)
+            if dx:
+                self._gui.hscroll(dx * _NOTCH)
+
+    def set_busy(self, busy: bool) -> None:
+        """See `Input.set_busy`."""
+
+    def lost(self, error: Exception) -> EnvironmentLacksError:
+        """See `Input.lost`."""
+        return EnvironmentLacksError(f"This desktop takes no more input ({error!r}).", "Is it locked?")
+
+    def close(self) -> None:
+        """See `Input.close`."""
+
+    @contextmanager
+    def _corner_told(self) -> Iterator[None]:
+        try:
+            yield
+        except self._gui.FailSafeException as error:
+            raise CornerError from error
+
+
+def own_name(key: str) -> str:
+    """What pyautogui calls a key."""
+    return _PYAUTOGUI_NAMES.get(key, key)
+
+
+def import_pyautogui() -> Any:
+    """pyautogui, imported and tamed. Raises EnvironmentLacksError when the desktop takes no input."""
+    # mouseinfo ends the whole program where tkinter is missing; pyautogui works without it.
+    sys.modules.setdefault("mouseinfo", None)  # type: ignore[arg-type]  # None is how an import is barred
+    try:
+        import pyautogui
+    except BaseException as error:  # KeyError, Xlib errors or SystemExit, by what is missing
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        sys.modules.pop("pyautogui", None)
+        raise EnvironmentLacksError(
+            f"This desktop takes no input ({' '.join(str(error).split()) or error!r}).", "May this program control it?"
+        ) from error
+    pyautogui.PAUSE = 0
+    pyautogui.FAILSAFE = True
+    return pyautogui

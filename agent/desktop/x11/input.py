@@ -1,0 +1,82 @@
+"""Input on X11: pyautogui's, with a process beside it that releases what a hand that hangs still holds.
+
+pyautogui connects to the X server when it is imported, and keeps that connection.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent.desktop.input import Press
+from agent.desktop.portable.input import PyAutoGuiInput, own_name
+from agent.desktop.x11.connection import display_lost, no_display, open_display, prepare_xlib
+from agent.desktop.x11.releaser import Releaser
+from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError
+
+#: X11's numbers.
+_BUTTON_NUMBERS = {"left": 1, "middle": 2, "right": 3}
+#: Seconds for a stop to be heard once a hung process goes on.
+_STOP_ARRIVES = 0.3
+
+
+class X11Input(PyAutoGuiInput):
+    """See `Input`. Raises EnvironmentLacksError when the display takes no input."""
+
+    paste = ("shift", "insert")  # terminals take it too
+
+    def __init__(self, stop: StopSwitch) -> None:
+        prepare_xlib()
+        try:
+            super().__init__()
+        except EnvironmentLacksError as error:
+            raise no_display(error.__cause__ or error) from error.__cause__
+        self._stop = stop
+        self._releaser = Releaser(stop)
+        self._releaser.serve(_connected(self._gui.platformModule))
+
+    def press(self, press: Press) -> None:
+        """See `Input.press`."""
+        self._releaser.down(press.kind, self._code(press))
+        super().press(press)
+
+    def release(self, presses: Sequence[Press]) -> None:
+        """See `Input.release`: with one question to the server, where pyautogui's calls ask it several times."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        display = self._gui.platformModule._display
+        for press in presses:
+            xtest.fake_input(display, X.KeyRelease if press.kind == "key" else X.ButtonRelease, self._code(press))
+        display.sync()
+        for press in presses:
+            self._releaser.up(press.kind, self._code(press))
+
+    def _code(self, press: Press) -> int:
+        if press.kind == "button":
+            return _BUTTON_NUMBERS[press.name]
+        return int(self._gui.platformModule.keyboardMapping[own_name(press.name)])
+
+    def set_busy(self, busy: bool) -> None:
+        """See `Input.set_busy`."""
+        self._releaser.busy(busy)
+
+    def lost(self, error: Exception) -> EnvironmentLacksError:
+        """See `Input.lost`."""
+        # The releaser cuts off a hand that a stop did not reach, because all of us hung: the stop arrives about now.
+        self._stop.sleep(_STOP_ARRIVES)
+        return display_lost(error)
+
+    def close(self) -> None:
+        """See `Input.close`."""
+        self._releaser.close()
+
+
+def _connected(platform: Any) -> int:
+    """Make sure that pyautogui's connection lives (a stop may have cut it off); a resource of it, made for that."""
+    try:
+        platform._display.sync()
+    except Exception:  # python3-xlib surfaces a lost connection as any of a dozen exceptions
+        platform._display = open_display()
+    context = platform._display.screen().root.create_gc()
+    platform._display.sync()
+    return int(context.id)
