@@ -204,7 +204,7 @@ class Recorder:
 
     def _decided(self, event: Decided) -> None:
         step, told = self._current, to_json(event)
-        step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"]))
+        step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"], parts=told["answer"]))
         step.thought = event.thought
         step.error = None if event.failure is None else event.failure.message
         step.actions = [

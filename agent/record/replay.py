@@ -12,7 +12,6 @@ from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.record.schema import ActionRecord, StepRecord
 from agent.safety.policy import Policy
-from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
@@ -61,13 +60,13 @@ def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedS
 
 def _replay_answer(step: StepRecord, blank: ReplayedStep, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
     assert step.viewport is not None
-    raw = step.answers[-1].raw
+    last = step.answers[-1]
     sent = tuple(Size(image.width, image.height) for image in step.images) or (Size(1, 1),)
-    result = family.parse(Answer(raw), sent)
+    result = family.parse(last.answer, sent)
     blank = replace(blank, thought=result.thought)
     if isinstance(result, ParseFailure):
-        failure = _MASKED if is_masked(raw) else result.message
-        yield replace(blank, failure=failure, same=is_masked(raw) or step.target is None)
+        masked = is_masked(last.model_dump())
+        yield replace(blank, failure=_MASKED if masked else result.message, same=masked or step.target is None)
         return
     for index, action in enumerate(result.actions):
         if is_masked(action_json(action)):

@@ -26,6 +26,7 @@ from pydantic_core import CoreSchema
 from agent.actions import Action
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.actions import action_forms, read_action
+from foundation.chat_stream import Answer, ToolCall
 
 
 def _readable(value: Any) -> Any:
@@ -105,11 +106,36 @@ class FailureRecord(Record):
     message: Text = ""
 
 
+class ToolCallRecord(Record):
+    """A call that a server told apart from the text; the arguments are JSON as the model wrote it."""
+
+    id: Text = ""
+    name: Text = ""
+    arguments: Text = ""
+
+
+class AnswerPartsRecord(Record):
+    """An answer in its parts, as the server told them apart."""
+
+    content: Text = ""
+    reasoning: Text = ""
+    tool_calls: list[ToolCallRecord] = []
+
+
 class AnswerRecord(Record):
-    """One answer of the model, as it came."""
+    """One answer of the model: as one text, and in parts where it came in parts."""
 
     raw: Text = ""
     failure: FailureRecord | None = None
+    parts: AnswerPartsRecord | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The answer as it came, to be read again."""
+        if self.parts is None:
+            return Answer(self.raw)
+        calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in self.parts.tool_calls)
+        return Answer(self.parts.content, self.parts.reasoning, calls)
 
 
 class TokensRecord(Record):

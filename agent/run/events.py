@@ -15,7 +15,7 @@ from agent.actions import Action
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
 from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Usage
+from foundation.chat_stream import Answer, ToolCall, Usage
 from foundation.errors import ExitStatus
 
 Outcome: TypeAlias = Literal[
@@ -102,7 +102,12 @@ class ModelDelta(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class Decided(_Happened):
-    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure."""
+    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure.
+
+    Args:
+        raw: the answer as one text.
+        answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
+    """
 
     step: int
     raw: str
@@ -113,6 +118,7 @@ class Decided(_Happened):
     failure: ParseFailure | None
     usage: Usage
     milliseconds: dict[str, float]
+    answer: Answer | None = field(default=None, kw_only=True)
 
     @property
     def call(self) -> Call | None:
@@ -298,8 +304,11 @@ def _plain(value: Any) -> Any:
         case Viewport(region, captured):
             sides = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
             return sides | {"captured_width": captured.width, "captured_height": captured.height}
-        case Usage() | ModelInUse():
+        case Usage() | ModelInUse() | ToolCall():
             return asdict(value)
+        case Answer(content, reasoning, tool_calls):
+            parts = {"content": content, "reasoning": reasoning, "tool_calls": [asdict(call) for call in tool_calls]}
+            return parts if reasoning or tool_calls else None
         case ParseFailure(kind, message):
             return {"kind": kind, "message": message}
         case Call(name, arguments):

@@ -238,7 +238,7 @@ class Loop:
         tried: list[Thought] = []
         while True:
             thought = await self._race(self._parts.mind.think(step, seen, tried, self._sink.emit))
-            self._tally.add(thought.usage)
+            self._tally.add(thought.answer.usage)
             self._sink.emit(self._decided(step, seen, thought))
             if isinstance(thought.result, Decision):
                 return thought.result
@@ -249,14 +249,16 @@ class Loop:
 
     def _decided(self, step: int, seen: Observation, thought: Thought) -> Decided:
         began = time.perf_counter()
-        result = thought.result
+        result, answer = thought.result, thought.answer
         if isinstance(result, ParseFailure):
-            return Decided(step, thought.raw, result.thought, (), (), (), result, thought.usage, thought.milliseconds)
+            return Decided(
+                step, thought.raw, result.thought, (), (), (), result, answer.usage, thought.milliseconds, answer=answer
+            )
         targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
         milliseconds = thought.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return Decided(
-            step, thought.raw, result.thought, result.calls, result.actions, targets, None, thought.usage,
-            milliseconds,
+            step, thought.raw, result.thought, result.calls, result.actions, targets, None, answer.usage, milliseconds,
+            answer=answer,
         )  # fmt: skip
 
     async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> Settled | None:

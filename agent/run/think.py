@@ -21,7 +21,7 @@ from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
-from foundation.chat_stream import Usage
+from foundation.chat_stream import Answer
 
 #: Requests are made smaller at most this often in one step.
 _MOST_SHRINKS = 12
@@ -29,11 +29,11 @@ _MOST_SHRINKS = 12
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """What came of asking once: the answer and its reading."""
+    """What came of asking once: the answer, the same as one text, and its reading."""
 
+    answer: Answer
     raw: str
     result: Decision | ParseFailure
-    usage: Usage
     milliseconds: dict[str, float]
 
 
@@ -93,7 +93,7 @@ class Mind:
         }
         if completion.ttft_ms is not None:
             milliseconds["ttft"] = completion.ttft_ms
-        return Thought(as_text(answer), result, answer.usage, milliseconds)
+        return Thought(answer, as_text(answer), result, milliseconds)
 
     def _feedback(self, tried: Sequence[Thought]) -> list[Message]:
         """Unusable answers of this step, each with what was wrong with it."""

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,18 @@ from stubs.events import PICTURE, finished, run_of, started, step
 
 from agent.record.bundle import Recorder, run_id
 from agent.record.read import find_bundle, list_bundles, read_bundle
-from agent.run.events import Decided, Event, RunFinished, StepFinished, Warned
+from agent.run.events import (
+    Acted,
+    ApprovalAsked,
+    ApprovalGiven,
+    Decided,
+    Event,
+    Observed,
+    RunFinished,
+    StepFinished,
+    Warned,
+)
+from foundation.chat_stream import Answer, ToolCall
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
 
@@ -63,6 +75,55 @@ def test_a_step_is_recorded_with_answer_action_and_numbers(tmp_path: Path) -> No
     assert first.image.model_dump() == {"file": "screens/0001.png", "width": 800, "height": 608, "tokens": 475}
 
 
+def test_reasoning_and_calls_that_a_server_tells_apart_are_recorded_as_they_came(tmp_path: Path) -> None:
+    answer = Answer("I click.", "The button is blue.", (ToolCall("call-1", "computer", '{"action": "click"}'),))
+    events = step(1)
+    decided = events[2]
+    assert isinstance(decided, Decided)
+    events[2] = replace(decided, answer=answer)
+    first = read_bundle(record(tmp_path, [started(), *events, finished()])).steps[0]
+    assert first.answers[0].answer == answer
+    plain = read_bundle(record(tmp_path, run_of(1))).steps[0].answers[0]
+    assert plain.parts is None
+    assert plain.answer == Answer(plain.raw)
+
+
+def test_every_action_and_image_of_a_step_is_recorded_with_what_became_of_it(tmp_path: Path) -> None:
+    observed, _, decided, acted, ended = step(1)
+    assert isinstance(observed, Observed)
+    assert isinstance(decided, Decided)
+    assert isinstance(acted, Acted)
+    assert isinstance(ended, StepFinished)
+    events: list[Event] = [
+        replace(observed, images=(PICTURE, PICTURE)),
+        replace(decided, actions=decided.actions * 2, targets=decided.targets * 2),
+        acted,
+        ApprovalAsked(1, acted.target, "risky", "clicking", index=1),
+        ApprovalGiven(1, allowed=False, by="you", note="not that one", index=1),
+        ended,
+    ]
+    bundle = read_bundle(record(tmp_path, [started(), *events, finished(steps=1)]))
+    [only] = bundle.steps
+    assert [image.file for image in only.images] == ["screens/0001.png", "screens/0001-2.png"]
+    assert all((bundle.path / image.file).read_bytes() == PICTURE.data for image in only.images)
+    first, second = only.actions
+    assert (first.executed, first.approval, second.executed) == (True, None, False)
+    assert second.approval is not None
+    assert (second.approval.reason, second.approval.allowed, second.approval.note) == ("risky", False, "not that one")
+    assert second.target == first.target == only.target
+    assert (only.executed, only.approval, only.image) == (True, None, only.images[0])
+
+
+def test_the_list_of_runs_reads_no_step_of_a_run_that_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = record(tmp_path / "whole", run_of(3))
+    cut = record(tmp_path / "cut", run_of(3)[:-1])
+    (whole / "steps.jsonl").unlink()
+    monkeypatch.setattr("agent.record.read.StepRecord.read", lambda _: pytest.fail("a step was read"))
+    assert [bundle.step_count for bundle in list_bundles(tmp_path / "whole")] == [3]
+    assert [bundle.step_count for bundle in list_bundles(tmp_path / "cut")] == [3]
+    assert [bundle.path for bundle in list_bundles(cut.parent, 0)] == []
+
+
 def test_the_run_is_recorded_with_its_end(tmp_path: Path) -> None:
     bundle = read_bundle(record(tmp_path, run_of(2)))
     assert bundle.outcome == "done"
@@ -89,6 +150,7 @@ def test_the_bundle_can_be_read_after_every_single_event(tmp_path: Path) -> None
 
 KILLED = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from stubs.events import started, step
 from agent.record.bundle import Recorder

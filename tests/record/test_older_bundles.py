@@ -39,6 +39,15 @@ def said(capsys: pytest.CaptureFixture[str], run: Path, *arguments: str) -> str:
     return capsys.readouterr().out.replace(str(run.parent), "RUNS")
 
 
+def holds(new: Any, old: Any) -> bool:
+    """Whether everything of an older JSON value is in a newer one, which may have more fields."""
+    if isinstance(old, dict):
+        return isinstance(new, dict) and all(name in new and holds(new[name], value) for name, value in old.items())
+    if isinstance(old, list):
+        return isinstance(new, list) and len(new) == len(old) and all(map(holds, new, old))
+    return bool(new == old)
+
+
 def report_of(run: Path) -> Any:
     page = write_report(run).path.read_text(encoding="utf-8")
     [block] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
@@ -58,9 +67,8 @@ def test_it_is_shown_in_words(run: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_it_is_shown_as_json_with_every_field_that_scripts_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(said(capsys, run, "show", str(run), "--json"))
     recorded = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines() if line.endswith("}")]
-    assert [step | old for step, old in zip(shown["steps"], recorded, strict=True)] == shown["steps"]
-    meta = json.loads((run / "run.json").read_text())
-    assert shown["run"] | meta == shown["run"]
+    assert holds(shown["steps"], recorded)
+    assert holds(shown["run"], json.loads((run / "run.json").read_text()))
 
 
 def test_its_report_says_the_same(run: Path) -> None:
