@@ -4,8 +4,6 @@ import argparse
 import contextlib
 import json
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, Stopp
 from foundation.processes import wait_gone
 from serverctl.commands.options import add_goal, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
+from serverctl.commands.status import to_json
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
@@ -31,6 +30,11 @@ _EXAMPLES = """examples:
 
 A second `up` finds the server of the first. The API's key is made at every start: `mai-server status --json` has it.
 Ctrl-C while waiting stops the start."""
+
+#: What of a server's status a program needs to use it.
+_OF_A_SERVER = (
+    "name", "phase", "endpoint", "api_key", "model", "source", "family", "limits", "vllm", "ready_after_s",
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
@@ -150,11 +154,8 @@ def report(states: list[State], as_json: bool) -> int:
         if control.as_ready(state) is None:
             raise control.failure_of(state)
     if as_json:
-        print(
-            json.dumps(
-                [server_json(state) for state in states] if len(states) > 1 else server_json(states[0]), indent=1
-            )
-        )
+        documents = [server_json(state) for state in states]
+        print(json.dumps(documents if len(documents) > 1 else documents[0], indent=1))
         return ExitStatus.DONE
     for state in states:
         print(f"{state.name}: {state.model} answers at {state.url} (ready after {state.ready_after or 0:.0f} s).")
@@ -163,18 +164,8 @@ def report(states: list[State], as_json: bool) -> int:
 
 def server_json(state: State) -> dict[str, object]:
     """What a program needs to use a server, its key included."""
-    return {
-        "name": state.name,
-        "phase": state.phase,
-        "endpoint": state.url,
-        "api_key": Folder(state.name).key(),
-        "model": state.model,
-        "source": state.source,
-        "family": state.family,
-        "limits": state.limits,
-        "vllm": state.vllm,
-        "ready_after_s": None if state.ready_after is None else round(state.ready_after, 2),
-    }
+    known = to_json(state, None)
+    return {name: known[name] for name in _OF_A_SERVER}
 
 
 def _found(options: argparse.Namespace) -> int:
@@ -234,14 +225,19 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
     ending = folder.owner()
     if ending is not None and current_state(folder).phase not in LIVE:
         wait_gone(ending, 10)
-    done = threading.Event()
-    watcher = threading.Thread(target=_tell, args=(folder, options.json, done), daemon=True)
-    watcher.start()
-    try:
-        status = supervise(folder, request, None if options.json else _print_line)
-    finally:
-        done.set()
-        watcher.join()
+    news = News()
+    shown = False
+
+    def changed(state: State) -> None:
+        nonlocal shown
+        with contextlib.suppress(OSError):  # nobody reads any more
+            for sentence in news.events(state):
+                print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+            if options.json and state.phase == "ready" and not shown:
+                shown = True
+                print(json.dumps(server_json(state)), flush=True)
+
+    status = supervise(folder, request, None if options.json else _print_line, changed)
     if status == control.ALREADY_RUNNING:
         raise MaiError(f"The server {name!r} already runs.", "`mai-server down` stops it.")
     if status == ExitStatus.STOPPED:
@@ -250,23 +246,6 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
     if state.phase == "failed":
         raise control.failure_of(state)
     return status
-
-
-def _tell(folder: Folder, as_json: bool, done: threading.Event) -> None:
-    """Says what our own server does on standard error, and with `as_json` what it is on standard output when ready."""
-    news = News(time.time() - 0.001)
-    shown = False
-    while True:
-        last = done.wait(0.1)
-        state = folder.read() or State(name=folder.name)
-        with contextlib.suppress(OSError):  # nobody reads any more
-            for sentence in news.events(state):
-                print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
-            if as_json and state.phase == "ready" and not shown:
-                shown = True
-                print(json.dumps(server_json(state)), flush=True)
-        if last:
-            return
 
 
 def _print_line(line: str) -> None:

@@ -149,13 +149,16 @@ class Child:
         """Ends the server: asks, waits, kills, and looks that nothing is left."""
         if not self.exited.is_set():
             self.ask_to_end()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.exited.wait(), grace_seconds)
+            await self._wait_exited(grace_seconds)
         if not self.exited.is_set():
             self.kill()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.exited.wait(), 15)
+            await self._wait_exited(15)
         await self.close()
+
+    async def _wait_exited(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.exited.wait()
 
     async def close(self) -> None:
         """After the end: lets the guardian go, collects the rest of the output, kills what is left."""

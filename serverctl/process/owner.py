@@ -51,12 +51,20 @@ class Owner:
         folder: the server's folder; its lock is held by the caller.
         request: what is to be started.
         echo: also gets every line of the server's output (for `up --foreground`).
+        changed: gets the state whenever it has changed.
     """
 
-    def __init__(self, folder: Folder, request: ServerRequest, echo: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        request: ServerRequest,
+        echo: Callable[[str], None] | None = None,
+        changed: Callable[[State], None] = lambda _: None,
+    ) -> None:
         self._folder = folder
         self._request = request
         self._echo = echo
+        self._changed = changed
         self._timeouts = timeouts()
         self._goal = request.goal
         self._stop = asyncio.Event()
@@ -174,48 +182,51 @@ class Owner:
             state.server_pid = None
 
     async def _watch(self, child: Child, prepared: Prepared) -> Failure | None:
-        """Until the child ends, is asked to, or has to be."""
-        state = self.state
+        """Until the child ends, is asked to, or has to be. None when it was asked to."""
         self._set_process(child)
-        ready = asyncio.create_task(self._become_ready(child, prepared))
-        health: asyncio.Task[None] | None = None
-        stall = StallWatch(lambda: self._progress(child, prepared.plan), self._timeouts)
-        stopped = asyncio.create_task(self._stop.wait())
-        ended = asyncio.create_task(child.exited.wait())
+        watchers = [
+            asyncio.create_task(watcher)
+            for watcher in (self._serve(child, prepared), self._look_around(child, prepared.plan))
+        ]
+        ends = [asyncio.create_task(event.wait()) for event in (self._stop, child.exited)]
         try:
-            while True:
-                await asyncio.wait({stopped, ended}, timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
-                if state.server_pid != child.server_pid:
-                    self._set_process(child)
-                if stopped.done():
-                    self._set("stopping", "Stopping.")
-                    await child.end(await self._grace())
-                    return None
-                if ended.done():
-                    await child.close()
-                    return self._ended(child)
-                if ready.done() and health is None:
-                    trouble = ready.result()
-                    if trouble is not None:
-                        # A server that dies of the question is a server that died: its output says why.
-                        waiting = {stopped, ended}
-                        first = asyncio.FIRST_COMPLETED
-                        await asyncio.wait(waiting, timeout=self._timeouts.last_words, return_when=first)
-                        if stopped.done() or ended.done():
-                            continue
-                        return trouble
-                    self._became_ready(child, prepared)
-                    health = asyncio.create_task(self._watch_health(child))
-                if health is not None and health.done():
-                    evidence = f"no answer to /health for {self._timeouts.deaf:.0f} s"
-                    return replace(child.failure(), kind=Kind.STALLED, evidence=evidence)
-                self._look()
-                if health is None and (silent := await stall.check()):
-                    return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
+            await asyncio.wait((*watchers, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (ready, health, stopped, ended):
-                if task is not None:
-                    task.cancel()
+            for task in (*watchers, *ends):
+                task.cancel()
+        if self._stop.is_set():
+            self._set("stopping", "Stopping.")
+            await child.end(await self._grace())
+            return None
+        if child.exited.is_set():
+            await child.close()
+            return self._ended(child)
+        return next(watcher for watcher in watchers if watcher.done()).result()
+
+    async def _serve(self, child: Child, prepared: Prepared) -> Failure:
+        """A server's life as its answers show it: until it does not answer as it should."""
+        trouble = await self._become_ready(child, prepared)
+        if trouble is not None:
+            # A server that dies of the question is a server that died: its output says why.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._timeouts.last_words):
+                    await child.exited.wait()
+            return trouble
+        self._became_ready(child, prepared)
+        await self._watch_health()
+        evidence = f"no answer to /health for {self._timeouts.deaf:.0f} s"
+        return replace(child.failure(), kind=Kind.STALLED, evidence=evidence)
+
+    async def _look_around(self, child: Child, plan: Plan) -> Failure:
+        """Keeps the state file true, until a start is stuck."""
+        stall = StallWatch(lambda: self._progress(child, plan), self._timeouts)
+        while True:
+            await asyncio.sleep(_TICK)
+            if self.state.server_pid != child.server_pid:
+                self._set_process(child)
+            self._look()
+            if self.state.ready_at is None and (silent := await stall.check()):
+                return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
 
     async def _grace(self) -> float:
         """How long an asked server may take to end: as long as requests need, where there are any."""
@@ -266,15 +277,13 @@ class Owner:
         good_plans.remember(self._first_plan, self._goal, prepared.capabilities.version)
         good_plans.measure(child.report, prepared.plan, prepared.capabilities.version)
 
-    async def _watch_health(self, child: Child) -> None:
+    async def _watch_health(self) -> None:
         """Ends when the engine has been deaf for too long; tells a slow answer from a dead process on the way."""
         port = self.state.port
         assert port is not None
         deaf_since: float | None = None
         while True:
             await asyncio.sleep(_POLL_SERVING)
-            if child.exited.is_set():
-                return await asyncio.sleep(3600)  # the exit is what counts
             asked = time.monotonic()
             if await asyncio.to_thread(probe.is_healthy, port, min(5.0, self._timeouts.deaf)):
                 if deaf_since is not None:
@@ -286,7 +295,7 @@ class Owner:
             if self.state.phase == "ready" and deaf > _POLL_SERVING:
                 self._set("degraded", "Does not answer /health.")
             if deaf >= self._timeouts.deaf:
-                return None
+                return
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:
         """What to do about a failure; counts deaths of a server that had been ready."""
@@ -328,7 +337,8 @@ class Owner:
     async def _sleep(self, seconds: float) -> bool:
         """Waits, but not longer than until the end is asked for; gives whether it is."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
         return self._stop.is_set()
 
     def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
@@ -381,6 +391,7 @@ class Owner:
         if text == self._written:
             return
         self._written, self._written_as = text, None
+        self._changed(self.state)
         with contextlib.suppress(OSError):
             write_atomically(self._folder.state_file, text)
             self._written_as = file_stamp(self._folder.state_file)

@@ -23,13 +23,19 @@ def main(arguments: list[str]) -> int:
     return supervise(Folder(arguments[0]))
 
 
-def supervise(folder: Folder, request: ServerRequest | None = None, echo: Callable[[str], None] | None = None) -> int:
+def supervise(
+    folder: Folder,
+    request: ServerRequest | None = None,
+    echo: Callable[[str], None] | None = None,
+    changed: Callable[[State], None] = lambda _: None,
+) -> int:
     """Run a server's owner in this process.
 
     Args:
         folder: of the server.
         request: what to start; None to read it from the folder, where somebody who holds `launching` has put it.
         echo: gets the lines of the server's output.
+        changed: gets the state whenever it has changed.
     """
     owner: Owner | None = None
     with contextlib.ExitStack() as stack:
@@ -41,7 +47,7 @@ def supervise(folder: Folder, request: ServerRequest | None = None, echo: Callab
                 stack.enter_context(lock)
                 if request is not None:
                     write_atomically(folder.request_file, request.to_json())
-                owner = Owner(folder, request or read_request(folder.request_file), echo)
+                owner = Owner(folder, request or read_request(folder.request_file), echo, changed)
             _raise_file_limit()
             return asyncio.run(_run(owner, in_foreground=request is not None))
         except MaiError as error:
