@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 NoteKind: TypeAlias = Literal[
-    "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "changed", "said", "acted"
-]
+    "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "changed", "said", "acted",
+    "left_out",
+]  # fmt: skip
 #: What each kind says; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
     "no_effect": "Your last action changed nothing on the screen.",
@@ -19,6 +20,7 @@ _TEXTS: dict[NoteKind, str] = {
     "nobody": "Nobody can answer now. Go on with your best judgement, or terminate with fail.",
     "failed": "That could not be done: {}.",
     "refused": "The person did not allow this.",
+    "left_out": "The actions after it ({}) were left out.",
     "changed": "The person changed your action: {}.",
     "said": "The person says: “{}”.",
     "acted": "The person used the computer meanwhile ({}): look again.",

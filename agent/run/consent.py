@@ -37,6 +37,7 @@ class Consent:
     async def ask(
         self,
         step: int,
+        index: int,
         target: Action[DesktopPoint],
         dry_run: bool,
         emit: Emit,
@@ -48,6 +49,7 @@ class Consent:
 
         Args:
             step: its number.
+            index: which of its actions.
             target: the action.
             dry_run: nothing will be touched, so nobody is asked; what would be asked is still told.
             emit: is told what is asked and answered.
@@ -61,7 +63,7 @@ class Consent:
             question = Question(held, "", held=True)
         if question is None:
             return Approval(allowed=True, by="policy")
-        emit(ApprovalAsked(step, target, question.reason, question.scope))
+        emit(ApprovalAsked(step, target, question.reason, question.scope, index=index))
         began = time.perf_counter()
         if not held and self.grants.allow(question):
             given = Approval(allowed=True, by=f"always: {question.scope}")
@@ -73,7 +75,7 @@ class Consent:
             if given.allowed and given.always:
                 self.grants.add(question)
         took = (time.perf_counter() - began) * 1000
-        emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took))
+        emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took, index=index))
         return given
 
     async def _situation(self, target: Action[DesktopPoint], race: Waiting, worker: Worker) -> Situation:

@@ -41,7 +41,7 @@ class Past:
 
     thought: str
     calls: tuple[Call, ...]
-    image: EncodedImage
+    images: tuple[EncodedImage, ...]
     image_tokens: int
     user_reply: str | None = None
     tool_result: str | None = None
@@ -89,6 +89,7 @@ class History:
         self._context = limits.context
         self._answer_tokens = answer_tokens
         self._first_shown = 0
+        self._current_images = 1
         self._skipped = 0
         if limits.images is not None:
             self.limit_images(limits.images)
@@ -129,7 +130,7 @@ class History:
         shown = len(self._steps) - self._first_shown
         if shown > 0:
             self._first_shown = len(self._steps) - shown // 2
-            self._high = max(1, shown // 2 + 1)
+            self._high = max(1, self._images_shown() + self._current_images)
             self._low = min(self._low, self._high)
             return True
         if self._skipped < len(self._steps):
@@ -137,16 +138,17 @@ class History:
             return True
         return False
 
-    def window(self, fixed_tokens: int, image_tokens: int) -> Window:
+    def window(self, fixed_tokens: int, image_tokens: int, images: int = 1) -> Window:
         """The window for the next request.
 
         Args:
             fixed_tokens: what the request costs without the past: system text, instruction, feedback.
-            image_tokens: tokens of the current screenshot.
+            image_tokens: tokens of the current images.
+            images: how many these are.
         """
-        total = len(self._steps)
-        if total - self._first_shown + 1 > self._high:
-            self._first_shown = total - (self._low - 1)
+        self._current_images = images
+        if self._images_shown() + images > self._high:
+            self._show_images(self._low - images)
         if self._context is not None:
             room = self._context - self._answer_tokens - fixed_tokens - image_tokens - _FRAME_TOKENS
             self._fit(room)
@@ -155,7 +157,7 @@ class History:
                 PastStep(
                     thought=step.thought,
                     calls=step.calls,
-                    images=(step.image if index >= self._first_shown else None,),
+                    images=step.images if index >= self._first_shown else (None,) * len(step.images),
                     shown=index >= self._first_shown,
                     user_reply=step.user_reply,
                     tool_result=step.tool_result,
@@ -177,12 +179,20 @@ class History:
         if self._cost() <= room:
             return
         total, target = len(self._steps), int(room * _REFILL)
-        self._first_shown = max(self._first_shown, total - (self._low - 1))
+        self._show_images(self._low - self._current_images)
         while self._first_shown < total and self._image_cost() > room // 2:
             self._first_shown += 1
         while self._skipped < total and self._cost() > target:
             self._skipped += 1
             self._first_shown = max(self._first_shown, self._skipped)
+
+    def _images_shown(self) -> int:
+        return sum(len(step.images) for step in self._steps[self._first_shown :])
+
+    def _show_images(self, most: int) -> None:
+        """Leave out the oldest images until at most so many of the past are shown."""
+        while self._first_shown < len(self._steps) and self._images_shown() > most:
+            self._first_shown += 1
 
     def _cost(self) -> int:
         return sum(self._costs[self._skipped :]) + self._image_cost()

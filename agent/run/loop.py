@@ -9,29 +9,15 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from agent.actions import (
-    TOUCHING,
-    Action,
-    Answer,
-    AskUser,
-    CallTool,
-    Finish,
-    OpenApp,
-    Wait,
-    describe,
-    map_points,
-)
-from agent.desktop.hand import ActionFailedError, Hand
+from agent.actions import Answer, Finish, Wait, describe, map_points
 from agent.families.base import Decision, ParseFailure
-from agent.geometry import DesktopPoint, GridPoint
 from agent.notes import Note
-from agent.run.consent import Consent
+from agent.run.actor import Reading
+from agent.run.context import RunContext
 from agent.run.events import (
-    Acted,
     Decided,
     Observed,
     Outcome,
@@ -42,43 +28,21 @@ from agent.run.events import (
     StepFinished,
     UserActed,
 )
-from agent.run.guard import LoopGuard
-from agent.run.history import History, Past
-from agent.run.observe import Eye, Observation
+from agent.run.history import Past
+from agent.run.loop_detector import LoopDetector
+from agent.run.observe import Observation
+from agent.run.performer import Performed, Performer
 from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit, Sink, SinkFailedError
-from agent.run.think import Mind, Thought
 from agent.run.worker import Worker
-from agent.safety.stop import StopSwitch
-from agent.screen.settle import Settled, unchanged
+from agent.screen.settle import Settled
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
 #: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
 _LET_GO_TIMEOUT = 3.0
-
-
-class Person(Protocol):
-    """Whom the model can ask."""
-
-    async def ask(self, question: str) -> str | None:
-        """The reply; None when nobody is there."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Everything the loop works with; each behind a protocol or replaceable by a fake."""
-
-    eye: Eye
-    hand: Hand
-    mind: Mind
-    history: History
-    consent: Consent
-    person: Person
-    stop: StopSwitch
 
 
 @dataclass(slots=True)
@@ -99,27 +63,6 @@ class _Tally:
         return Usage(self.prompt, self.completion, self.cached)
 
 
-@dataclass(slots=True)
-class _Done:
-    """What came of a decision.
-
-    Args:
-        notes: what the model is told about it.
-        reply: of the person.
-        tool_result: of a tool.
-        changed: whether the screen did; None where nothing was done to it.
-        settled: the screen after it.
-        milliseconds: of its stages.
-    """
-
-    notes: list[Note]
-    reply: str | None = None
-    tool_result: str | None = None
-    changed: bool | None = None
-    settled: Settled | None = None
-    milliseconds: dict[str, float] = field(default_factory=dict)
-
-
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
     def __init__(self, outcome: Outcome, status: ExitStatus, message: str) -> None:
         super().__init__(message)
@@ -136,14 +79,14 @@ class _OutOfTimeError(MaiError):
 class Loop:
     """One run. Call `run` once."""
 
-    def __init__(self, settings: RunSettings, parts: Parts) -> None:
+    def __init__(self, settings: RunSettings, context: RunContext) -> None:
         self._settings = settings
-        self._parts = parts
-        self._guard = LoopGuard(settings.guard)
-        self._eye_worker = Worker("eye")
-        self._hand_worker = Worker("hand")
+        self._context = context
+        self._detector = LoopDetector(settings.loop_rule)
+        self._observing, self._acting = Worker("observer"), Worker("hand")
         self._tally = _Tally()
-        self._race = Race(parts.stop)
+        self._race = Race(context.stop)
+        self._performer = Performer(settings, context, self._race, self._observing, self._acting, self._off_the_clock)
 
     async def run(self, emit: Emit) -> RunFinished:
         """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
@@ -189,16 +132,14 @@ class Loop:
                 settled = None  # whatever the person did meanwhile is to be seen
             seen = await self._see(settled)
             self._sink.emit(
-                Observed(
-                    step, (seen.image,), seen.viewport, seen.tokens, seen.fingerprint.digest, dict(seen.milliseconds)
-                )
+                Observed(step, seen.images, seen.viewport, seen.tokens, seen.fingerprint.digest, seen.milliseconds)
             )
             decision = await self._think(step, seen)
             # A screen seen before a person or a tool answered is no longer true.
             settled = await self._carry_out(step, seen, decision)
 
     def _set_alarm(self, seconds: float) -> None:
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._parts.stop.fail, _OutOfTimeError())
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._context.stop.fail, _OutOfTimeError())
 
     @asynccontextmanager
     async def _off_the_clock(self) -> AsyncIterator[None]:
@@ -212,7 +153,7 @@ class Loop:
 
     async def _gate(self, step: int) -> bool:
         """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
-        steering, mind = self._parts.consent.steering, self._parts.mind
+        steering, actor = self._context.consent.steering, self._context.actor
         paused, before = steering.paused, self._sink.count
         if paused:
             self._sink.emit(Paused(step, paused))
@@ -221,148 +162,67 @@ class Loop:
             self._sink.emit(Resumed(step))
         for what in steering.take_acts():
             self._sink.emit(UserActed(step, what))
-            mind.tell(str(Note("acted", what)))
+            actor.tell(str(Note("acted", what)))
         for text in steering.take_told():
             self._sink.emit(PersonSaid(step, text))
-            mind.tell(str(Note("said", text)))
+            actor.tell(str(Note("said", text)))
         return self._sink.count > before
 
     async def _see(self, settled: Settled | None) -> Observation:
-        eye = self._parts.eye
+        observer = self._context.observer
         if settled is None:
-            return await self._race(self._eye_worker.call(eye.look))
-        return await self._race(self._eye_worker.call(eye.observe, settled))
+            return await self._race(self._observing.call(observer.look))
+        return await self._race(self._observing.call(observer.observe, settled))
 
     async def _think(self, step: int, seen: Observation) -> Decision:
         """Ask until an answer can be read, or the tries are used up."""
-        tried: list[Thought] = []
+        tried: list[Reading] = []
         while True:
-            thought = await self._race(self._parts.mind.think(step, seen, tried, self._sink.emit))
-            self._tally.add(thought.answer.usage)
-            self._sink.emit(self._decided(step, seen, thought))
-            if isinstance(thought.result, Decision):
-                return thought.result
-            tried.append(thought)
+            reading = await self._race(self._context.actor.ask(step, seen, tried, self._sink.emit))
+            self._tally.add(reading.answer.usage)
+            self._sink.emit(self._decided(step, seen, reading))
+            if isinstance(reading.result, Decision):
+                return reading.result
+            tried.append(reading)
             if len(tried) > self._settings.parse_retries:
-                message = f"The model's answers cannot be carried out: {thought.result.message}."
+                message = f"The model's answers cannot be carried out: {reading.result.message}."
                 raise _End("unparsable", ExitStatus.NOT_DONE, message)
 
-    def _decided(self, step: int, seen: Observation, thought: Thought) -> Decided:
+    def _decided(self, step: int, seen: Observation, reading: Reading) -> Decided:
         began = time.perf_counter()
-        result, answer = thought.result, thought.answer
+        result, answer = reading.result, reading.answer
         if isinstance(result, ParseFailure):
             return Decided(
-                step, thought.raw, result.thought, (), (), (), result, answer.usage, thought.milliseconds, answer=answer
+                step, reading.raw, result.thought, (), (), (), result, answer.usage, reading.milliseconds, answer=answer
             )
         targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
-        milliseconds = thought.milliseconds | {"map": (time.perf_counter() - began) * 1000}
+        milliseconds = reading.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return Decided(
-            step, thought.raw, result.thought, result.calls, result.actions, targets, None, answer.usage, milliseconds,
+            step, reading.raw, result.thought, result.calls, result.actions, targets, None, answer.usage, milliseconds,
             answer=answer,
         )  # fmt: skip
 
     async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
-        action: Action[GridPoint] = decision.actions[0]
-        verdict = self._guard.observe(describe(action), seen.fingerprint, waiting=isinstance(action, Wait))
+        words = "; ".join(map(describe, decision.actions))
+        waiting = all(isinstance(action, Wait) for action in decision.actions)
+        verdict = self._detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
-            raise _looping(action, self._settings.dry_run)
-        done = _Done([Note("repeated")] if verdict == "nudge" else [])
-        match action:
-            case Finish() | Answer():
-                self._sink.emit(StepFinished(step, None, None, None, {}))
-                raise _ending(action)
-            case AskUser(question):
-                async with self._off_the_clock():
-                    done.reply = await self._race(self._parts.person.ask(question)) or str(Note("nobody"))
-            case CallTool(name):
-                done.tool_result = f"There is no tool named {name}."
-            case _:
-                await self._touch(step, seen, action, done)
-        note = " ".join(map(str, done.notes)) or None
-        self._remember(seen, decision, done.reply, done.tool_result, note)
-        self._sink.emit(StepFinished(step, done.changed, note, done.reply or done.tool_result, done.milliseconds))
+            raise _looping(words, self._settings.dry_run)
+        done = Performed([Note("repeated")] if verdict == "nudge" else [])
+        ending = next((action for action in decision.actions if isinstance(action, Finish | Answer)), None)
+        before = decision.actions if ending is None else decision.actions[: decision.actions.index(ending)]
+        await self._performer.perform(step, seen, before, done, self._sink.emit)
+        if ending is not None and not done.incomplete:
+            self._sink.emit(StepFinished(step, done.changed, done.note, None, done.milliseconds))
+            raise _ending(ending)
+        past = Past(decision.thought, decision.calls, seen.images, seen.tokens, done.reply, done.tool_result, done.note)
+        self._context.history.add(past)
+        self._sink.emit(StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds))
         return done.settled
 
-    async def _touch(self, step: int, seen: Observation, action: Action[GridPoint], done: "_Done") -> None:
-        """Carry out one action on the desktop, if it may be, and watch what comes of it."""
-        target = map_points(action, seen.viewport.to_desktop)
-        if isinstance(action, TOUCHING):
-            verdict = await self._parts.consent.ask(
-                step, target, self._settings.dry_run, self._sink.emit, self._race, self._eye_worker,
-                self._off_the_clock,
-            )  # fmt: skip
-            if not verdict.allowed:
-                done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
-                return
-            if verdict.instead is not None:
-                target = verdict.instead
-                done.notes.append(Note("changed", describe(target)))
-            if self._parts.consent.steering.acted:
-                done.notes.append(Note("taken_over"))
-                return
-        try:
-            acted = await self._act(step, target)
-        except StoppedError:
-            self._sink.emit(self._cut_off(step, target))
-            raise
-        self._sink.emit(acted)
-        done.settled, done.changed = await self._settle(seen, action, acted)
-        done.milliseconds = {"act": acted.milliseconds, "settle": done.settled.seconds * 1000}
-        done.notes.extend(self._notes(action, acted, done.changed))
-
-    async def _act(self, step: int, target: Action[DesktopPoint]) -> Acted:
-        began = time.perf_counter()
-        hand = self._parts.hand
-        error: str | None = None
-        detail = describe(target)
-        if not isinstance(target, Wait):  # waiting is done by watching, below
-            try:
-                detail = await self._race(self._hand_worker.call(hand.perform, target))
-            except ActionFailedError as failure:
-                error = str(failure)
-        return Acted(
-            step,
-            target,
-            executed=hand.touches and error is None,
-            dry_run=not hand.touches,
-            detail=detail,
-            error=error,
-            milliseconds=(time.perf_counter() - began) * 1000,
-        )
-
-    def _cut_off(self, step: int, target: Action[DesktopPoint]) -> Acted:
-        """What the record says of an action that a stop ended: nobody knows how much of it happened."""
-        error = "stopped before it was finished; part of it may have happened"
-        touches = self._parts.hand.touches
-        return Acted(step, target, executed=False, dry_run=not touches, detail="", error=error, milliseconds=0.0)
-
-    async def _settle(self, seen: Observation, action: Action[GridPoint], acted: Acted) -> tuple[Settled, bool]:
-        rule, stop = self._settings.settle, self._parts.stop
-        if isinstance(action, OpenApp):  # windows come up empty and are painted in several goes
-            rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
-        if isinstance(action, Wait) and not acted.dry_run:
-            await self._race(asyncio.sleep(action.seconds))
-        settled = await self._race(self._eye_worker.call(self._parts.eye.watch, rule, lambda: stop.stopped))
-        return settled, not unchanged(seen.fingerprint, settled)
-
-    @staticmethod
-    def _notes(action: Action[GridPoint], acted: Acted, changed: bool) -> list[Note]:
-        if acted.error is not None:
-            return [Note("failed", acted.error)]
-        if acted.dry_run:
-            return [Note("dry_run")]
-        return [] if changed or isinstance(action, Wait) else [Note("no_effect")]
-
-    def _remember(
-        self, seen: Observation, decision: Decision, reply: str | None, tool_result: str | None, note: str | None
-    ) -> None:
-        self._parts.history.add(
-            Past(decision.thought, decision.calls, seen.image, seen.tokens, reply, tool_result, note)
-        )
-
     def _check_budgets(self) -> None:
-        self._parts.stop.check()
+        self._context.stop.check()
         settings, tally = self._settings, self._tally
         over = None
         if tally.steps >= settings.max_steps:
@@ -374,10 +234,10 @@ class Loop:
 
     async def _let_go(self) -> None:
         """Release everything and close, without waiting for what hangs."""
-        parts = self._parts
+        context = self._context
         closings: tuple[tuple[Worker, Callable[[], None]], ...] = (
-            (self._hand_worker, parts.hand.close),
-            (self._eye_worker, parts.eye.close),
+            (self._acting, context.hand.close),
+            (self._observing, context.observer.close),
         )
         calls = [asyncio.ensure_future(worker.call(close)) for worker, close in closings]
         done, late = await asyncio.wait(calls, timeout=_LET_GO_TIMEOUT)
@@ -389,10 +249,10 @@ class Loop:
             worker.end()
 
 
-def _looping(action: Action[GridPoint], dry_run: bool) -> _End:
+def _looping(actions: str, dry_run: bool) -> _End:
     if dry_run:
         return _End("done", ExitStatus.DONE, DRY_RUN_ENDS)
-    return _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {describe(action)}.")
+    return _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {actions}.")
 
 
 def _ending(action: Finish | Answer) -> _End:

@@ -9,6 +9,7 @@ from agent.screen.capture import Frame, Screen
 from agent.screen.encode import EncodedImage, ImageFormat, encode
 from agent.screen.fingerprint import Fingerprint
 from agent.screen.fit import fit, resize
+from agent.screen.outline import Outline
 from agent.screen.settle import Settled, SettleRule, settle
 from foundation.images import ImageRule
 
@@ -18,22 +19,24 @@ class Observation:
     """What the model is shown, and what is needed to act on its answer.
 
     Args:
-        image: the screenshot as sent.
-        tokens: its vision tokens.
+        images: what is sent: the screenshot, and what else a family wants to see.
+        tokens: their vision tokens.
         viewport: how captured pixels lie on the desktop.
         fingerprint: the screen, for comparing.
         milliseconds: of capture, fit and encode.
+        outline: the elements of the screen, where something tells them.
     """
 
-    image: EncodedImage
+    images: tuple[EncodedImage, ...]
     tokens: int
     viewport: Viewport
     fingerprint: Fingerprint
     milliseconds: dict[str, float] = field(default_factory=dict)
+    outline: Outline | None = None
 
 
-class Eye:
-    """Looks at one screen for one model. Its methods block; call them on the eye's own worker."""
+class Observer:
+    """Looks at one screen for one model. Its methods block; call them on its own worker."""
 
     def __init__(self, screen: Screen, rule: ImageRule, image_format: ImageFormat, quality: int) -> None:
         self._screen = screen
@@ -63,7 +66,9 @@ class Eye:
         resized = time.perf_counter()
         image = encode(fitted, self._format, self._quality)
         milliseconds |= {"fit": (resized - began) * 1000, "encode": (time.perf_counter() - resized) * 1000}
-        return Observation(image, self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds)
+        return Observation(
+            (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds
+        )
 
     def close(self) -> None:
         """Close the screen."""

@@ -14,18 +14,19 @@ from agent.desktop.protected import ProtectedDesktop
 from agent.desktop.stop_chord import DEFAULT_CHORD
 from agent.model.client import Patience
 from agent.model.engine import Engine
+from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.consent import Consent
+from agent.run.context import Person, RunContext
 from agent.run.events import RunFinished, RunStarted, Warned
 from agent.run.history import History
-from agent.run.loop import Loop, Parts, Person
-from agent.run.observe import Eye
+from agent.run.loop import Loop
+from agent.run.observe import Observer
 from agent.run.race import Race
 from agent.run.roles import Role, ServedModel, open_model
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.steering import Steering
-from agent.run.think import Mind
 from agent.safety.policy import Approver, Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
@@ -98,7 +99,7 @@ async def run(
         # On a throw-away desktop, there is no terminal that could run us.
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox)
         opened.callback(desktop.close)
-        parts = _parts(request, settings, actor, desktop, approver, person, stop, steering or Steering())
+        context = _context(request, settings, actor, desktop, approver, person, stop, steering or Steering())
         emit(
             RunStarted(
                 instruction=settings.instruction,
@@ -117,7 +118,7 @@ async def run(
         for remark in (*remarks, *desktop.remarks(judged=judged), registered.remark, told):
             if remark:
                 emit(Warned(remark))
-        return await Loop(settings, parts).run(emit)
+        return await Loop(settings, context).run(emit)
 
 
 async def _open_models(request: Request, opened: AsyncExitStack, race: Race) -> dict[Role, ServedModel]:
@@ -130,7 +131,7 @@ async def _open_models(request: Request, opened: AsyncExitStack, race: Race) -> 
     return models
 
 
-def _parts(
+def _context(
     request: Request,
     settings: RunSettings,
     actor: ServedModel,
@@ -139,7 +140,7 @@ def _parts(
     person: Person,
     stop: StopSwitch,
     steering: Steering,
-) -> Parts:
+) -> RunContext:
     facts, limits = actor.family.facts, actor.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
     images = settings.history_images
@@ -147,10 +148,10 @@ def _parts(
         images = facts.reference_images
     history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
     apps = tuple(desktop.applications.names()[:_MOST_APPS]) if settings.style == "desktop" else ()
-    mind = Mind(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
+    model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
     consent = Consent(request.policy, desktop.approver(approver), steering, desktop.surroundings, request.grants)
-    eye = Eye(desktop.screen, rule, image_format, facts.quality)
-    return Parts(eye, desktop.hand, mind, history, consent, person, stop)
+    observer = Observer(desktop.screen, rule, image_format, facts.quality)
+    return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 
 
 def _fitted(settings: RunSettings, actor: ServedModel) -> RunSettings:

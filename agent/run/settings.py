@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.run.guard import GuardRule
 from agent.run.history import HistoryRule
+from agent.run.loop_detector import LoopRule
 from agent.screen.encode import ImageFormat
 from agent.screen.settle import SettleRule
 
@@ -28,7 +28,7 @@ class RunSettings:
         parse_retries: how often an unusable answer goes back to the model.
         tools: MCP tool definitions shown to the model.
         settle: when the screen counts as still.
-        guard: when repetition counts as a loop.
+        loop_rule: when repetition counts as a loop.
     """
 
     instruction: str
@@ -45,4 +45,4 @@ class RunSettings:
     parse_retries: int = 2
     tools: tuple[dict[str, Any], ...] = ()
     settle: SettleRule = field(default_factory=SettleRule)
-    guard: GuardRule = field(default_factory=GuardRule)
+    loop_rule: LoopRule = field(default_factory=LoopRule)

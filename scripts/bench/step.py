@@ -25,7 +25,7 @@ from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.model.messages import to_openai
-from agent.run.observe import Eye
+from agent.run.observe import Observer
 from foundation.chat_stream import Answer
 
 ANSWER = (
@@ -59,7 +59,7 @@ def measure(rounds: int) -> None:
     family = get_family("mai-ui")
     screen = MssScreen()
     rule = family.facts.image.capped(2_097_152)
-    png, jpeg = (Eye(screen, rule, image_format, 90) for image_format in ("png", "jpeg"))
+    png, jpeg = (Observer(screen, rule, image_format, 90) for image_format in ("png", "jpeg"))
     paths = {"ours, PNG": lambda: ours(png, family), "ours, JPEG": lambda: ours(jpeg, family), "naive": naive}
     times: dict[str, list[float]] = {name: [] for name in paths}
     sizes: dict[str, int] = {}
@@ -80,18 +80,18 @@ def measure(rounds: int) -> None:
     screen.close()
 
 
-def ours(eye: Eye, family: object) -> int:
+def ours(eye: Observer, family: object) -> int:
     seen = eye.look()
     call = Call("mobile_use", {"action": "wait"})
-    past = [PastStep("Looking.", (call,), (seen.image,), shown=True) for _ in range(5)]
-    request = PromptRequest("open settings and enable dark mode", (seen.image,), past)
-    urls = {seen.image.digest: seen.image.data_url}  # as the client keeps them: encoded once
+    past = [PastStep("Looking.", (call,), (seen.images[0],), shown=True) for _ in range(5)]
+    request = PromptRequest("open settings and enable dark mode", (seen.images[0],), past)
+    urls = {seen.images[0].digest: seen.images[0].data_url}  # as the client keeps them: encoded once
     messages = to_openai(family.request(request).messages, lambda image: {"url": urls[image.digest]})
-    decision = family.parse(Answer(ANSWER), (seen.image.size,))
+    decision = family.parse(Answer(ANSWER), (seen.images[0].size,))
     assert isinstance(decision, Decision)
     map_points(decision.actions[0], seen.viewport.to_desktop)
     assert len(messages) == 13
-    return len(seen.image.data)
+    return len(seen.images[0].data)
 
 
 def naive() -> int:

@@ -14,12 +14,12 @@ from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
+from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens
 from agent.run.events import Event, Warned
 from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, Past
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
-from agent.run.think import Mind
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fingerprint import Fingerprint
 from foundation.addresses import normalize_url
@@ -40,7 +40,7 @@ def looks(count: int) -> list[Observation]:
     viewport = Viewport.of_image(Size(SIDE, SIDE))
     # A PNG ignores what follows its end: cheap images that all differ.
     images = [EncodedImage(data + number.to_bytes(2, "big"), "png", Size(SIDE, SIDE)) for number in range(count)]
-    return [Observation(image, TOKENS, viewport, fingerprint) for image in images]
+    return [Observation((image,), TOKENS, viewport, fingerprint) for image in images]
 
 
 class Long:
@@ -52,7 +52,7 @@ class Long:
         self.client = ChatClient(Endpoint(normalize_url(endpoint.url), "", MODEL, kind, limits), HURRIED)
         settings = RunSettings("do the task", history=rule, **options)
         self.history = History(rule, limits, answer_tokens(family, limits.context), settings.history_images)
-        self.mind = Mind(self.client, family, self.history, settings, ())
+        self.actor = Actor(self.client, family, self.history, settings, ())
         self.warnings: list[str] = []
 
     def _hear(self, event: Event) -> None:
@@ -62,9 +62,9 @@ class Long:
     async def walk(self, steps: int, note: Callable[[int], str | None] = lambda _: None) -> None:
         try:
             for number, seen in enumerate(looks(steps)):
-                decision = (await self.mind.think(number + 1, seen, [], self._hear)).result
+                decision = (await self.actor.ask(number + 1, seen, [], self._hear)).result
                 assert isinstance(decision, Decision)
-                self.history.add(Past(decision.thought, decision.calls, seen.image, TOKENS, note=note(number)))
+                self.history.add(Past(decision.thought, decision.calls, seen.images, TOKENS, note=note(number)))
         finally:
             await self.client.aclose()
 
@@ -208,7 +208,7 @@ async def test_the_newest_screen_is_always_shown_and_left_out_steps_are_counted(
         await Long(endpoint, "block", Limits(context=6000)).walk(30)
     screens = looks(30)
     for number, body in enumerate(endpoint.requests):
-        assert pictures(body)[-1]["image_url"]["url"] == screens[number].image.data_url
+        assert pictures(body)[-1]["image_url"]["url"] == screens[number].images[0].data_url
         answers = len(texts(body, "assistant"))
         told = [text for text in texts(body, "user") if "earlier steps are left out" in text]
         assert answers == number or told == [f"({number - answers} earlier steps are left out here.)"]

@@ -1,15 +1,18 @@
 """The loop with a scripted model: what it does with each kind of answer, and in which order it tells."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
 
-from agent.actions import Action, Click, TypeText
+from agent.actions import Action, AskUser, CallTool, Click, Finish, PressKeys, TypeText
 from agent.desktop.hand import ActionFailedError, RecordingHand
-from agent.geometry import DesktopPoint
+from agent.families.registry import get_family
+from agent.geometry import DesktopPoint, Grid, GridPoint
 from agent.notes import Note
+from agent.run.context import ToolFailedError
 from agent.run.events import (
     Acted,
     ApprovalAsked,
@@ -327,3 +330,112 @@ async def test_every_request_ends_with_the_screen_as_it_is_now() -> None:
     assert all(len(content) == 1 and content[0]["type"] == "image_url" for content in last)
     urls = [pictures(body)[-1]["image_url"]["url"] for body in desk.endpoint.requests]
     assert len(set(urls)) == 3
+
+
+# Several actions in one answer, and tools
+
+
+class Several:
+    """MAI-UI, whose answers give an action for every line of the text that is to be typed."""
+
+    def __init__(self) -> None:
+        self._family = get_family("mai-ui")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._family, name)
+
+    def parse(self, answer: Any, sent: Any) -> Any:
+        decision = self._family.parse(answer, sent)
+        (action,) = decision.actions
+        if not isinstance(action, TypeText):
+            return decision
+        words: dict[str, Any] = {
+            "click": Click(GridPoint(500, 500, Grid.relative(999))), "alt+f4": PressKeys(("alt", "f4")),
+            "ask": AskUser("Which?"), "weather": CallTool("weather", {"city": "Rome"}), "done": Finish(True),
+        }  # fmt: skip
+        actions = tuple(words.get(line, TypeText(line)) for line in action.text.split())
+        return replace(decision, actions=actions, calls=decision.calls * len(actions))
+
+
+class Weather:
+    """One tool."""
+
+    names = ("weather",)
+
+    def __init__(self) -> None:
+        self.called: list[Any] = []
+
+    async def call(self, name: str, arguments: Any) -> str:
+        self.called.append((name, arguments))
+        if arguments["city"] != "Rome":
+            raise ToolFailedError("no such city")
+        return "21 degrees"
+
+
+async def test_several_actions_of_one_answer_are_carried_out_in_order_and_told_apart() -> None:
+    events, desk = await run([act("type", text="click one two"), DONE], family=Several())
+    assert [type(action) for action in desk.hand.done] == [Click, TypeText, TypeText]
+    assert [event.index for event in every(events, Acted)] == [0, 1, 2]
+    assert len(every(events, Decided)[0].targets) == 3
+    assert [event.step for event in every(events, StepFinished)] == [1, 2]
+
+
+async def test_each_action_is_judged_and_after_a_refused_one_the_rest_is_left_out() -> None:
+    person = FakePerson(approvals=[Approval(allowed=False, by="you")])
+    events, desk = await run(
+        [act("type", text="one alt+f4 two three"), DONE], approve="risky", person=person, family=Several()
+    )
+    assert desk.hand.done == [TypeText("one")]
+    assert [(event.index, event.reason != "") for event in every(events, ApprovalAsked)] == [(1, True)]
+    assert str(Note("left_out", "2")) in (notes(events)[0] or "")
+
+
+async def test_an_end_after_other_actions_comes_when_they_were_carried_out() -> None:
+    events, desk = await run([act("type", text="one done")], family=Several())
+    assert desk.hand.done == [TypeText("one")]
+    assert finish(events).outcome == "done"
+    person = FakePerson(approvals=[Approval(allowed=False, by="you")])
+    events, _ = await run([act("type", text="alt+f4 done"), DONE], approve="risky", person=person, family=Several())
+    assert finish(events).steps == 2
+
+
+async def test_what_follows_a_question_waits_for_a_look_at_the_reply() -> None:
+    events, desk = await run([act("type", text="ask one"), DONE], person=FakePerson(["The red"]), family=Several())
+    assert desk.hand.done == []
+    assert every(events, StepFinished)[0].reply == "The red"
+
+
+CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+
+
+async def test_a_tool_is_called_after_policy_and_person_agreed_and_its_result_goes_back() -> None:
+    tools, person = Weather(), FakePerson(approvals=[Approval(allowed=True, by="you")])
+    events, desk = await run([CALL, DONE], approve="risky", person=person, tools=tools)
+    assert tools.called == [("weather", {"city": "Rome"})]
+    assert [action for action, _ in person.asked] == [CallTool("weather", {"city": "Rome"})]
+    assert every(events, StepFinished)[0].reply == "21 degrees"
+    assert "21 degrees" in texts(desk.endpoint.requests[1], "user")
+    assert every(events, Acted)[0].executed
+
+
+async def test_a_tool_that_was_refused_fails_or_is_called_in_a_dry_run_gives_no_result() -> None:
+    tools, person = Weather(), FakePerson(approvals=[Approval(allowed=False, by="you")])
+    events, _ = await run([CALL, DONE], approve="risky", person=person, tools=tools)
+    assert tools.called == []
+    assert notes(events)[0] == str(Note("refused"))
+    events, _ = await run([CALL, DONE], tools=tools, hand=RecordingHand(), settings={"dry_run": True})
+    assert tools.called == []
+    assert every(events, Acted)[0].dry_run
+    events, _ = await run([CALL.replace("Rome", "Rom"), DONE], tools=tools)
+    assert notes(events)[0] == str(Note("failed", "no such city"))
+
+
+async def test_a_held_run_shows_a_tool_call_first() -> None:
+    tools, person = Weather(), FakePerson(approvals=[Approval(allowed=False, by="you")])
+    desk_options: dict[str, Any] = {"person": person, "tools": tools}
+    with FakeEndpoint([say(CALL), say(DONE)]) as endpoint:
+        desk = Desk(endpoint, **desk_options)
+        desk.steering.step()
+        await desk.run()
+    assert tools.called == []
+    assert len(person.asked) == 1

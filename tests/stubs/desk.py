@@ -14,15 +14,16 @@ from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint, Limits, ServerKind
+from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens
 from agent.run.consent import Consent
+from agent.run.context import NoTools, RunContext
 from agent.run.events import Event
 from agent.run.history import History
-from agent.run.loop import Loop, Parts
-from agent.run.observe import Eye
+from agent.run.loop import Loop
+from agent.run.observe import Observer
 from agent.run.settings import RunSettings
 from agent.run.steering import Steering
-from agent.run.think import Mind
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
 from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch
@@ -127,21 +128,24 @@ class Desk:
     approve: ApproveMode = "never"
     limits: Limits = field(default_factory=Limits)
     settings: dict[str, Any] = field(default_factory=dict)
-    family: str = "mai-ui"
+    family: Any = "mai-ui"  # its name, or one made up
+    tools: Any = field(default_factory=NoTools)
 
     def loop(self) -> tuple[Loop, ChatClient]:
         self.hand = self.hand or FakeHand(self.screen)
-        family = get_family(self.family)
+        family = get_family(self.family) if isinstance(self.family, str) else self.family
         settings = RunSettings("do the task", settle=SETTLE, **self.settings)
         client = ChatClient(
             Endpoint(normalize_url(self.endpoint.url), "", "MAI-UI-8B", self.kind, self.limits), HURRIED
         )
-        eye = Eye(self.screen, family.facts.image.capped(1_000_000), "png", 85)
+        observer = Observer(self.screen, family.facts.image.capped(1_000_000), "png", 85)
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
-        mind = Mind(client, family, history, settings, ())
+        actor = Actor(client, family, history, settings, ())
         policy = Policy.load(self.approve)
         consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
-        return Loop(settings, Parts(eye, self.hand, mind, history, consent, self.person, self.stop)), client
+        return Loop(
+            settings, RunContext(observer, self.hand, actor, history, consent, self.person, self.stop, self.tools)
+        ), client
 
     async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
         """All events of the run; `watch` sees each as it comes."""

@@ -1,6 +1,6 @@
-"""The loop guard: notices a model that does the same thing on the same screen again and again.
+"""The loop detector: notices a model that does the same thing on the same screen again and again.
 
-"Clicks the same button forever" is among the most reported failures of desktop agents. The guard compares action and
+"Clicks the same button forever" is among the most reported failures of desktop agents. It compares action and
 screen, so a repeated "next" that turns pages is fine.
 """
 
@@ -17,7 +17,7 @@ _SAME_SCREEN_CELLS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class GuardRule:
+class LoopRule:
     """How often is too often.
 
     Args:
@@ -33,10 +33,10 @@ class GuardRule:
     waiting_factor: int = 3
 
 
-class LoopGuard:
+class LoopDetector:
     """Counts how often an action was chosen on a screen."""
 
-    def __init__(self, rule: GuardRule = GuardRule()) -> None:
+    def __init__(self, rule: LoopRule = LoopRule()) -> None:
         self._rule = rule
         self._seen: deque[tuple[str, Fingerprint]] = deque(maxlen=rule.memory * rule.waiting_factor)
 

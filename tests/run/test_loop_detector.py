@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agent.run.guard import GuardRule, LoopGuard
+from agent.run.loop_detector import LoopDetector, LoopRule
 from agent.screen.fingerprint import Fingerprint
 
 
@@ -15,39 +15,39 @@ def screen(*marked: tuple[int, int]) -> Fingerprint:
 
 
 def test_it_nudges_at_the_third_and_stops_at_the_fifth_time() -> None:
-    guard = LoopGuard()
-    assert [guard.observe("click", screen()) for _ in range(5)] == ["fine", "fine", "nudge", "nudge", "stop"]
+    detector = LoopDetector()
+    assert [detector.observe("click", screen()) for _ in range(5)] == ["fine", "fine", "nudge", "nudge", "stop"]
 
 
 def test_small_restless_spots_do_not_hide_a_loop() -> None:
-    guard = LoopGuard()
-    verdicts = [guard.observe("click", screen((0, number), (1, number))) for number in range(5)]
+    detector = LoopDetector()
+    verdicts = [detector.observe("click", screen((0, number), (1, number))) for number in range(5)]
     assert verdicts[-1] == "stop"
 
 
 def test_a_different_screen_or_another_action_is_no_repetition() -> None:
-    guard = LoopGuard()
+    detector = LoopDetector()
     pages = [screen(*((row, page) for row in range(6))) for page in range(10)]
-    assert {guard.observe("click next", page) for page in pages} == {"fine"}
-    assert {guard.observe(f"click {number}", pages[0]) for number in range(10)} == {"fine"}
+    assert {detector.observe("click next", page) for page in pages} == {"fine"}
+    assert {detector.observe(f"click {number}", pages[0]) for number in range(10)} == {"fine"}
 
 
 def test_two_actions_in_turn_are_a_loop_too() -> None:
-    guard = LoopGuard()
-    verdicts = [guard.observe("ab"[number % 2], screen()) for number in range(10)]
+    detector = LoopDetector()
+    verdicts = [detector.observe("ab"[number % 2], screen()) for number in range(10)]
     assert verdicts[-1] == "stop"
 
 
 def test_waiting_may_be_repeated_three_times_as_often() -> None:
-    guard = LoopGuard()
-    verdicts = [guard.observe("wait", screen(), waiting=True) for _ in range(15)]
+    detector = LoopDetector()
+    verdicts = [detector.observe("wait", screen(), waiting=True) for _ in range(15)]
     assert verdicts.index("nudge") == 8
     assert verdicts.index("stop") == 14
 
 
 def test_what_happened_long_ago_is_forgotten() -> None:
-    guard = LoopGuard(GuardRule(memory=4))
+    detector = LoopDetector(LoopRule(memory=4))
     verdicts = []
     for number in range(40):
-        verdicts.append(guard.observe("click" if number % 5 == 0 else f"other {number}", screen()))
+        verdicts.append(detector.observe("click" if number % 5 == 0 else f"other {number}", screen()))
     assert set(verdicts) == {"fine"}

@@ -28,7 +28,7 @@ _MOST_SHRINKS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Reading:
     """What came of asking once: the answer, the same as one text, and its reading."""
 
     answer: Answer
@@ -37,7 +37,7 @@ class Thought:
     milliseconds: dict[str, float]
 
 
-class Mind:
+class Actor:
     """Asks the model for one decision at a time, with the history that it keeps."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Mind:
         if not self._history.annotate(text):
             self._added += f"\n{text}"
 
-    async def think(self, step: int, seen: Observation, tried: Sequence[Thought], emit: Emit) -> Thought:
+    async def ask(self, step: int, seen: Observation, tried: Sequence[Reading], emit: Emit) -> Reading:
         """Ask once, and read the answer.
 
         Args:
@@ -82,7 +82,7 @@ class Mind:
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
         began = time.perf_counter()
         answer = completion.answer
-        result = self._family.parse(answer, (seen.image.size,))
+        result = self._family.parse(answer, tuple(image.size for image in seen.images))
         parsed = (time.perf_counter() - began) * 1000
         if isinstance(result, ParseFailure) and answer.finish_reason == "length":
             result = replace(result, kind="truncated", message=f"{result.message}; the token limit cut it off")
@@ -93,16 +93,16 @@ class Mind:
         }
         if completion.ttft_ms is not None:
             milliseconds["ttft"] = completion.ttft_ms
-        return Thought(answer, as_text(answer), result, milliseconds)
+        return Reading(answer, as_text(answer), result, milliseconds)
 
-    def _feedback(self, tried: Sequence[Thought]) -> list[Message]:
+    def _feedback(self, tried: Sequence[Reading]) -> list[Message]:
         """Unusable answers of this step, each with what was wrong with it."""
         messages: list[Message] = []
-        for thought in tried:
-            if thought.raw.strip():
-                messages.append(Message.text("assistant", thought.raw[-4000:]))
-            if isinstance(thought.result, ParseFailure):
-                messages.append(Message.text("user", self._family.feedback(thought.result)))
+        for reading in tried:
+            if reading.raw.strip():
+                messages.append(Message.text("assistant", reading.raw[-4000:]))
+            if isinstance(reading.result, ParseFailure):
+                messages.append(Message.text("user", self._family.feedback(reading.result)))
         return messages
 
     async def _ask(
@@ -157,7 +157,7 @@ class Mind:
             for part in message.parts
             if isinstance(part, TextPart)
         )
-        window = self._history.window(fixed, seen.tokens)
+        window = self._history.window(fixed, seen.tokens, len(seen.images))
         request = self._family.request(self._prompt(seen, window.steps, window.skipped))
         return replace(request, messages=[*request.messages, *feedback])
 
@@ -165,7 +165,8 @@ class Mind:
         settings = self._settings
         return PromptRequest(
             instruction=settings.instruction + self._added,
-            images=(seen.image,),
+            images=seen.images,
+            outline=seen.outline,
             steps=steps,
             skipped=skipped,
             tools=settings.tools,

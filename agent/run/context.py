@@ -1,0 +1,76 @@
+"""Everything that the loop works with; each part behind a protocol or replaceable by a fake."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agent.desktop.hand import Hand
+from agent.run.actor import Actor
+from agent.run.consent import Consent
+from agent.run.history import History
+from agent.run.observe import Observer
+from agent.safety.stop import StopSwitch
+
+
+class Person(Protocol):
+    """Whom the model can ask."""
+
+    async def ask(self, question: str) -> str | None:
+        """The reply; None when nobody is there."""
+        ...
+
+
+class ToolFailedError(Exception):
+    """A tool could not do what it was called for; the message goes to the model and the person."""
+
+
+class Tools(Protocol):
+    """Tools that the model may call besides the desktop; every call passes policy and consent first."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """What they are called."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call one of them; its result as text.
+
+        Raises:
+            ToolFailedError: it failed.
+        """
+        ...
+
+
+class NoTools:
+    """None are configured."""
+
+    names: Collection[str] = ()
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002 -- the protocol's
+        """There is nothing to call."""
+        raise ToolFailedError(f"there is no tool named {name}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What one run works with.
+
+    Args:
+        observer: looks at the screen.
+        hand: carries out what touches the desktop.
+        actor: the model that decides.
+        history: what it is shown of the past.
+        consent: who decides what may be done.
+        person: whom the model can ask.
+        stop: ends everything.
+        tools: what the model may call.
+    """
+
+    observer: Observer
+    hand: Hand
+    actor: Actor
+    history: History
+    consent: Consent
+    person: Person
+    stop: StopSwitch
+    tools: Tools = field(default_factory=NoTools)

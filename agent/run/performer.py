@@ -1,0 +1,195 @@
+"""Carries out what was decided: the actions of one decision in order, each judged by the policy, and watched."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+
+from agent.actions import TOUCHING, Action, AskUser, CallTool, OpenApp, Wait, describe, map_points
+from agent.desktop.hand import ActionFailedError
+from agent.geometry import DesktopPoint, GridPoint
+from agent.notes import Note
+from agent.run.context import RunContext, ToolFailedError
+from agent.run.events import Acted
+from agent.run.observe import Observation
+from agent.run.race import Race
+from agent.run.settings import RunSettings
+from agent.run.sink import Emit
+from agent.run.worker import Worker
+from agent.screen.settle import Settled, unchanged
+from foundation.errors import StoppedError
+
+
+@dataclass(slots=True)
+class Performed:
+    """What came of a decision.
+
+    Args:
+        notes: what the model is told about it.
+        reply: of the person.
+        tool_result: of tools.
+        changed: whether the screen did; None where nothing was done to it.
+        settled: the screen after it; None where it is to be looked at anew.
+        milliseconds: of its stages.
+        incomplete: an action was not carried out, and so none after it.
+    """
+
+    notes: list[Note]
+    reply: str | None = None
+    tool_result: str | None = None
+    changed: bool | None = None
+    settled: Settled | None = None
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    incomplete: bool = False
+
+    @property
+    def note(self) -> str | None:
+        """The notes as one text."""
+        return " ".join(map(str, self.notes)) or None
+
+
+class Performer:
+    """Carries out the actions of decisions.
+
+    Args:
+        settings: of the run.
+        context: what it works with.
+        race: waits that a stop ends.
+        observing, acting: the threads of screen and hand.
+        off_the_clock: entered while a person is waited for.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        context: RunContext,
+        race: Race,
+        observing: Worker,
+        acting: Worker,
+        off_the_clock: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._settings = settings
+        self._context = context
+        self._race = race
+        self._observing = observing
+        self._acting = acting
+        self._off_the_clock = off_the_clock
+
+    async def perform(
+        self, step: int, seen: Observation, actions: tuple[Action[GridPoint], ...], done: Performed, emit: Emit
+    ) -> None:
+        """Carry the actions out one after the other, until one is not; what comes of them goes into `done`.
+
+        Args:
+            step: its number.
+            seen: the screen that they were decided on.
+            actions: in order; none of them ends the run.
+            done: takes notes and results.
+            emit: is told.
+
+        Raises:
+            StoppedError: in the middle of an action, or while waiting.
+        """
+        for index, action in enumerate(actions):
+            match action:
+                case AskUser(question):
+                    async with self._off_the_clock():
+                        reply = await self._race(self._context.person.ask(question))
+                    done.reply, done.settled = reply or str(Note("nobody")), None
+                    went_on = False  # what follows was decided without the reply
+                case CallTool(name) if name not in self._context.tools.names:
+                    done.tool_result = f"There is no tool named {name}."
+                    went_on = False
+                case _:
+                    went_on = await self._do(step, index, seen, action, done, emit)
+            left = len(actions) - index - 1
+            if not went_on:
+                done.incomplete = True
+                done.notes += [Note("left_out", str(left))] if left else []
+                return
+
+    async def _do(
+        self, step: int, index: int, seen: Observation, action: Action[GridPoint], done: Performed, emit: Emit
+    ) -> bool:
+        """Carry out one action, if it may be, and watch what comes of it; whether the next one may follow."""
+        target = map_points(action, seen.viewport.to_desktop)
+        if isinstance(action, (*TOUCHING, CallTool)):
+            verdict = await self._context.consent.ask(
+                step, index, target, self._settings.dry_run, emit, self._race, self._observing, self._off_the_clock
+            )
+            if not verdict.allowed:
+                done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
+                return False
+            if verdict.instead is not None:
+                target = verdict.instead
+                done.notes.append(Note("changed", describe(target)))
+            if self._context.consent.steering.acted:
+                done.notes.append(Note("taken_over"))
+                return False
+        try:
+            acted = await self._act(step, index, target, done)
+        except StoppedError:
+            emit(self._cut_off(step, index, target))
+            raise
+        emit(acted)
+        if acted.error is not None:
+            done.notes.append(Note("failed", acted.error))
+        elif acted.dry_run:
+            done.notes.append(Note("dry_run"))
+        if isinstance(action, CallTool):
+            done.settled = None  # it may have changed the screen, and nobody watched
+            return acted.error is None
+        done.settled = await self._settle(action, acted)
+        changed = not unchanged(seen.fingerprint, done.settled)
+        if not (changed or acted.error or acted.dry_run or isinstance(action, Wait)):
+            done.notes.append(Note("no_effect"))
+        done.changed = changed
+        for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):
+            done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
+        return acted.error is None
+
+    async def _act(self, step: int, index: int, target: Action[DesktopPoint], done: Performed) -> Acted:
+        began = time.perf_counter()
+        hand = self._context.hand
+        error: str | None = None
+        detail = describe(target) if hand.touches else f"would {describe(target)}"
+        try:
+            if isinstance(target, CallTool):
+                if hand.touches:
+                    done.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
+            elif isinstance(target, Wait):  # by watching, afterwards
+                detail = describe(target)
+            else:
+                detail = await self._on_hand(hand.perform, target)
+        except (ActionFailedError, ToolFailedError) as failure:
+            error = str(failure)
+        return Acted(
+            step,
+            target,
+            executed=hand.touches and error is None,
+            dry_run=not hand.touches,
+            detail=detail,
+            error=error,
+            milliseconds=(time.perf_counter() - began) * 1000,
+            index=index,
+        )
+
+    def _on_hand(self, perform: Callable[[Action[DesktopPoint]], str], target: Action[DesktopPoint]) -> Awaitable[str]:
+        return self._race(self._acting.call(perform, target))
+
+    def _cut_off(self, step: int, index: int, target: Action[DesktopPoint]) -> Acted:
+        """What the record says of an action that a stop ended: nobody knows how much of it happened."""
+        error = "stopped before it was finished; part of it may have happened"
+        return Acted(
+            step, target, executed=False, dry_run=not self._context.hand.touches, detail="", error=error,
+            milliseconds=0.0, index=index,
+        )  # fmt: skip
+
+    async def _settle(self, action: Action[GridPoint], acted: Acted) -> Settled:
+        rule, stop = self._settings.settle, self._context.stop
+        if isinstance(action, OpenApp):  # windows come up empty and are painted in several goes
+            rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
+        if isinstance(action, Wait) and not acted.dry_run:
+            await self._race(asyncio.sleep(action.seconds))
+        return await self._race(self._observing.call(self._context.observer.watch, rule, lambda: stop.stopped))
