@@ -38,7 +38,7 @@ navigation = "pixels"
 max_tokens = 300
 
 [detect]
-names = ["madeup"]
+names = ["madeup", "mai-ui-made"]
 """
 
 CODE = '''
@@ -130,6 +130,8 @@ def calls(*written: dict[str, Any], reasoning: str = "") -> Behaviour:
 def test_a_folder_is_all_that_a_family_needs_to_be_found() -> None:
     assert "made-up" in family_names()
     assert detect_family("someone/MadeUp-7B") == "made-up"
+    assert detect_family("MAI-UI-Made-7B") == "made-up", "the longest spelling decides"
+    assert detect_family("MAI-UI-7B") == "mai-ui"
     assert families.image_rule("made-up").fit(1920, 1080) == (1316, 728)
     for sample in samples_of("made-up"):
         check(sample)
