@@ -1,11 +1,12 @@
 """What one request to a model is made of, and which of its parts a server may do without."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent.model.endpoint import ServerKind
-from agent.model.messages import Message
+from agent.model.messages import Message, TextPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,14 @@ class ChatRequest:
     schema: Mapping[str, Any] | None = None
     regex: str | None = None
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def texts(self) -> Iterator[str]:
+        """Every text that the model reads: of the messages, and of the tools' definitions."""
+        for message in self.messages:
+            yield from (part.text for part in message.parts if isinstance(part, TextPart))
+            yield from (call.name + call.arguments for call in message.tool_calls)
+            yield from ([message.reasoning] if message.reasoning else [])
+        yield from (json.dumps(tool, ensure_ascii=False) for tool in self.tools)
 
     def required_parts(self) -> dict[str, Any]:
         """What every server must take, besides the model's name and the messages."""

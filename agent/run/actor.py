@@ -12,7 +12,7 @@ from typing import Any
 from agent.families.base import Decision, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.model.client import ChatClient, Completion, Delta, Progress, Retrying, Silence
-from agent.model.messages import Message, TextPart
+from agent.model.messages import Message
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
 from agent.run.budgets import answer_tokens
@@ -120,7 +120,8 @@ class Actor:
 
         for _ in range(_MOST_SHRINKS):
             most = answer_tokens(self._family, self._history.context)
-            request = replace(self._request(seen, feedback), max_tokens=most, regex=constraint)
+            request = self._request(seen, feedback)
+            request = replace(request, max_tokens=most, regex=constraint or request.regex)
             try:
                 return await self._client.complete(request, told)
             except ModelError as error:
@@ -151,12 +152,7 @@ class Actor:
 
     def _request(self, seen: Observation, feedback: list[Message]) -> ChatRequest:
         empty = self._family.request(self._prompt(seen, (), 0))
-        fixed = sum(
-            estimate_tokens(part.text)
-            for message in [*empty.messages, *feedback]
-            for part in message.parts
-            if isinstance(part, TextPart)
-        )
+        fixed = sum(map(estimate_tokens, replace(empty, messages=[*empty.messages, *feedback]).texts()))
         window = self._history.window(fixed, seen.tokens, len(seen.images))
         request = self._family.request(self._prompt(seen, window.steps, window.skipped))
         return replace(request, messages=[*request.messages, *feedback])

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from agent.families.base import Call, PastStep
 from agent.model.endpoint import Limits
 from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer
 
 HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
 
@@ -46,6 +47,7 @@ class Past:
     user_reply: str | None = None
     tool_result: str | None = None
     note: str | None = None
+    answer: Answer | None = None
 
     def text_tokens(self) -> int:
         """An estimate of what the step costs without its image."""
@@ -162,6 +164,7 @@ class History:
                     user_reply=step.user_reply,
                     tool_result=step.tool_result,
                     note=step.note,
+                    answer=step.answer,
                 )
                 for index, step in enumerate(self._steps)
                 if index >= self._skipped

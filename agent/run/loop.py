@@ -37,6 +37,7 @@ from agent.run.settings import RunSettings
 from agent.run.sink import Emit, Sink, SinkFailedError
 from agent.run.worker import Worker
 from agent.screen.settle import Settled
+from foundation.chat_stream import Answer as ModelAnswer
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
@@ -134,9 +135,9 @@ class Loop:
             self._sink.emit(
                 Observed(step, seen.images, seen.viewport, seen.tokens, seen.fingerprint.digest, seen.milliseconds)
             )
-            decision = await self._think(step, seen)
+            decision, answer = await self._think(step, seen)
             # A screen seen before a person or a tool answered is no longer true.
-            settled = await self._carry_out(step, seen, decision)
+            settled = await self._carry_out(step, seen, decision, answer)
 
     def _set_alarm(self, seconds: float) -> None:
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._context.stop.fail, _OutOfTimeError())
@@ -174,7 +175,7 @@ class Loop:
             return await self._race(self._observing.call(observer.look))
         return await self._race(self._observing.call(observer.observe, settled))
 
-    async def _think(self, step: int, seen: Observation) -> Decision:
+    async def _think(self, step: int, seen: Observation) -> tuple[Decision, ModelAnswer]:
         """Ask until an answer can be read, or the tries are used up."""
         tried: list[Reading] = []
         while True:
@@ -182,7 +183,7 @@ class Loop:
             self._tally.add(reading.answer.usage)
             self._sink.emit(self._decided(step, seen, reading))
             if isinstance(reading.result, Decision):
-                return reading.result
+                return reading.result, reading.answer
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
                 message = f"The model's answers cannot be carried out: {reading.result.message}."
@@ -202,7 +203,7 @@ class Loop:
             answer=answer,
         )  # fmt: skip
 
-    async def _carry_out(self, step: int, seen: Observation, decision: Decision) -> Settled | None:
+    async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
         words = "; ".join(map(describe, decision.actions))
         waiting = all(isinstance(action, Wait) for action in decision.actions)
@@ -216,7 +217,9 @@ class Loop:
         if ending is not None and not done.incomplete:
             self._sink.emit(StepFinished(step, done.changed, done.note, None, done.milliseconds))
             raise _ending(ending)
-        past = Past(decision.thought, decision.calls, seen.images, seen.tokens, done.reply, done.tool_result, done.note)
+        past = Past(
+            decision.thought, decision.calls, seen.images, seen.tokens, done.reply, done.tool_result, done.note, answer
+        )
         self._context.history.add(past)
         self._sink.emit(StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds))
         return done.settled

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from samples import check, samples_of
 from stubs.desk import Desk
-from stubs.endpoint import Behaviour, FakeEndpoint, events, pictures, say
+from stubs.endpoint import Behaviour, FakeEndpoint, events, pictures, say, texts
 
 import agent.families
 from agent.actions import Click, TypeText
 from agent.commands.parse import parse_line
 from agent.families.registry import detect_family, family_names, get_family
 from agent.geometry import DesktopPoint
-from agent.run.events import Decided, RunFinished
+from agent.run.events import Decided, RunFinished, StepFinished
 from foundation import families
 from foundation.errors import UsageError
 
@@ -69,6 +69,9 @@ class MadeUp(Family):
         return ChatRequest(messages, self.facts.sampling, tools=[_TOOL], stop=["<end>"], template_arguments=thinking)
 
     def _replay(self, step):
+        if not step.answer.tool_calls:
+            yield Message.text("assistant", step.answer.content)
+            return
         calls = [ToolCall(call.id or "c", call.name, json.dumps(dict(call.arguments))) for call in step.calls]
         yield Message("assistant", tool_calls=tuple(calls), reasoning=step.thought)
         for call in calls:
@@ -162,7 +165,7 @@ async def test_it_drives_a_whole_run_with_tool_calls_and_lines() -> None:
     decided = [event for event in told if isinstance(event, Decided)]
     assert [event.thought for event in decided[:2]] == ["The button is there.", "Now I write."]
     assert [event.failure is None for event in decided] == [True, True, False, True]
-    first, second, _, last = endpoint.requests
+    first, second, third, last = endpoint.requests
     assert first["tools"][0]["function"]["name"] == "computer_use"
     assert (first["stop"], first["max_tokens"]) == (["<end>"], 300)
     assert first["chat_template_kwargs"] == {"enable_thinking": True}
@@ -170,4 +173,14 @@ async def test_it_drives_a_whole_run_with_tool_calls_and_lines() -> None:
     assert assistant["tool_calls"][0]["id"] == result["tool_call_id"] == "call-0"
     assert json.loads(assistant["tool_calls"][0]["function"]["arguments"]) == click
     assert assistant["reasoning_content"] == "The button is there."
+    assert texts(third, "assistant") == ['Now I write.\n>> type "hello"']
     assert len(pictures(last)) == 3
+
+
+async def test_a_list_of_actions_is_carried_out_in_order() -> None:
+    both = [{"action": "left_click", "coordinate": [126, 63]}, {"action": "type", "text": "hello"}]
+    with FakeEndpoint([calls(*both), calls({"action": "terminate", "status": "success"})]) as endpoint:
+        desk = Desk(endpoint, family="made-up")
+        told = await desk.run()
+    assert desk.hand.done == [Click(DesktopPoint(128, 64)), TypeText("hello")]
+    assert sum(isinstance(event, StepFinished) for event in told) == 2

@@ -1,6 +1,7 @@
 """The client against a scripted endpoint: what it sends, what it retries, and what it says."""
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -301,6 +302,12 @@ async def test_tool_calls_and_their_results_go_both_ways() -> None:
     assert assistant["reasoning_content"] == "I wait."
     assert (tool["role"], tool["tool_call_id"]) == ("tool", "c1")
     assert [part["type"] for part in tool["content"]] == ["text", "image_url"]
+
+
+def test_tools_and_calls_count_among_the_texts_that_a_model_reads() -> None:
+    said = Message("assistant", (TextPart("I click."), ImagePart(None)), (ToolCall("c", "computer", "{}"),), None, "hm")
+    texts = list(ChatRequest([*HELLO, said], SAMPLING, tools=TOOLS).texts())
+    assert texts == ["hello", "I click.", "computer{}", "hm", json.dumps(TOOLS[0])]
 
 
 @pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
