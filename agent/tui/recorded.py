@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from agent.actions import Finish, describe
+from agent.actions import Action, Finish, describe
+from agent.geometry import DesktopPoint
 from agent.record.read import Bundle, read_bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
 from agent.tui.action_text import gist
@@ -47,12 +48,16 @@ def view_of(bundle: Bundle) -> RunView:
 
 def _row(step: StepRecord, bundle: Bundle) -> Row:
     actions = step.actions or [step]
-    target = actions[-1].final_action
+    finals = [one.final_action for one in actions]
+    target = finals[-1]
     error = next((one.error for one in actions if one.error), None)
-    words = "; ".join(map(_words, actions))
+    words = "; ".join(
+        describe(final) if final is not None else str((one.target or {}).get("type") or "no action")
+        for one, final in zip(actions, finals, strict=True)
+    )
     return Row(
         number=step.step,
-        mark=_mark(actions, error),
+        mark=_mark(actions, target, error),
         words=f"the answer cannot be used: {error}" if target is None and error else words,
         began=step.at or 0.0,
         seconds=sum(step.milliseconds.get(name, 0.0) for name in _STAGES) / 1000,
@@ -70,13 +75,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
     )
 
 
-def _words(one: ActionRecord) -> str:
-    action = one.final_action
-    return describe(action) if action is not None else str((one.target or {}).get("type") or "no action")
-
-
-def _mark(actions: list[ActionRecord], error: str | None) -> Mark:
-    last = actions[-1].final_action
+def _mark(actions: list[ActionRecord], last: Action[DesktopPoint] | None, error: str | None) -> Mark:
     if error or (isinstance(last, Finish) and not last.success):
         return "failed"
     if any(one.approval is not None and one.approval.allowed is False for one in actions):

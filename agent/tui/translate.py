@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.actions import Action, Finish, describe
-from agent.families.base import ParseFailure
 from agent.geometry import DesktopPoint
 from agent.run.events import (
     Acted,
@@ -181,7 +180,7 @@ class Translator:
         self.view.tokens += (usage.prompt or 0) + (usage.completion or 0)
         for name, value in event.milliseconds.items():
             row.milliseconds[name] = row.milliseconds.get(name, 0.0) + value
-        if isinstance(event.failure, ParseFailure):
+        if event.failure is not None:
             row.words = f"the answer cannot be used: {event.failure.message}"
             row.outcome = event.failure.message
         elif event.target is not None:
