@@ -5,8 +5,10 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
+from agent.desktop.base import Desktop
 from agent.desktop.factory import needed_programs, open_desktop
 from agent.safety.stop import StopSwitch
 from agent.settings import Settings, load_settings
@@ -45,12 +47,12 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     path = settings_path()
     yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
-    display = _try("screen", _capture)
-    yield display
-    if display.ok:
-        yield _try("input", _input)
+    desktop = list(_desktop())
+    yield from desktop
     yield _sandbox()
-    yield Finding("screen or sandbox", ok=display.ok or _sandbox().ok, detail="one of the two is needed", needed=True)
+    yield Finding(
+        "screen or sandbox", ok=desktop[0].ok or _sandbox().ok, detail="one of the two is needed", needed=True
+    )
     for program, package in needed_programs().items():
         found = shutil.which(program) is not None
         yield Finding("clipboard", ok=found, detail=program if found else f"install it: apt-get install {package}")
@@ -79,24 +81,25 @@ def _try(name: str, look: Callable[[], str]) -> Finding:
         return Finding(name, ok=False, detail=str(error))
 
 
-def _capture() -> str:
-    desktop = open_desktop(StopSwitch())
+def _desktop() -> Iterator[Finding]:
+    """The screen and, where there is one, what takes input."""
     try:
-        frame = desktop.screen.grab()
-        monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
-    finally:
-        desktop.screen.close()
-    scale_x, scale_y = frame.viewport.scale
+        desktop = open_desktop(StopSwitch())
+    except MaiError as error:
+        yield Finding("screen", ok=False, detail=str(error))
+        return
+    with closing(desktop.screen):
+        screen = _try("screen", lambda: _capture(desktop))
+        yield screen
+        if screen.ok:
+            yield _try("input", desktop.check_input)
+
+
+def _capture(desktop: Desktop) -> str:
+    scale_x, scale_y = desktop.screen.grab().viewport.scale
+    monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
     scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
     return f"{desktop.name} {monitors}{scale}".strip()
-
-
-def _input() -> str:
-    desktop = open_desktop(StopSwitch())
-    try:
-        return desktop.check_input()
-    finally:
-        desktop.screen.close()
 
 
 def _sandbox() -> Finding:
