@@ -11,21 +11,19 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    GetJsonSchemaHandler,
-    GetPydanticSchema,
     SerializerFunctionWrapHandler,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     field_validator,
     model_serializer,
     model_validator,
 )
-from pydantic_core import CoreSchema
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint, Region, Size, Viewport
-from agent.record.actions import action_forms, read_action
+from agent.record.actions import read_action
 from foundation.chat_stream import Answer, ToolCall
 
 
@@ -34,20 +32,11 @@ def _readable(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
-def _schema_of_actions(_: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    forms = [form.__pydantic_core_schema__ for form in action_forms().values()]
-    return {"oneOf": [handler(form) for form in forms], "description": "An action; a point is [x, y]."}
-
-
+#: Stands for the schema of any action, which would be too long to be repeated wherever there is one.
+ACTION_SCHEMA = {"title": "Action", "type": "object"}
 Text: TypeAlias = Annotated[str, BeforeValidator(_readable)]
 #: An action as `actions.to_json` writes it; kept as it is, so that kinds of later versions are not lost.
-ActionJson: TypeAlias = Annotated[
-    dict[str, Any],
-    GetPydanticSchema(
-        get_pydantic_core_schema=lambda source, handler: handler(source),
-        get_pydantic_json_schema=_schema_of_actions,
-    ),
-]
+ActionJson: TypeAlias = Annotated[dict[str, Any], WithJsonSchema(ACTION_SCHEMA)]
 
 
 class Record(BaseModel):

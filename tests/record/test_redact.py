@@ -205,3 +205,12 @@ def test_a_secret_that_the_person_put_in_leaves_no_half_behind() -> None:
         "detail": describe(TypeText(secret)), "note": f"The person changed your action: {describe(TypeText(secret))}.",
     }  # fmt: skip
     assert secret[:20] not in str(Redactor().data(step))
+
+
+@pytest.mark.parametrize(("secret", "masked_elsewhere"), [("k7!", False), ("k7!x", True), ("k7!x2", True)])
+def test_a_found_secret_of_four_characters_or_more_is_masked_wherever_it_is(
+    secret: str, masked_elsewhere: bool
+) -> None:
+    step = {"thought": "I type the password.", "target": {"type": "type", "text": secret}, "note": f"so {secret} it is"}
+    masked = Redactor().data(step)
+    assert (secret not in masked["note"]) is masked_elsewhere

@@ -1,0 +1,126 @@
+"""The JSON Schemas of a run, a step and an event, made from the code: `python -m agent.record.json_schema [FOLDER]`.
+
+Those of run and step are of the models in `schema.py`; that of an event, a line of `mai-agent --json`, is made from the
+fields of the events themselves.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, create_model
+
+from agent.actions import KINDS
+from agent.families.base import Call, ParseFailure
+from agent.geometry import Viewport
+from agent.record.actions import action_forms
+from agent.record.schema import (
+    ACTION_SCHEMA,
+    ActionJson,
+    AnswerPartsRecord,
+    CallRecord,
+    FailureRecord,
+    ModelRecord,
+    RunRecord,
+    StepRecord,
+    TokensRecord,
+    ViewportRecord,
+)
+from agent.run.events import SCHEMA, Decided, Event, ModelInUse, Observed, RunStarted
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer, Usage
+from foundation.errors import ExitStatus
+
+
+class SentImage(BaseModel):
+    """An image as the model saw it, without its bytes: its size, its format, and a name for its content."""
+
+    width: int
+    height: int
+    format: str
+    digest: str
+
+
+#: What values of an event become in JSON.
+_FORMS: dict[Any, Any] = {
+    EncodedImage: SentImage, Viewport: ViewportRecord, Usage: TokensRecord, ParseFailure: FailureRecord,
+    Call: CallRecord, ModelInUse: ModelRecord, Answer: AnswerPartsRecord, ExitStatus: int,
+}  # fmt: skip
+#: Fields of the first of a list, which stand beside it.
+_SINGLES: dict[type, dict[str, Any]] = {
+    RunStarted: dict.fromkeys(ModelRecord.model_fields, str),
+    Observed: {"image": SentImage | None},
+    Decided: {"call": CallRecord | None, "action": ActionJson | None, "target": ActionJson | None},
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The schemas by their names: run, step and event."""
+    events: Any = Annotated[Union[tuple(map(_event_form, get_args(Event)))], Discriminator("event")]  # noqa: UP007
+    types: dict[str, Any] = {"run": RunRecord, "step": StepRecord, "event": events}
+    return {name: _schema(name, form) for name, form in types.items()}
+
+
+def _schema(name: str, form: Any) -> dict[str, Any]:
+    made = TypeAdapter(form).json_schema()
+    actions = [action.model_json_schema() for action in action_forms().values()]
+    made["$defs"]["Action"] = {"description": "An action; a point is [x, y].", "oneOf": actions}
+    for described in (made, *made["$defs"].values(), *actions):
+        _describe_fields(described)
+    referring: dict[str, Any] = json.loads(
+        json.dumps(made).replace(json.dumps(ACTION_SCHEMA), json.dumps({"$ref": "#/$defs/Action"}))
+    )
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | referring | {"title": name.title()}
+
+
+def _describe_fields(schema: dict[str, Any]) -> None:
+    """Give every field the words that the docstring has for it."""
+    words, _, arguments = schema.get("description", "").partition("\n\nArgs:\n")
+    schema |= {"description": words} if words else {}
+    for name, words in re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", arguments, re.MULTILINE):
+        schema["properties"][name]["description"] = " ".join(words.split())
+
+
+def write_schemas(folder: Path) -> None:
+    """Write each to its file, such as `step.schema.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, schema in schemas().items():
+        text = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
+
+
+def _event_form(event: type) -> type[BaseModel]:
+    hints = get_type_hints(event)
+    members: dict[str, Any] = {
+        "event": (Literal[event.__name__], ...),
+        "schema_": (Literal[SCHEMA], Field(alias="schema")),
+        "at": (datetime, ...),
+    }
+    members |= {field.name: (_form(hints[field.name]), ...) for field in fields(event) if field.name != "at"}
+    members |= {name: (form, ...) for name, form in _SINGLES.get(event, {}).items()}
+    config = ConfigDict(extra="allow")
+    return create_model(event.__name__, __doc__=event.__doc__, __config__=config, **members)
+
+
+def _form(hint: Any) -> Any:
+    """The type in JSON of what an event holds."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if (origin or hint) in KINDS.values():
+        return ActionJson
+    if origin in (Union, UnionType):
+        return Union[tuple(dict.fromkeys(map(_form, arguments)))]  # noqa: UP007 -- of a tuple
+    if origin is tuple:
+        return list[_form(arguments[0])]  # type: ignore[misc]  # a type that is known at run time
+    if origin in (dict, Mapping):
+        return dict[str, _form(arguments[1])]  # type: ignore[misc]  # the same
+    return _FORMS.get(hint, hint)
+
+
+if __name__ == "__main__":
+    write_schemas(Path(*sys.argv[1:2] or ["docs/schema"]))
