@@ -14,7 +14,7 @@ from serverctl.models.find import find_model
 from serverctl.models.model import Model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.memory import MemoryTable
+from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
 from serverctl.plan.presets import Presets
 from serverctl.plan.tables import Tables
 
@@ -31,7 +31,8 @@ def load_presets() -> Presets:
 @cache
 def memory_table() -> MemoryTable:
     """The shipped seeds of the memory formula."""
-    return MemoryTable.read(load_config("memory.toml"))
+    data = load_config("memory.toml")
+    return MemoryTable(Seeds(**data["seeds"]), data["utilization"], ProcessorTable(**data["cpu"]))
 
 
 def load_tables(models: tuple[Model, ...]) -> Tables:

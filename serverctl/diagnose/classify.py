@@ -5,6 +5,7 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from serverctl.diagnose.failures import (
@@ -72,7 +73,7 @@ class Failure:
 
     kind: Kind
     stage: Stage
-    evidence: str
+    evidence: str = ""
     numbers: dict[str, Any] = field(default_factory=dict)
     exit_status: int | None = None
     report: StartReport = field(default_factory=StartReport)
@@ -144,34 +145,26 @@ def classify(
         found = _first(texts, LIKELY, report.stage, memory=False)
         if found is not None and dead is None and exit_status is None and _went_on(lines, found[1]):
             found = None  # the start could do without
-    if found is not None and (not served or found[0] in _DEADLY or dead is not None or exit_status is not None):
-        kind, evidence = found
-        return Failure(kind, report.stage, evidence, numbers(kind, evidence), exit_status, report)
-    if found is not None and found[0] is Kind.RUNTIME_OOM:
-        return Failure(found[0], report.stage, found[1], numbers(*found), exit_status, report)
+    failed = partial(Failure, stage=report.stage, exit_status=exit_status, report=report)
+    ends = not served or dead is not None or exit_status is not None
+    if found is not None and (ends or found[0] in _DEADLY or found[0] is Kind.RUNTIME_OOM):
+        return failed(found[0], evidence=found[1], numbers=numbers(*found))
     if asked:
-        return Failure(Kind.NONE, report.stage, "", {}, exit_status, report)
-    return _unnamed(lines, texts, dead, report, exit_status)
-
-
-def _unnamed(
-    lines: Sequence[LogLine], texts: Sequence[str], dead: str | None, report: StartReport, exit_status: int | None
-) -> Failure:
-    """A failure whose log names no known cause: a signal, a death, an error of vLLM's own, or none at all."""
+        return failed(Kind.NONE)
+    # The log names no known cause: a signal, a death, an error of vLLM's own, or none at all.
     error = _own_error(texts)
     name, told = _signal(texts, exit_status)
     if name is not None and error is None:
         kind = Kind.CRASHED if name in _CRASHES else Kind.SHM if name == "SIGBUS" else Kind.KILLED
-        return Failure(kind, report.stage, told, {"signal": name}, exit_status, report)
+        return failed(kind, evidence=told, numbers={"signal": name})
     if dead is not None:
-        serving = report.stage >= Stage.SERVING
-        kind = Kind.ENGINE_DIED if serving or error is None else Kind.EXITED
-        return Failure(kind, report.stage, error or _sentence(dead, _position(dead)), {}, exit_status, report)
+        kind = Kind.ENGINE_DIED if served or error is None else Kind.EXITED
+        return failed(kind, evidence=error or _sentence(dead, _position(dead)))
     if exit_status is not None:
-        return Failure(Kind.EXITED, report.stage, error or _last_text(lines), {}, exit_status, report)
-    if error is not None and report.stage < Stage.SERVING and not _went_on(lines, error):
-        return Failure(Kind.EXITED, report.stage, error, {}, exit_status, report)
-    return Failure(Kind.NONE, report.stage, "", {}, exit_status, report)
+        return failed(Kind.EXITED, evidence=error or _last_text(lines))
+    if error is not None and not served and not _went_on(lines, error):
+        return failed(Kind.EXITED, evidence=error)
+    return failed(Kind.NONE)
 
 
 def _is_plain(line: LogLine) -> bool:

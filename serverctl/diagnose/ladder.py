@@ -13,7 +13,7 @@ from serverctl.diagnose.failures import Kind
 from serverctl.plan.cards import free_share, share_of
 from serverctl.plan.compose import CONTEXT_STEPS
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.settings import KNOBS
+from serverctl.plan.settings import KNOBS, Settings
 
 #: Starts in all, the first included.
 MOST_STARTS = 6
@@ -57,21 +57,23 @@ def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...
         return Step("stop", f"{MOST_STARTS} starts failed; the last one: {failure.words.title.lower()}.")
     climb = _LADDERS.get(failure.kind)
     if climb is None:
-        return Step("stop", _no_ladder(failure))
-    for step in climb(_View(failure, plan, goal, earlier)):
-        return step
-    return Step("stop", f"{failure.words.title}, and nothing that may be changed by itself is left to change.")
+        return Step("stop", f"{failure.words.title}. Starting again would not help.")
+    nothing = Step("stop", f"{failure.words.title}, and nothing that may be changed by itself is left to change.")
+    return next(climb(_View(failure, plan, goal, earlier)), nothing)
 
 
+@dataclass(frozen=True, slots=True)
 class _View:
     """What the ladders look at."""
 
-    def __init__(self, failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...]) -> None:
-        self.failure = failure
-        self.plan = plan
-        self.goal = goal
-        self.earlier = earlier
-        self.settings = plan.settings
+    failure: Failure
+    plan: Plan
+    goal: Goal
+    earlier: tuple[Kind, ...]
+
+    @property
+    def settings(self) -> Settings:
+        return self.plan.settings
 
     def may(self, knob: str) -> bool:
         """Whether a knob is ours to change."""
@@ -83,16 +85,10 @@ class _View:
         flag = KNOBS[knob].flag if knob in KNOBS else None
         return flag is None or not any(word.split("=")[0].split(".")[0] == flag for word in self.goal.extra)
 
-    def lower(self, knob: str, steps: tuple[float, ...]) -> Any:
-        """The largest of some values that is below a knob's own, None where there is none or it is not ours."""
+    def lower(self, knob: str, steps: tuple[int, ...]) -> int | None:
+        """The largest of some falling values that is below a knob's own, None where there is none or it is not ours."""
         now = self.settings.get(knob)
-        if now is None or isinstance(now, str) or not self.may(knob):
-            return None
-        return next((step for step in sorted(steps, reverse=True) if step < now), None)
-
-
-def _no_ladder(failure: Failure) -> str:
-    return f"{failure.words.title}. Starting again would not help."
+        return next((step for step in steps if step < now), None) if now is not None and self.may(knob) else None
 
 
 def _adjust(knob: str, value: Any, because: str) -> Step:
@@ -118,15 +114,12 @@ def _shrink(view: _View) -> Iterator[Step]:
         fewer = max(1, int(dummies) // 4)
         yield _adjust("max_num_seqs", fewer, f"{fewer} requests at a time: the sampler's memory grows with them")
     if edge := view.lower("longest_edge", (4_194_304, LEAST_EDGE)):
-        yield _adjust(
-            "longest_edge",
-            int(edge),
-            f"screenshots of at most {edge / 1e6:.1f} Mpx: the largest image is what vLLM measures",
-        )
+        text = f"screenshots of at most {edge / 1e6:.1f} Mpx: the largest image is what vLLM measures"
+        yield _adjust("longest_edge", edge, text)
     if batched := view.lower("max_num_batched_tokens", (8192, 4096, 2048)):
-        yield _adjust("max_num_batched_tokens", int(batched), f"prefills {int(batched):,} tokens a step")
+        yield _adjust("max_num_batched_tokens", batched, f"prefills {batched:,} tokens a step")
     if sequences := view.lower("max_num_seqs", (4, 2, 1)):
-        yield _adjust("max_num_seqs", int(sequences), f"{int(sequences)} requests at a time")
+        yield _adjust("max_num_seqs", sequences, f"{sequences} requests at a time")
     share = view.settings.gpu_memory_utilization
     if share is not None and view.may("gpu_memory_utilization") and view.failure.kind is not Kind.PROFILE_OOM:
         raised = round(share + 0.03, 2)
@@ -142,11 +135,8 @@ def _smaller_weights(view: _View) -> Iterator[Step]:
     nvidia = plan.vendor == "nvidia"
     if plan.precision == "16-bit" and nvidia and view.may("quantization") and plan.model.own_precision == "16-bit":
         yield _adjust("precision", "fp8", "8-bit weights")
-    if (
-        plan.precision in ("16-bit", "fp8")
-        and view.may("quantization")
-        and any(q.bits == 4 for q in plan.model.quantized)
-    ):
+    smaller = plan.precision in ("16-bit", "fp8") and any(q.bits == 4 for q in plan.model.quantized)
+    if smaller and view.may("quantization"):
         yield _adjust("precision", "w4", "a 4-bit checkpoint")
     if view.goal.model is None and plan.model.name != "MAI-UI-2B":
         yield _adjust("model", "MAI-UI-2B", "the smaller model: the larger one does not fit here")
@@ -160,12 +150,8 @@ def _kv_short(view: _View) -> Iterator[Step]:
     length = fits // 128 * 128
     if view.may("max_model_len") and fits >= floor and view.settings.max_model_len != length:
         yield _adjust("max_model_len", length, f"a context of {length:,} tokens: vLLM says that {fits:,} fit")
-    if (
-        view.may("kv_cache_dtype")
-        and view.settings.kv_cache_dtype is None
-        and view.plan.gpus
-        and (view.plan.gpus[0].sm or 0) >= 89
-    ):
+    has_fp8 = bool(view.plan.gpus) and (view.plan.gpus[0].sm or 0) >= 89
+    if has_fp8 and view.may("kv_cache_dtype") and view.settings.kv_cache_dtype is None:
         yield _adjust("kv_cache_dtype", "fp8", "the KV cache in 8 bits")
     if view.settings.kv_cache_memory_bytes is None:
         yield from _shrink(view)
@@ -229,9 +215,7 @@ def _other_quantization(view: _View) -> Iterator[Step]:
         yield _adjust("kv_cache_dtype", None, "the KV cache in 16 bits: this card has no 8-bit floats")
     if view.may("quantization") and view.settings.quantization == "fp8_per_channel":
         yield _adjust("quantization", "fp8_per_tensor", "8-bit weights computed in 16 bits, which older cards can")
-    yield from (
-        step for step in _smaller_weights(view) if "precision" not in step.changes or step.changes["precision"] == "w4"
-    )
+    yield from (step for step in _smaller_weights(view) if step.changes.get("precision") != "fp8")
 
 
 def _max_len(view: _View) -> Iterator[Step]:
@@ -265,11 +249,8 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.MAX_LEN: _max_len,
     Kind.ATTENTION: _attention,
     Kind.NETWORK: _retry_once("the download broke off: what is there is kept, and it goes on"),
-    Kind.CUDA: _retry_once("started afresh"),
-    Kind.NCCL: _retry_once("started afresh"),
-    Kind.ENGINE_DIED: _retry_once("started afresh"),
-    Kind.KILLED: _retry_once("started afresh"),
-    Kind.CRASHED: _retry_once("started afresh"),
-    Kind.EXITED: _retry_once("started afresh"),
-    Kind.STALLED: _retry_once("started afresh"),
+    **dict.fromkeys(
+        (Kind.CUDA, Kind.NCCL, Kind.ENGINE_DIED, Kind.KILLED, Kind.CRASHED, Kind.EXITED, Kind.STALLED),
+        _retry_once("started afresh"),
+    ),
 }

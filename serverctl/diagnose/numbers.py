@@ -7,7 +7,8 @@ from typing import Any
 from serverctl.diagnose.failures import Kind
 
 
-def _gib(number: str, unit: str) -> float:
+def _gib(text: str) -> float:
+    number, unit = text.split()
     return round(float(number) / (1 if unit == "GiB" else 1024), 3)
 
 
@@ -45,26 +46,24 @@ _READ: dict[Kind, tuple[tuple[str, tuple[str, ...], Callable[[str], Any]], ...]]
     ),
 }
 _MEMORY = (Kind.LOAD_OOM, Kind.PROFILE_OOM, Kind.GRAPH_OOM, Kind.RUNTIME_OOM)
+_SHARE = (
+    (r"\((-?[\d.]+)/([\d.]+) GiB\)", ("free_gib", "total_gib"), float),
+    (r"\(([\d.]+), ([\d.]+) GiB\)", ("utilization", "wanted_gib"), float),
+)
+_TRIED = (
+    (r"sampler with (\d+) dummy requests", ("dummy_requests",), int),
+    (r"Tried to allocate ([\d.]+ (?:GiB|MiB))", ("tried_gib",), _gib),
+    (r"of which ([\d.]+ (?:GiB|MiB)) is free", ("free_gib",), _gib),
+)
+_READ |= dict.fromkeys((Kind.FREE_MEM, Kind.NO_KV), _SHARE) | dict.fromkeys(_MEMORY, _TRIED)
 
 
 def numbers(kind: Kind, text: str) -> dict[str, Any]:
     """What the evidence of a class names."""
+    if kind is Kind.FLAG:
+        return {"flags": text.split("unrecognized arguments:", 1)[-1].split()}
     found: dict[str, Any] = {}
     for pattern, names, read in _READ.get(kind, ()):
         if match := re.search(pattern, text, re.DOTALL):
             found.update(zip(names, map(read, match.groups()), strict=True))
-    if kind in (Kind.FREE_MEM, Kind.NO_KV):
-        if pair := re.search(r"\((-?[\d.]+)/([\d.]+) GiB\)", text):
-            found["free_gib"], found["total_gib"] = float(pair[1]), float(pair[2])
-        if share := re.search(r"\(([\d.]+), ([\d.]+) GiB\)", text):
-            found["utilization"], found["wanted_gib"] = float(share[1]), float(share[2])
-    elif kind is Kind.FLAG:
-        found["flags"] = text.split("unrecognized arguments:", 1)[-1].split()
-    elif kind in _MEMORY:
-        if dummies := re.search(r"sampler with (\d+) dummy requests", text):
-            found["dummy_requests"] = int(dummies[1])
-        if tried := re.search(r"Tried to allocate ([\d.]+) (GiB|MiB)", text):
-            found["tried_gib"] = _gib(tried[1], tried[2])
-        if free := re.search(r"of which ([\d.]+) (GiB|MiB) is free", text):
-            found["free_gib"] = _gib(free[1], free[2])
     return found

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,7 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | No
     elif any(gpu.mig for gpu in gpus):
         gpus = _split(gpus, run, problems)
     if not gpus:
-        gpus, driver = _gaudi(run, problems)
-    if not gpus:
-        gpus = _amd(run, problems)
+        gpus, driver = _others(run, problems)
     if not gpus and platform.system() == "Darwin":
         answer_text = run(["sysctl", "-n", "machdep.cpu.brand_string"])
         apple = others.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
@@ -116,44 +115,42 @@ def _read_nvml(nvml: Any) -> NvmlAnswer:
         except nvml.NVMLError:
             return None
 
-    rows: list[dict[str, object]] = []
+    gpus: list[Gpu] = []
     handles = []
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = ask(nvml.nvmlDeviceGetHandleByIndex, index)
         if handle is None:
             continue  # a card that fell off the bus
-        memory = ask(nvml.nvmlDeviceGetMemoryInfo, handle, nvml.nvmlMemory_v2) or ask(
-            nvml.nvmlDeviceGetMemoryInfo, handle
-        )
+        info = nvml.nvmlDeviceGetMemoryInfo
+        memory = ask(info, handle, nvml.nvmlMemory_v2) or ask(info, handle)
         if memory is None:
             continue  # it shares the machine's memory
-        mig = ask(nvml.nvmlDeviceGetMigMode, handle)
-        display = ask(nvml.nvmlDeviceGetDisplayActive, handle)
+        name, uuid = _text(nvml.nvmlDeviceGetName(handle)), _text(ask(nvml.nvmlDeviceGetUUID, handle) or "")
         capability = ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)
+        display, mig = ask(nvml.nvmlDeviceGetDisplayActive, handle), ask(nvml.nvmlDeviceGetMigMode, handle)
         handles.append((index, handle))
-        rows.append(
-            {
-                "index": index,
-                "name": _text(nvml.nvmlDeviceGetName(handle)),
-                "uuid": _text(ask(nvml.nvmlDeviceGetUUID, handle) or ""),
-                "total": memory.total,
-                "reserved": getattr(memory, "reserved", None),
-                "free": memory.free,
-                "capability": tuple(capability) if capability else None,
-                "display": None if display is None else bool(display),
-                "mig": bool(mig and mig[0]),
-            }
+        gpus.append(
+            nvidia.card(
+                index,
+                name,
+                memory.total,
+                getattr(memory, "reserved", None),
+                memory.free,
+                uuid,
+                tuple(capability) if capability else None,
+                None if display is None else bool(display),
+                bool(mig and mig[0]),
+            )
         )
     version = ask(nvml.nvmlSystemGetDriverVersion)
     cuda = ask(nvml.nvmlSystemGetCudaDriverVersion_v2)
     driver = Driver(_text(version), (cuda // 1000, cuda % 1000 // 10) if cuda else None) if version else None
     links: list[tuple[int, int, Link]] = []
-    for position, (index, handle) in enumerate(handles):
-        for other, second in handles[position + 1 :]:
-            status = ask(nvml.nvmlDeviceGetP2PStatus, handle, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
-            if status is not None:
-                links.append((index, other, "nvlink" if status == nvml.NVML_P2P_STATUS_OK else "pcie"))
-    return nvidia.from_nvml(rows), driver, tuple(links)
+    for (index, handle), (other, second) in combinations(handles, 2):
+        status = ask(nvml.nvmlDeviceGetP2PStatus, handle, second, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
+        if status is not None:
+            links.append((index, other, "nvlink" if status == nvml.NVML_P2P_STATUS_OK else "pcie"))
+    return tuple(gpus), driver, tuple(links)
 
 
 def _text(value: Any) -> str:
@@ -167,11 +164,11 @@ def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
         return (), None, ()
     status, text = answer
     gpus, driver = nvidia.parse_query(text, fields)
-    for name in nvidia.unmeasured(text, fields):
-        problems.append(f"nvidia-smi does not say how much memory {name} has, so nothing can be planned for it.")
-    if not gpus and problems:
-        return (), None, ()
-    if not gpus or "Unable to determine the device handle" in text:
+    silent = nvidia.unmeasured(text, fields)
+    problems += [
+        f"nvidia-smi does not say how much memory {name} has, so nothing can be planned for it." for name in silent
+    ]
+    if (not gpus and not silent) or (gpus and "Unable to determine the device handle" in text):
         problems.append(nvidia.explain_trouble(text if text.strip() else f"nothing (exit status {status})"))
     if not gpus:
         return (), None, ()
@@ -213,24 +210,20 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
     return tuple(parts)
 
 
-def _gaudi(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
-    query = run(["hl-smi", f"--query-aip={','.join(others.GAUDI_FIELDS)}", "--format=csv,noheader,nounits"])
-    if query is None:
-        return (), None
-    gpus, driver = others.parse_gaudi(query[1])
-    if not gpus:
-        problems.append(f"hl-smi found no accelerator and said: {query[1].strip()[:200]}")
-    return gpus, driver
-
-
-def _amd(run: RunTool, problems: list[str]) -> tuple[Gpu, ...]:
-    query = run(["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--json"])
-    if query is None:
-        return ()
-    gpus = others.parse_rocm(query[1])
-    if not gpus:
-        problems.append(f"rocm-smi found no card and said: {query[1].strip()[:200]}")
-    return gpus
+def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
+    """Accelerators of other makers, by their own tools."""
+    for command, what, parse in (
+        (others.GAUDI_QUERY, "accelerator", others.parse_gaudi),
+        (others.ROCM_QUERY, "card", lambda text: (others.parse_rocm(text), None)),
+    ):
+        answer = run(command)
+        if answer is None:
+            continue
+        gpus, driver = parse(answer[1])
+        if gpus:
+            return gpus, driver
+        problems.append(f"{command[0]} found no {what} and said: {answer[1].strip()[:200]}")
+    return (), None
 
 
 def _visible(gpus: tuple[Gpu, ...], problems: list[str]) -> tuple[Gpu, ...]:

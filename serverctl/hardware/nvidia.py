@@ -5,8 +5,8 @@ ways over the bus).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from serverctl.hardware.facts import MIB, Driver, Gpu, Link
 
@@ -46,30 +46,37 @@ _CAPABILITIES = (
 )
 
 
+def card(
+    index: int,
+    name: str,
+    total: int,
+    reserved: int | None,
+    free: int | None,
+    uuid: str = "",
+    capability: tuple[int, int] | None = None,
+    display: bool | None = None,
+    mig: bool = False,
+) -> Gpu:
+    """A card as NVML or `nvidia-smi` tells of it; sizes in bytes."""
+    known = capability or capability_by_name(name)
+    return Gpu(index, name, "nvidia", usable_bytes(total, reserved), free, uuid, known, display, mig)
+
+
 def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
     """The cards in the output of `nvidia-smi --query-gpu` with some of `FIELDS`; lines that are none are left out."""
     gpus: list[Gpu] = []
     driver: Driver | None = None
-    for values in _rows(text, fields):
-        total = _mebibytes(values.get("memory.total", ""))
-        name = values.get("name", "")
+    for row in _rows(text, fields):
+        total = _mebibytes(row["memory.total"])
         if total is None:
             continue
-        gpus.append(
-            Gpu(
-                index=int(values["index"]),
-                name=name,
-                vendor="nvidia",
-                total_bytes=usable_bytes(total, _mebibytes(values.get("memory.reserved", ""))),
-                free_bytes=_mebibytes(values.get("memory.free", "")),
-                uuid=values.get("uuid", "") if _known(values.get("uuid", "")) else "",
-                compute_capability=_capability(values.get("compute_cap", "")) or capability_by_name(name),
-                display={"Enabled": True, "Disabled": False}.get(values.get("display_active", "")),
-                mig=values.get("mig.mode.current") == "Enabled",
-            )
-        )
-        if re.match(r"\d", values.get("driver_version", "")):
-            driver = Driver(values["driver_version"])
+        reserved, free = _mebibytes(row["memory.reserved"]), _mebibytes(row["memory.free"])
+        uuid = row["uuid"] if _known(row["uuid"]) else ""
+        display = {"Enabled": True, "Disabled": False}.get(row["display_active"])
+        capability, mig = _version(row["compute_cap"]), row["mig.mode.current"] == "Enabled"
+        gpus.append(card(int(row["index"]), row["name"], total, reserved, free, uuid, capability, display, mig))
+        if re.match(r"\d", row["driver_version"]):
+            driver = Driver(row["driver_version"])
     return tuple(gpus), driver
 
 
@@ -87,15 +94,15 @@ def refused_field(text: str) -> str | None:
 def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
     """The names of cards that the tool lists without the size of their memory."""
     rows = _rows(text, fields)
-    return tuple(row["name"] for row in rows if _known(row["name"]) and _mebibytes(row.get("memory.total", "")) is None)
+    return tuple(row["name"] for row in rows if _known(row["name"]) and _mebibytes(row["memory.total"]) is None)
 
 
 def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The lines that are rows of a query's answer, by field."""
+    """The lines that are rows of a query's answer, by field; fields that were not asked for are empty."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == len(fields) and re.fullmatch(r"[0-9]{1,4}", cells[0]):
-            yield dict(zip(fields, cells, strict=True))
+            yield dict.fromkeys(FIELDS, "") | dict(zip(fields, cells, strict=True))
 
 
 def _known(value: str) -> bool:
@@ -105,8 +112,8 @@ def _known(value: str) -> bool:
 
 def parse_cuda(banner: str) -> tuple[int, int] | None:
     """The CUDA version in the head of plain `nvidia-smi` output: the newest runtime that the driver serves."""
-    found = re.search(r"CUDA(?: UMD)? Version:\s*([0-9]{1,3})\.([0-9]{1,3})", banner)
-    return None if found is None else (int(found[1]), int(found[2]))
+    found = re.search(r"CUDA(?: UMD)? Version:\s*([0-9]{1,3}\.[0-9]{1,3})", banner)
+    return None if found is None else _version(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +163,10 @@ def mig_gpus(
             total = int(size[1]) * 1000**3 * 95 // 100
         if not total:
             continue
+        free = None if used is None else max(0, total - used)
+        name = f"{gpu.name} MIG {instance.profile}"
         parts.append(
-            Gpu(
-                index=gpu.index,
-                name=f"{gpu.name} MIG {instance.profile}",
-                vendor="nvidia",
-                total_bytes=total,
-                free_bytes=None if used is None else max(0, total - used),
-                uuid=instance.uuid,
-                compute_capability=gpu.compute_capability,
-                display=False,
-                mig=True,
-            )
+            replace(gpu, name=name, total_bytes=total, free_bytes=free, uuid=instance.uuid, display=False, mig=True)
         )
     return tuple(parts)
 
@@ -201,27 +200,21 @@ _TROUBLES = (
     ("Driver Not Loaded", "the NVIDIA driver is not loaded: `modprobe nvidia` says why not"),
     ("No devices were found", "the NVIDIA driver works but sees no card"),
     ("GPU is lost", "a card fell off the bus: restart the machine"),
-    (
-        "Unable to determine the device handle",
-        "the driver cannot talk to a card: restart the machine",
-    ),
+    ("Unable to determine the device handle", "the driver cannot talk to a card: restart the machine"),
     ("Insufficient Permissions", "this user may not use the NVIDIA devices: join the group that owns /dev/nvidia*"),
     (
         "Failed to initialize NVML: Unknown Error",
         "the NVIDIA devices are out of reach, as in a container that lost them: restart the container",
     ),
-    (
-        "GPU access blocked by the operating system",
-        "Windows keeps the card from WSL: update its driver",
-    ),
+    ("GPU access blocked by the operating system", "Windows keeps the card from WSL: update its driver"),
     ("did not answer within", "it does not answer, so the driver hangs: restart the machine (`dmesg` says why)"),
 )
 
 
 def explain_trouble(output: str) -> str:
     """A sentence for what `nvidia-smi` printed instead of cards."""
-    for needle, meaning in _TROUBLES:
-        if needle.casefold() in output.casefold():
+    for said, meaning in _TROUBLES:
+        if said.casefold() in output.casefold():
             return f"nvidia-smi: {meaning}."
     first = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
     return f"nvidia-smi failed and said: {first[:200].rstrip('.')}."
@@ -229,35 +222,11 @@ def explain_trouble(output: str) -> str:
 
 def capability_by_name(name: str) -> tuple[int, int] | None:
     """The compute capability that CUDA's list gives a card of this name; None for names it does not know."""
-    for pattern, capability in _CAPABILITIES:
-        if re.search(pattern, name, re.IGNORECASE):
-            return capability
-    return None
+    known = (capability for pattern, capability in _CAPABILITIES if re.search(pattern, name, re.IGNORECASE))
+    return next(known, None)
 
 
-def from_nvml(rows: Iterable[dict[str, object]]) -> tuple[Gpu, ...]:
-    """Cards from what NVML answered, one mapping a card (see `detect.ask_nvml`)."""
-    gpus: list[Gpu] = []
-    for row in rows:
-        name = str(row["name"])
-        capability, reserved = row.get("capability"), row.get("reserved")
-        gpus.append(
-            Gpu(
-                index=int(str(row["index"])),
-                name=name,
-                vendor="nvidia",
-                total_bytes=usable_bytes(int(str(row["total"])), reserved if isinstance(reserved, int) else None),
-                free_bytes=int(str(row["free"])) if row.get("free") is not None else None,
-                uuid=str(row.get("uuid") or ""),
-                compute_capability=capability if isinstance(capability, tuple) else capability_by_name(name),
-                display=display if isinstance(display := row.get("display"), bool) else None,
-                mig=bool(row.get("mig")),
-            )
-        )
-    return tuple(gpus)
-
-
-def _capability(text: str) -> tuple[int, int] | None:
+def _version(text: str) -> tuple[int, int] | None:
     found = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text)
     return None if found is None else (int(found[1]), int(found[2]))
 

@@ -1,7 +1,6 @@
 """Everything that is not an NVIDIA card: AMD, Intel Gaudi, Apple, and the plain processor. Pure parsers.
 
-Sources: `hl-smi --query-aip=name,memory.total,memory.free,index --format=csv,noheader,nounits` (MiB), `rocm-smi
---showproductname --showmeminfo vram --showuniqueid --json` (bytes), /proc/cpuinfo, `sysctl`.
+Sources: `hl-smi` (MiB), `rocm-smi` (bytes), /proc/cpuinfo, `sysctl`.
 """
 
 import json
@@ -12,8 +11,11 @@ from serverctl.hardware.facts import MIB, Driver, Gpu
 #: Instruction sets that vLLM's CPU build uses.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "bf16", "sve")
 
-#: What is asked of `hl-smi --query-aip=... --format=csv,noheader,nounits`.
+#: What is asked of `hl-smi`, and the whole question.
 GAUDI_FIELDS = ("index", "name", "memory.total", "memory.free", "uuid", "driver_version")
+GAUDI_QUERY = ("hl-smi", f"--query-aip={','.join(GAUDI_FIELDS)}", "--format=csv,noheader,nounits")
+#: What is asked of `rocm-smi`.
+ROCM_QUERY = ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--json")
 
 
 def parse_gaudi(text: str) -> tuple[tuple[Gpu, ...], Driver | None]:

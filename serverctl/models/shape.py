@@ -86,28 +86,19 @@ class VisionShape:
     @property
     def parameters(self) -> int:
         """Parameters of the tower and its mergers."""
-        width = self.hidden
-        patch_weights = self.channels * self.temporal_patch * self.patch**2 * width
+        width, inner = self.hidden, self.intermediate
         merged = width * self.merge**2
-        if self.kind == "qwen3_vl":
-            block = 4 * width**2 + 4 * width + 2 * width * self.intermediate + self.intermediate + width + 4 * width
-            merger = merged**2 + merged + merged * self.out_hidden + self.out_hidden
-            return (
-                patch_weights
-                + width
-                + self.positions * width
-                + self.depth * block
-                + (merger + 2 * width)
-                + self.deepstack * (merger + 2 * merged)
-            )
+        patches = self.channels * self.temporal_patch * self.patch**2 * width
+        attention = 4 * width**2 + 4 * width
+        plain = 2 * width * inner + inner + width  # feed-forward, with biases
         merger = merged**2 + merged + merged * self.out_hidden + self.out_hidden
-        if self.kind == "qwen2_5_vl":
-            feed_forward = 3 * width * self.intermediate + 2 * self.intermediate + width
-            block = 4 * width**2 + 4 * width + feed_forward + 2 * width
-            return patch_weights + self.depth * block + merger + width
-        feed_forward = 2 * width * self.intermediate + self.intermediate + width
-        block = 4 * width**2 + 4 * width + feed_forward + 4 * width
-        return patch_weights + self.depth * block + merger + 2 * width
+        if self.kind == "qwen2_5_vl":  # gated feed-forward; norms have no biases
+            gated = 3 * width * inner + 2 * inner + width
+            return patches + self.depth * (attention + gated + 2 * width) + merger + width
+        whole = patches + self.depth * (attention + plain + 4 * width) + merger + 2 * width
+        if self.kind == "qwen3_vl":
+            whole += width + self.positions * width + self.deepstack * (merger + 2 * merged)
+        return whole
 
 
 @dataclass(frozen=True, slots=True)

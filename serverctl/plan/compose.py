@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from serverctl.hardware.catalogue import CardLimits
 from serverctl.hardware.facts import Gpu
 from serverctl.models.model import Model, Precision
 from serverctl.plan.cards import free_share
 from serverctl.plan.goal import Goal, Reason
-from serverctl.plan.memory import Budget, Shares, card_budget, measurement_key
+from serverctl.plan.memory import Budget, card_budget, measurement_key
 from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Task
@@ -113,15 +114,7 @@ class Draft:
 
 
 def compose(model: Model, precision: Precision, layout: Layout, images: int, task: Task) -> Candidate:
-    """Settings for one way of using the cards.
-
-    Args:
-        model: what is served.
-        precision: how its weights are held.
-        layout: the cards and how they share the model.
-        images: screenshots in a request that must fit.
-        task: everything else.
-    """
+    """Settings for one way of using the cards, with room for some `images` in a request."""
     goal, preset, tables = task.goal, task.preset, task.tables
     draft = Draft(goal, preset)
     smallest = min(layout.cards, key=lambda gpu: gpu.total_bytes)
@@ -136,7 +129,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     _numbers(draft, precision, sm, preset, model)
     thoughts(draft, model)
     _parallel(draft, layout, model)
-    utilization, why = _utilization(layout.cards, tables.memory.shares, limits.gpu_memory_utilization, limits.source)
+    utilization, why = _utilization(layout.cards, tables.memory.utilization, limits)
     draft.decide("gpu_memory_utilization", utilization, why, limits.source)
     _bounded_utilization(draft, layout.cards)
     batched = limits.max_num_batched_tokens
@@ -193,12 +186,14 @@ def _numbers(draft: Draft, precision: Precision, sm: int | None, preset: Preset,
     if sm is not None and sm < 80:
         draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", FACTS)
     if precision == "fp8" and model.own_precision == "16-bit":
-        if sm is None or sm >= 89:
-            why = "8-bit weights, quantised while loading: 16 bits do not leave room; this card computes in fp8"
-            draft.decide("quantization", "fp8_per_channel", why, FACTS)
-        else:
-            why = "8-bit weights, quantised while loading: 16 bits do not leave room; computed in 16 bits (Marlin)"
-            draft.decide("quantization", "fp8_per_tensor", why, FACTS)
+        native = sm is None or sm >= 89
+        method, how = (
+            ("fp8_per_channel", "this card computes in fp8")
+            if native
+            else ("fp8_per_tensor", "computed in 16 bits (Marlin)")
+        )
+        why = f"8-bit weights, quantised while loading: 16 bits do not leave room; {how}"
+        draft.decide("quantization", method, why, FACTS)
     if preset.fp8_kv and sm is not None and sm >= 89:
         draft.decide("kv_cache_dtype", "fp8", "halves the KV cache of a token (SM 8.9 and up)", FACTS)
 
@@ -213,13 +208,13 @@ def _parallel(draft: Draft, layout: Layout, model: Model) -> None:
         draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
 
 
-def _utilization(cards: tuple[Gpu, ...], shares: Shares, own: float | None, source: str) -> tuple[float, str]:
+def _utilization(cards: tuple[Gpu, ...], shares: Mapping[str, float], limits: CardLimits) -> tuple[float, str]:
     """The share of memory: vLLM's default, less on a card that drives a display, less where others use the card."""
     if any(gpu.display for gpu in cards):
-        return shares.display, "this card also drives a display, which needs room"
-    if own is not None:
-        return own, f"of this card ({source})"
-    return shares.headless, "vLLM's own default; no display on this card"
+        return shares["display"], "this card also drives a display, which needs room"
+    if limits.gpu_memory_utilization is not None:
+        return limits.gpu_memory_utilization, f"of this card ({limits.source})"
+    return shares["headless"], "vLLM's own default; no display on this card"
 
 
 def _bounded_utilization(draft: Draft, cards: tuple[Gpu, ...]) -> None:
@@ -261,23 +256,19 @@ def _context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
 def _images(draft: Draft, model: Model, images: int, tokens: int, most: int) -> None:
     """More screenshots than the model's own client keeps, where they fit: history then drops them in blocks."""
     chosen = max(images, most) if images >= model.history_images else images
+    text = f"screenshots of {tokens:,} tokens that fit beside the text"
     if chosen > images:
         text = (
             f"{model.name}'s own client keeps {model.history_images}; with {chosen}, old ones are dropped in blocks "
             "and the prefix cache keeps the rest"
         )
-    else:
-        text = f"screenshots of {tokens:,} tokens that fit beside the text"
     draft.decide("images", chosen, text, "measured: docs/serving.md")
 
 
 def _edge_reason(model: Model, edge: int, goal: Goal) -> str:
-    tokens = model.image_tokens(*goal.screen, edge)
-    width, height = goal.screen
-    native = model.image_tokens(width, height)
-    if tokens == native:
-        return f"a {width}x{height} screen stays whole: {tokens:,} tokens; also bounds what vLLM profiles"
-    return f"a {width}x{height} screen is shrunk from {native:,} to {tokens:,} tokens; also bounds what vLLM profiles"
+    tokens, native = model.image_tokens(*goal.screen, edge), model.image_tokens(*goal.screen)
+    kept = f"stays whole: {tokens:,} tokens" if tokens == native else f"is shrunk from {native:,} to {tokens:,} tokens"
+    return f"a {goal.screen[0]}x{goal.screen[1]} screen {kept}; also bounds what vLLM profiles"
 
 
 def _batch_reason(batched: int) -> str:

@@ -28,22 +28,18 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     draft = Draft(goal, preset)
     for name in ("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images"):
         draft.drop(name)
-    draft.decide("dtype", "bfloat16", "what vLLM's CPU build computes fastest", _SOURCE)
-    draft.decide(
-        "kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it", _SOURCE
-    )
     thoughts(draft, model)
-    longest = min(table.longest_edge, model.max_pixels)
-    draft.decide("longest_edge", longest, "fewer tokens: a processor prefills slowly", _SOURCE)
-    draft.decide(
-        "max_model_len",
-        min(table.max_model_len, model.shape.text.max_positions),
-        "as short as an agent can use",
-        _SOURCE,
-    )
-    draft.decide("max_num_seqs", 1, "one request has all the cores", _SOURCE)
+    context = min(table.max_model_len, model.shape.text.max_positions)
+    for name, value, why in (
+        ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),
+        ("kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it"),
+        ("longest_edge", min(table.longest_edge, model.max_pixels), "fewer tokens: a processor prefills slowly"),
+        ("max_model_len", context, "as short as an agent can use"),
+        ("max_num_seqs", 1, "one request has all the cores"),
+        ("enforce_eager", True, "compilation takes longer than it saves here"),
+    ):
+        draft.decide(name, value, why, _SOURCE)
     draft.decide("max_num_batched_tokens", 2048, "vLLM's default on a processor", "vllm/engine/arg_utils.py")
-    draft.decide("enforce_eager", True, "compilation takes longer than it saves here", _SOURCE)
     draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
     settings = draft.settings()
     budget = cpu_budget(model, settings, cpu.free_bytes, table)

@@ -44,25 +44,20 @@ def environment(
     settings: Settings, preset: Preset, gpus: tuple[Gpu, ...], vllm: str
 ) -> Mapping[str, tuple[str, Reason]]:
     """The variables and why each is set. The key of the API is not among them: it is made at start."""
-    found = {
-        "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
-        "VLLM_ENABLE_STARTUP_PLAN": (
-            "1",
-            Reason("the next start reuses the profiled size of the KV cache", "vllm/envs.py"),
-        ),
-        "VLLM_ENGINE_READY_TIMEOUT_S": (
-            "3600",
-            Reason(
-                "slow disks and first compilations outlast the default of 600 s; this controller watches for stalls",
-                "vllm/envs.py",
-            ),
-        ),
+    waits = "slow disks and first compilations outlast the default of 600 s; this controller watches for stalls"
+    fixed = {
+        "VLLM_NO_USAGE_STATS": ("1", "nothing is reported to anybody"),
+        "VLLM_ENABLE_STARTUP_PLAN": ("1", "the next start reuses the profiled size of the KV cache"),
+        "VLLM_ENGINE_READY_TIMEOUT_S": ("3600", waits),
     }
     body = (settings.images or 1) * (settings.longest_edge or 16_777_216) * _BYTES_PER_PIXEL
     if body > _DEFAULT_BODY:
         why = "several large screenshots in base64 can exceed the default of 32 MiB"
-        found["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"] = (str(_LARGE_BODY), Reason(why, "vllm/envs.py"))
-    found.update(pins(gpus, vllm))
-    for name, value in preset.env.items():
-        found[name] = (value, Reason(f"preset {preset.name}", "configs/presets"))
-    return found
+        fixed["VLLM_HTTP_MAX_REQUEST_BODY_SIZE"] = (str(_LARGE_BODY), why)
+    found = {name: (value, Reason(why, "vllm/envs.py")) for name, (value, why) in fixed.items()}
+    return {**found, **pins(gpus, vllm), **of_preset(preset)}
+
+
+def of_preset(preset: Preset) -> Mapping[str, tuple[str, Reason]]:
+    """The variables that a preset sets."""
+    return {name: (value, Reason(f"preset {preset.name}", "configs/presets")) for name, value in preset.env.items()}

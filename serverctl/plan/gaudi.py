@@ -10,6 +10,7 @@ from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model, Precision
 from serverctl.plan.cards import tensor_parallel_sizes
 from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.env import of_preset
 from serverctl.plan.goal import CannotPlanError, Plan, Reason
 from serverctl.plan.memory import Budget, Seeds, card_budget
 from serverctl.plan.settings import Settings
@@ -111,7 +112,6 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
         ),
         "VLLM_NO_USAGE_STATS": ("1", Reason("nothing is reported to anybody", "vllm/envs.py")),
     }
-    env |= {name: (value, Reason(f"preset {preset.name}", "configs/presets")) for name, value in preset.env.items()}
     generation = card.name[:7]
     kind = model.shape.vision.kind if model.shape.vision else ""
     warnings = ["Gaudi plans were written from the plugin's source and documentation; they were not run."]
@@ -125,7 +125,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
         replicas=(used,),
         settings=draft.settings(),
         reasons=draft.reasons,
-        env=env,
+        env={**env, **of_preset(preset)},
         budget=budget,
         context=context,
         extra=goal.extra,

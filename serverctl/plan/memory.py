@@ -11,7 +11,6 @@ and `kv_cache_utils`: blocks = floor(KV / page), tokens = blocks x block size, c
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
@@ -105,14 +104,6 @@ class Seeds:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """The share of a card's memory that vLLM may use: of a card without a display, and of one with."""
-
-    headless: float
-    display: float
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessorTable:
     """What a plain processor is given; memory in bytes, an image in pixels, the model in billions of parameters."""
 
@@ -125,16 +116,11 @@ class ProcessorTable:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTable:
-    """The numbers of `configs/memory.toml`."""
+    """The numbers of `configs/memory.toml`; `utilization` is by "headless" and "display"."""
 
     seeds: Seeds
-    shares: Shares
+    utilization: Mapping[str, float]
     processor: ProcessorTable
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> "MemoryTable":
-        """The numbers in the document of their file."""
-        return cls(Seeds(**document["seeds"]), Shares(**document["utilization"]), ProcessorTable(**document["cpu"]))
 
 
 def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
