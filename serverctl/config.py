@@ -28,22 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """What a person wrote down.
+    """What a person wrote down."""
 
-    Args:
-        model, preset, vllm_python: as on the command line.
-        port: where the server listens; None for a free one.
-        flags: vLLM's own flags.
-        knobs: values for every model.
-        by_model: values for one model, by its name in lower case.
-    """
-
-    model: str | None = None
+    model: str | None = None  # as on the command line, as the two below
     preset: str | None = None
     vllm_python: str | None = None
-    port: int | None = None
-    flags: Sequence[str] = ()
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    port: int | None = None  # where the server listens; None for a free one
+    flags: Sequence[str] = ()  # vLLM's own flags
+    knobs: Mapping[str, Any] = field(default_factory=dict)  # values for every model
+    # Values for one model, by its name in lower case.
     by_model: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def overrides(self, model: str | None) -> dict[str, Any]:

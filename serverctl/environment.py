@@ -18,17 +18,11 @@ MARK = "mai-server.json"
 
 @dataclass(frozen=True, slots=True)
 class VllmEnvironment:
-    """A Python that has vLLM.
+    """A Python that has vLLM."""
 
-    Args:
-        python: its interpreter.
-        version: of vLLM, where known without asking it.
-        origin: how it was found, for messages.
-    """
-
-    python: Path
-    version: str | None
-    origin: str
+    python: Path  # its interpreter
+    version: str | None  # of vLLM, where known without asking it
+    origin: str  # how it was found, for messages
 
 
 def environment_folder(build: Build) -> Path:

@@ -44,19 +44,12 @@ print(json.dumps(found))
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An environment that is whole.
+    """An environment that is whole."""
 
-    Args:
-        folder: of the environment.
-        python: its interpreter.
-        versions: of vLLM, torch and CUDA.
-        already: whether it was whole before.
-    """
-
-    folder: Path
-    python: Path
-    versions: dict[str, Any]
-    already: bool
+    folder: Path  # of the environment
+    python: Path  # its interpreter
+    versions: dict[str, Any]  # of vLLM, torch and CUDA
+    already: bool  # whether it was whole before
 
 
 def silent(what: str, done: int | None, whole: int | None) -> None:

@@ -24,42 +24,27 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ServerMetrics:
-    """One reading. Several engines are added up (counters) or averaged (KV use); None where not reported.
+    """One reading. Several engines are added up (counters) or averaged (KV use); None where not reported."""
 
-    Args:
-        kv_usage: share of the KV cache in use, 0 to 1.
-        kv_tokens: tokens that the KV cache holds, of all engines.
-        max_concurrency: requests of the whole context at a time, of all engines.
-        running, waiting: requests now.
-        waiting_for_capacity: of the waiting, those that wait for room in the KV cache.
-        preemptions: requests that had to give their room back.
-        prefix_queries, prefix_hits: tokens looked up in the prefix cache, and found.
-        image_queries, image_hits: images looked up in the multimodal cache, and found.
-        prompt_tokens, generation_tokens: processed so far.
-        requests: finished, by reason.
-        ttft, per_token, end_to_end, queue: latencies.
-        sleeping: whether the engine sleeps.
-    """
-
-    kv_usage: float | None = None
-    kv_tokens: int | None = None
-    max_concurrency: float | None = None
-    running: int | None = None
+    kv_usage: float | None = None  # share of the KV cache in use, 0 to 1
+    kv_tokens: int | None = None  # tokens that the KV cache holds, of all engines
+    max_concurrency: float | None = None  # requests of the whole context at a time, of all engines
+    running: int | None = None  # requests now
     waiting: int | None = None
-    waiting_for_capacity: int | None = None
-    preemptions: int | None = None
-    prefix_queries: int | None = None
-    prefix_hits: int | None = None
-    image_queries: int | None = None
-    image_hits: int | None = None
-    prompt_tokens: int | None = None
+    waiting_for_capacity: int | None = None  # of the waiting, those that wait for room in the KV cache
+    preemptions: int | None = None  # requests that had to give their room back
+    prefix_queries: int | None = None  # tokens looked up in the prefix cache
+    prefix_hits: int | None = None  # and found there
+    image_queries: int | None = None  # images looked up in the multimodal cache
+    image_hits: int | None = None  # and found there
+    prompt_tokens: int | None = None  # processed so far, as the next
     generation_tokens: int | None = None
-    requests: Mapping[str, int] | None = None
+    requests: Mapping[str, int] | None = None  # finished, by reason
     ttft: Latency | None = None
     per_token: Latency | None = None
     end_to_end: Latency | None = None
     queue: Latency | None = None
-    sleeping: bool | None = None
+    sleeping: bool | None = None  # whether the engine sleeps
 
     @property
     def prefix_hit_rate(self) -> float | None:

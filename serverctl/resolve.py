@@ -21,21 +21,13 @@ CPU_SNAPSHOT = "0.32.0-cpu"
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A wish, resolved.
+    """A wish, resolved."""
 
-    Args:
-        hardware: found or imagined.
-        goal: what is wanted.
-        vllm: the vLLM that would run; None where none is installed or the hardware is imagined.
-        capabilities: of it, or the snapshot that speaks for it.
-        config: the person's settings.
-    """
-
-    hardware: Hardware
-    goal: Goal
-    vllm: VllmEnvironment | None
-    capabilities: Capabilities
-    config: ServerConfig
+    hardware: Hardware  # found or imagined
+    goal: Goal  # what is wanted
+    vllm: VllmEnvironment | None  # the vLLM that would run; None where none is installed or the hardware is imagined
+    capabilities: Capabilities  # of it, or the snapshot that speaks for it
+    config: ServerConfig  # the person's settings
 
     def build(self) -> Build:
         """The build of vLLM for this hardware. Raises CannotPlanError where there is none."""

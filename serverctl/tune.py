@@ -26,40 +26,24 @@ _MOST_SEQUENCES = 256
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to change, or to know.
+    """One thing to change, or to know."""
 
-    Args:
-        setting: the knob; "" for what is not a knob of the server.
-        value: its new value.
-        now: its value now, None where vLLM chose it.
-        because: why, with the numbers.
-        restart: whether applying it needs a restart.
-    """
-
-    setting: str
-    value: Any
-    now: Any
-    because: str
-    restart: bool = True
+    setting: str  # the knob; "" for what is not a knob of the server
+    value: Any  # its new value
+    now: Any  # its value now, None where vLLM chose it
+    because: str  # why, with the numbers
+    restart: bool = True  # whether applying it needs a restart
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What advice is made from.
+    """What advice is made from."""
 
-    Args:
-        metrics: of the server.
-        settings: the plan's knobs.
-        context: the effective max_model_len.
-        expected_tokens: of one request, where known (screenshots and text).
-        fixed: knobs that the person set.
-    """
-
-    metrics: ServerMetrics
-    settings: Mapping[str, Any]
-    context: int | None
-    expected_tokens: int | None
-    fixed: frozenset[str] = frozenset()
+    metrics: ServerMetrics  # of the server
+    settings: Mapping[str, Any]  # the plan's knobs
+    context: int | None  # the effective max_model_len
+    expected_tokens: int | None  # of one request, where known (screenshots and text)
+    fixed: frozenset[str] = frozenset()  # knobs that the person set
 
     @property
     def request_tokens(self) -> int | None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foundation.arguments import Parser
+from foundation.arguments import Parser, positive_seconds
 from foundation.errors import ExitStatus, MaiError, UsageError
 from serverctl.bench.workload import Workload
 from serverctl.chat import Endpoint
@@ -37,6 +37,9 @@ _EXAMPLES = """examples:
 Ctrl-C ends it and prints what was measured. Exit status: 0 measured, 1 requests failed, 2 usage, 3 no server (or it
 died; what was measured is printed), 130 stopped."""
 
+#: Options that are fields of a workload as they are.
+_AS_GIVEN = ("images", "requests", "max_tokens", "text_tokens", "cache", "seed")
+
 
 def main(arguments: list[str]) -> int:
     """Measure, print, and say by the exit status whether all requests were answered."""
@@ -44,16 +47,12 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     workload = Workload(
         sizes=tuple(parse_screen(text) for text in options.size.split(",")),
-        images=options.images,
-        requests=options.requests,
         concurrency=_numbers(options.concurrency),
-        max_tokens=options.max_tokens,
-        text_tokens=options.text_tokens,
-        cache=options.cache,
-        seed=options.seed,
+        **{
+            name: getattr(options, name)
+            for name in ("images", "requests", "max_tokens", "text_tokens", "cache", "seed")
+        },
     )
-    if not 0 < options.max_seconds < 1e7:
-        raise UsageError(f"--max-seconds cannot be {options.max_seconds}.", "It is the longest time of a whole run.")
     presets = _presets(options)
     if not presets:
         return _show([], [("server", lambda: _as_it_is(chosen_target(options)))], workload, options)
@@ -91,7 +90,7 @@ def _parser() -> Parser:
     run = parser.add_argument_group("the run")
     run.add_argument("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
     run.add_argument(
-        "--max-seconds", metavar="S", type=float, default=1800.0, help="of one server's run (default 1800)"
+        "--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)"
     )
     run.add_argument("--allow-remote", action="store_true", help="measure also a server on another machine")
     run.add_argument("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
@@ -215,15 +214,9 @@ def _measured(name: str, target: Endpoint, workload: Workload, options: argparse
         loop.add_signal_handler(signal.SIGINT, interrupt)
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         return await measure(
-            target,
-            workload,
-            name=name,
-            read_metrics=metrics_of(target),
-            progress=progress,
-            stop=stop,
-            max_seconds=options.max_seconds,
-            allow_remote=options.allow_remote,
-        )
+            target, workload, name=name, read_metrics=metrics_of(target), progress=progress, stop=stop,
+            max_seconds=options.max_seconds, allow_remote=options.allow_remote,
+        )  # fmt: skip
 
     with _progress(name) as progress:
         return asyncio.run(run(progress))
@@ -238,11 +231,8 @@ def _progress(name: str) -> "Iterator[OnProgress]":
         def line(progress: "Progress") -> None:
             if progress.setting not in seen:
                 seen.add(progress.setting)
-                print(
-                    f"{name}: {progress.setting} ({progress.done} of {progress.total} done)",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                done = f"{progress.done} of {progress.total} done"
+                print(f"{name}: {progress.setting} ({done})", file=sys.stderr, flush=True)
 
         yield line
         return

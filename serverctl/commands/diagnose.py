@@ -100,11 +100,7 @@ def text_of(failure: Failure) -> str:
             lines.append("  numbers     " + ", ".join(f"{name} {value}" for name, value in failure.numbers.items()))
         lines.append(f"  what to do  {words.remedy}")
     if report.kv_tokens is not None:
-        each = (
-            ""
-            if report.concurrency is None
-            else f": {report.concurrency:g} requests of {report.max_model_len:,} tokens"
-        )
+        each = f": {report.concurrency:g} requests of {report.max_model_len:,} tokens" if report.concurrency else ""
         engines = "" if report.engines < 2 else f", in each of {report.engines} engines"
         lines.append(f"  KV cache    {report.kv_tokens:,} tokens{each}{engines}")
     if report.version:

@@ -80,17 +80,13 @@ def _cards(hardware: Hardware) -> Iterator[Finding]:
         yield Finding("cards", False, problem)
     if not hardware.gpus:
         if not hardware.problems:
-            yield Finding(
-                "cards", False, "none: a model can only be tried out slowly, on the processor (`mai-server up --cpu`)"
-            )
+            slow = "a model can only be tried out slowly, on the processor (`mai-server up --cpu`)"
+            yield Finding("cards", False, f"none: {slow}")
         return
     for gpu in hardware.gpus:
         free = "" if gpu.free_bytes is None else f", {gpu.free_bytes / GIB:.1f} GiB free"
-        capability = (
-            ""
-            if gpu.compute_capability is None
-            else f", compute capability {gpu.compute_capability[0]}.{gpu.compute_capability[1]}"
-        )
+        known = gpu.compute_capability
+        capability = f", compute capability {known[0]}.{known[1]}" if known else ""
         display = ", drives a display" if gpu.display else ""
         yield Finding("card", True, f"{gpu.name}: {gpu.total_gib:.1f} GiB{free}{capability}{display}")
     try:

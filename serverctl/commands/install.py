@@ -54,22 +54,11 @@ def main(arguments: list[str]) -> int:
     if options.dry_run:
         check_space(folder, build)
         if options.json:
-            print(
-                json.dumps(
-                    {
-                        "build": build.name,
-                        "version": build.version,
-                        "packages": list(build.packages),
-                        "folder": str(folder),
-                        "gib": build.disk_gib,
-                        "installed": read_mark(folder) is not None,
-                    }
-                )
-            )
-            return ExitStatus.DONE
-        print(
-            f"Would install {', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
-        )
+            packages = {"packages": list(build.packages), "gib": build.disk_gib}
+            print(json.dumps({**_json(build, folder), **packages}))
+        else:
+            what = f"{', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
+            print(f"Would install {what}")
         return ExitStatus.DONE
     with InstallProgress(quiet=options.json) as bar:
         bar.say(f"Installing {', '.join(build.packages)}: {build.about}. About {build.disk_gib:.0f} GiB in {folder}.")
@@ -88,16 +77,8 @@ def _chosen(name: str | None) -> Build:
 
 def _done(done: Installed, build: Build, as_json: bool) -> int:
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "folder": str(done.folder),
-                    "python": str(done.python),
-                    "versions": done.versions,
-                    "already": done.already,
-                }
-            )
-        )
+        places = {"folder": str(done.folder), "python": str(done.python)}
+        print(json.dumps({**places, "versions": done.versions, "already": done.already}))
         return ExitStatus.DONE
     state = "is installed already" if done.already else "is installed and works"
     print(f"vLLM {done.versions.get('vllm', build.version)} {state}: {done.folder}")
@@ -107,19 +88,13 @@ def _done(done: Installed, build: Build, as_json: bool) -> int:
     return ExitStatus.DONE
 
 
+def _json(build: Build, folder: Path) -> dict[str, object]:
+    installed = read_mark(folder) is not None
+    return {"build": build.name, "version": build.version, "folder": str(folder), "installed": installed}
+
+
 def _list(as_json: bool) -> int:
-    found = []
-    for build in builds():
-        folder = environment_folder(build)
-        found.append(
-            {
-                "build": build.name,
-                "version": build.version,
-                "about": build.about,
-                "folder": str(folder),
-                "installed": read_mark(folder) is not None,
-            }
-        )
+    found = [{**_json(build, environment_folder(build)), "about": build.about} for build in builds()]
     if as_json:
         print(json.dumps(found, indent=1))
         return ExitStatus.DONE

@@ -32,10 +32,8 @@ def main(arguments: list[str]) -> int:
         readings = read_all(options.name)
         if options.json:
             documents = [to_json(state, metrics) for state, metrics in readings]
-            print(
-                json.dumps(documents[0] if len(documents) == 1 else documents, indent=None if options.watch else 1),
-                flush=True,
-            )
+            document = documents[0] if len(documents) == 1 else documents
+            print(json.dumps(document, indent=None if options.watch else 1), flush=True)
         else:
             print("\n\n".join(text_of(state, metrics) for state, metrics in readings))
         if not options.watch:
@@ -56,36 +54,27 @@ def read_all(name: str | None) -> list[tuple[State, ServerMetrics | None]]:
     return readings
 
 
+#: The parts of a card's memory that vLLM reports, and what they are called.
+_MEMORY = {"weights": "weights", "kv": "KV cache", "activations": "activations", "graphs": "graphs"}
+#: What of a state is shown as it is.
+_AS_THEY_ARE = (
+    "name", "phase", "stage", "percent", "message", "model", "source", "family", "vllm", "limits", "server_pid",
+    "started", "attempt", "report", "plan", "failure", "events", "log",
+)  # fmt: skip
+
+
 def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
     """One server's status as JSON values. The key is included: the file it comes from is readable by its owner only."""
+    live = state.phase in LIVE
     return {
-        "name": state.name,
-        "phase": state.phase,
-        "stage": state.stage,
-        "percent": state.percent,
-        "message": state.message,
-        "model": state.model,
-        "source": state.source,
-        "family": state.family,
-        "endpoint": state.url if state.phase in LIVE else None,
-        "api_key": Folder(state.name).key() if state.phase in LIVE else "",
-        "vllm": state.vllm,
-        "limits": state.limits,
-        "supervisor_pid": state.supervisor.pid if state.supervisor and state.phase in LIVE else None,
-        "server_pid": state.server_pid,
-        "started": state.started,
+        **{name: getattr(state, name) for name in _AS_THEY_ARE},
+        "endpoint": state.url if live else None,
+        "api_key": Folder(state.name).key() if live else "",
+        "supervisor_pid": state.supervisor.pid if state.supervisor and live else None,
         "ready_after_s": None if state.ready_after is None else round(state.ready_after, 3),
-        "uptime_s": None
-        if state.ready_at is None or state.phase not in LIVE
-        else round(time.time() - state.ready_at, 1),
-        "attempt": state.attempt,
+        "uptime_s": round(time.time() - state.ready_at, 1) if state.ready_at is not None and live else None,
         "download": state.download and state.download.model_dump(),
-        "report": state.report,
-        "plan": state.plan,
-        "failure": state.failure,
-        "events": state.events,
-        "metrics": None if metrics is None else metrics.to_json(),
-        "log": state.log,
+        "metrics": metrics and metrics.to_json(),
     }
 
 
@@ -93,11 +82,9 @@ def text_of(state: State, metrics: ServerMetrics | None) -> str:
     """One server's status for a person."""
     lines = [f"{state.name}: {_phase(state)}"]
     if state.phase in LIVE:
-        what = (
-            f"{state.model} ({state.source})"
-            if state.source and not state.source.endswith(state.model)
-            else state.model
-        )
+        what = state.model
+        if state.source and not state.source.endswith(state.model):
+            what = f"{state.model} ({state.source})"
         lines.append(f"  model      {what}, vLLM {state.vllm}" if what else f"  {state.message}")
     if state.phase in ("ready", "degraded"):
         lines.append(f"  endpoint   {state.url}")
@@ -108,14 +95,7 @@ def text_of(state: State, metrics: ServerMetrics | None) -> str:
         )
         report = state.report
         memory = [
-            f"{label} {float(report[name]) / 1024**3:.2f} GiB"
-            for label, name in (
-                ("weights", "weights"),
-                ("KV cache", "kv"),
-                ("activations", "activations"),
-                ("graphs", "graphs"),
-            )
-            if report.get(name)
+            f"{label} {float(report[name]) / 1024**3:.2f} GiB" for name, label in _MEMORY.items() if report.get(name)
         ]
         if memory:
             lines.append(f"  memory     {', '.join(memory)}")
@@ -175,12 +155,8 @@ def _percent(share: float | None) -> str:
 def _seconds(latency: Latency | None) -> str:
     if latency is None:
         return "?"
-    return (
-        " / ".join(
-            f"{value:.2f}" if value >= 0.1 else f"{value:.3f}" for value in (latency.p50, latency.p95, latency.p99)
-        )
-        + " s"
-    )
+    values = (latency.p50, latency.p95, latency.p99)
+    return " / ".join(f"{value:.{2 if value >= 0.1 else 3}f}" for value in values) + " s"
 
 
 def _watch(name: str | None) -> int:

@@ -34,27 +34,17 @@ Progress = Callable[[State], None]
 
 @dataclass(frozen=True, slots=True)
 class ReadyServer:
-    """A server of ours that answers.
+    """A server of ours that answers."""
 
-    Args:
-        name: its name for `mai-server`.
-        base_url: of the API, on loopback.
-        api_key: made at its start.
-        model: what clients call the model.
-        family: the agent's family, None where not known.
-        images, context, max_pixels: what one request may hold.
-        started: whether it was started for whoever asked.
-    """
-
-    name: str
-    base_url: str
-    api_key: str = field(repr=False)
-    model: str
-    family: str | None
-    images: int | None
+    name: str  # its name for `mai-server`
+    base_url: str  # of the API, on loopback
+    api_key: str = field(repr=False)  # made at its start
+    model: str  # what clients call the model
+    family: str | None  # the agent's family, None where not known
+    images: int | None  # what one request may hold, as the two below
     context: int | None
     max_pixels: int | None
-    started: bool = False
+    started: bool = False  # whether it was started for whoever asked
 
 
 def launch(name: str, request: "ServerRequest") -> bool:

@@ -19,23 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
-    """What a supervisor is to start.
+    """What a supervisor is to start."""
 
-    Args:
-        goal: what is resolved.
-        vllm_python: the Python of the environment with vLLM.
-        port: None for a free one.
-        served_name: the model's name for clients; None for its own.
-        cards: UUIDs (or numbers) of the cards to use; empty for the plan's choice.
-        processor: whether to serve without a card.
-    """
-
-    goal: Goal
-    vllm_python: str
-    port: int | None = None
-    served_name: str | None = None
-    cards: tuple[str, ...] = ()
-    processor: bool = False
+    goal: Goal  # what is wanted
+    vllm_python: str  # the Python of the environment with vLLM
+    port: int | None = None  # None for a free one
+    served_name: str | None = None  # the model's name for clients; None for its own
+    cards: tuple[str, ...] = ()  # UUIDs (or numbers) of the cards to use; empty for the plan's choice
+    processor: bool = False  # whether to serve without a card
 
     def to_json(self) -> str:
         """As JSON text."""

@@ -64,62 +64,36 @@ class State(BaseModel):
     """A server's state. Times are seconds since the epoch, sizes bytes.
 
     What a file says that cannot be is left at its default: somebody may have edited it, or half of it was lost.
-
-    Args:
-        phase: where it is in its life.
-        name: the server's name.
-        message: one sentence about now.
-        stage: the stage of a start, in words.
-        percent: progress within the stage.
-        stage_at: when each stage was reached, by name.
-        supervisor, guardian: processes.
-        server_pid: vLLM's own process.
-        run: the mark that all its processes carry.
-        port: on loopback.
-        model: what clients call it.
-        source: what vLLM was given.
-        family: the agent's family.
-        vllm: vLLM's version.
-        limits: images, max_pixels, context, history_images.
-        started: when this start began; ready_at: when it answered.
-        attempt: number of the start.
-        deaths: when it died while serving.
-        events: what happened, oldest first: [time, sentence].
-        failure: what went wrong last, for a person: kind, title, cause, remedy, evidence.
-        report: what vLLM printed about itself.
-        download: of the model.
-        plan: the plan's essentials.
-        log: the log file.
     """
 
     model_config = ConfigDict(strict=True)
 
-    phase: Phase = "stopped"
-    name: str = "default"
-    message: str = ""
-    stage: str = ""
-    percent: int | None = None
-    stage_at: dict[str, float] = {}
+    phase: Phase = "stopped"  # where it is in its life
+    name: str = "default"  # the server's name
+    message: str = ""  # one sentence about now
+    stage: str = ""  # the stage of a start, in words
+    percent: int | None = None  # progress within the stage
+    stage_at: dict[str, float] = {}  # when each stage was reached, by name
     supervisor: Identity = None
     guardian: Identity = None
-    server_pid: int | None = None
-    run: str = ""
-    port: int | None = None
-    model: str = ""
-    source: str = ""
-    family: str | None = None
-    vllm: str = ""
-    limits: dict[str, Any] = {}
-    started: float | None = None
-    ready_at: float | None = None
-    attempt: int = 0
-    deaths: list[float] = []
-    events: list[Annotated[tuple[float, str], Strict(False)]] = []
-    failure: dict[str, Any] | None = None
-    report: Annotated[dict[str, float | str], AfterValidator(_known_values)] = {}
-    download: Download | None = None
-    plan: dict[str, Any] = {}
-    log: str = ""
+    server_pid: int | None = None  # vLLM's own process
+    run: str = ""  # the mark that all its processes carry
+    port: int | None = None  # on loopback
+    model: str = ""  # what clients call it
+    source: str = ""  # what vLLM was given
+    family: str | None = None  # the agent's family
+    vllm: str = ""  # vLLM's version
+    limits: dict[str, Any] = {}  # images, max_pixels, context, history_images
+    started: float | None = None  # when this start began
+    ready_at: float | None = None  # when it answered
+    attempt: int = 0  # number of the start
+    deaths: list[float] = []  # when it died while serving
+    events: list[Annotated[tuple[float, str], Strict(False)]] = []  # what happened, oldest first: [time, sentence]
+    failure: dict[str, Any] | None = None  # what went wrong last, for a person: kind, title, cause, remedy, evidence
+    report: Annotated[dict[str, float | str], AfterValidator(_known_values)] = {}  # what vLLM printed about itself
+    download: Download | None = None  # of the model
+    plan: dict[str, Any] = {}  # the plan's essentials
+    log: str = ""  # the log file
 
     @field_validator("*", mode="wrap")
     @classmethod

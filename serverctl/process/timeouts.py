@@ -8,23 +8,17 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Waits in seconds. MAI_SERVER_STALL_SECONDS replaces `stall`, and so on for each.
+    """Waits in seconds. MAI_SERVER_STALL_SECONDS replaces `stall`, and so on for each."""
 
-    Args:
-        stall: without any progress for this long a start is stuck. A first compilation is silent for minutes.
-        silent: with nothing but a busy processor for this long, too: a loop without end keeps it busy.
-        answer: for one token about a picture at the end of a start: compiles what the warm-up left out.
-        deaf: a serving engine that answers no health check for this long is dead, whatever its process does.
-        memory: for a card's memory to come back after a process ended.
-        last_words: after a question that was not answered: an engine that died of it takes its API server with it
-            within three seconds, and what it said then is the explanation.
-    """
-
+    # Without any progress for this long a start is stuck. A first compilation is silent for minutes.
     stall: float = 300.0
-    silent: float = 2700.0
-    answer: float = 120.0
+    silent: float = 2700.0  # with nothing but a busy processor for this long, too: a loop without end keeps it busy
+    answer: float = 120.0  # for one token about a picture at the end of a start: compiles what the warm-up left out
+    # A serving engine that answers no health check for this long is dead, whatever its process does.
     deaf: float = 120.0
-    memory: float = 30.0
+    memory: float = 30.0  # for a card's memory to come back after a process ended
+    # After a question that was not answered: an engine that died of it takes its API server with it within three
+    # seconds, and what it said then is the explanation.
     last_words: float = 5.0
 
 
