@@ -8,12 +8,13 @@ from functools import cache
 from foundation.configs import load_config
 from foundation.errors import UsageError
 from serverctl.calibration import read_measurements
-from serverctl.hardware.catalogue import card_table
+from serverctl.hardware.catalogue import cards, plain_names
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model
 from serverctl.models.model import Model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.limits import LimitTable
 from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
 from serverctl.plan.presets import Presets
 from serverctl.plan.tables import Tables
@@ -35,9 +36,21 @@ def memory_table() -> MemoryTable:
     return MemoryTable(Seeds(**data["seeds"]), data["utilization"], ProcessorTable(**data["cpu"]))
 
 
+@cache
+def limit_table() -> LimitTable:
+    """The shipped limits by memory, and those of single cards."""
+    own = {
+        name: {**card["limits"], "source": f"configs/gpus/cards.toml, {card['key']}"}
+        for card in cards()
+        for name in plain_names(card)
+        if card.get("limits")
+    }
+    return LimitTable(tuple(load_config("gpus/tiers.toml")["tier"]), own)
+
+
 def load_tables(models: tuple[Model, ...]) -> Tables:
     """What is known beforehand, with the measurements as they are now."""
-    return Tables(load_presets(), memory_table(), card_table(), read_measurements(), models)
+    return Tables(load_presets(), memory_table(), limit_table(), read_measurements(), models)
 
 
 def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:

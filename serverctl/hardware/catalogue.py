@@ -1,10 +1,8 @@
-"""Cards by name and limits by size, from `configs/gpus`: plans for hardware that is not in this machine."""
+"""Cards by name, from `configs/gpus`: plans for hardware that is not in this machine."""
 
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any
 
 from foundation.configs import load_config
@@ -17,53 +15,15 @@ MOST_CARDS = 64
 IMAGINED_DRIVER = Driver("580.95.05", (13, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class CardLimits:
-    """What a card of some size is given, before the model is known (`configs/gpus/tiers.toml`).
-
-    Args:
-        longest_edge: pixel budget of one screenshot.
-        max_model_len: the longest context worth having.
-        max_num_seqs: requests at a time.
-        max_num_batched_tokens: tokens of one prefill step.
-        gpu_memory_utilization: where the card has one of its own.
-        source: where the values come from, for the plan.
-    """
-
-    longest_edge: int
-    max_model_len: int
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    gpu_memory_utilization: float | None
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class CardTable:
-    """The shipped tables of `configs/gpus`: cards by name, and limits by size."""
-
-    cards: tuple[Mapping[str, Any], ...]
-    tiers: tuple[Mapping[str, Any], ...]
-
-    def limits_for(self, gpu: Gpu) -> CardLimits:
-        """What a card is given, by its memory, and by its own entry where it has one."""
-        tier = next((tier for tier in self.tiers if gpu.total_gib < tier["below_gib"]), self.tiers[-1])
-        card = next((card for card in self.cards if _is(card, gpu.name)), {})
-        own = card.get("limits", {})
-        source = f"configs/gpus/cards.toml, {card['key']}" if own else "configs/gpus/tiers.toml"
-        values = {"gpu_memory_utilization": None, **tier, **own, "source": source}
-        return CardLimits(**{field.name: values[field.name] for field in fields(CardLimits)})
-
-
-@cache
-def card_table() -> CardTable:
-    """The shipped tables."""
-    return CardTable(tuple(load_config("gpus/cards.toml")["card"]), tuple(load_config("gpus/tiers.toml")["tier"]))
+def cards() -> list[Mapping[str, Any]]:
+    """The entries of `configs/gpus/cards.toml`."""
+    entries: list[Mapping[str, Any]] = load_config("gpus/cards.toml")["card"]
+    return entries
 
 
 def card_names() -> list[str]:
     """The names that `--gpu` takes."""
-    return [card["key"] for card in card_table().cards]
+    return [card["key"] for card in cards()]
 
 
 def imagine(name: str, count: int = 1) -> Hardware:
@@ -80,35 +40,37 @@ def imagine(name: str, count: int = 1) -> Hardware:
         joined_names = "+".join(part.strip() for part in name.split(","))
         raise UsageError(f"{name!r} is no card.", f"Write {joined_names} for cards of one machine.")
     cpu = Cpu("imagined", 16, "x86_64", ("avx2", "avx512f"), 64 * GIB, 56 * GIB)
-    if _normal(name) in ("cpu", "none"):
+    if plain_name(name) in ("cpu", "none"):
         return Hardware((), cpu, None, imagined=True)
     names = [part for part in name.split("+") for _ in range(count)]
-    cards = [_card(part) for part in names]
-    if len({card["vendor"] for card in cards}) > 1:
+    entries = [_card(part) for part in names]
+    if len({card["vendor"] for card in entries}) > 1:
         raise UsageError(f"{name} names cards of several makers.", "One server uses cards of one maker only.")
-    gpus = tuple(_gpu(card, index) for index, card in enumerate(cards))
-    joined = len({card["key"] for card in cards}) == 1 and cards[0]["nvlink"]
+    gpus = tuple(_gpu(card, index) for index, card in enumerate(entries))
+    joined = len({card["key"] for card in entries}) == 1 and entries[0]["nvlink"]
     kind: Link = "nvlink" if joined else "pcie"
     links = tuple((a, b, kind) for a in range(len(gpus)) for b in range(a + 1, len(gpus)))
     driver = IMAGINED_DRIVER if gpus[0].vendor == "nvidia" else None
     return Hardware(gpus, cpu, driver, links, imagined=True)
 
 
-def _normal(text: str) -> str:
+def plain_name(text: str) -> str:
+    """A card's name without its maker's, in small letters and digits only."""
     plain = re.sub(r"nvidia|geforce|tesla|[^a-z0-9]", "", text.casefold())
     return plain.removeprefix("rtx")
 
 
-def _names(card: Mapping[str, Any]) -> set[str]:
-    return {_normal(name) for name in (card["key"], card["name"], *card.get("aliases", ()))}
+def plain_names(card: Mapping[str, Any]) -> set[str]:
+    """All names of an entry, plain."""
+    return {plain_name(name) for name in (card["key"], card["name"], *card.get("aliases", ()))}
 
 
 def _is(card: Mapping[str, Any], name: str) -> bool:
-    return _normal(name) in _names(card)
+    return plain_name(name) in plain_names(card)
 
 
 def _card(name: str) -> Mapping[str, Any]:
-    found = next((card for card in card_table().cards if _is(card, name)), None) or _sized(name)
+    found = next((card for card in cards() if _is(card, name)), None) or _sized(name)
     if found is not None:
         return found
     near = difflib.get_close_matches(name.casefold(), card_names(), 3, 0.5)
@@ -122,8 +84,8 @@ def _sized(name: str) -> Mapping[str, Any] | None:
     if parts is None:
         return None
     size = int(parts[2])
-    cards = (card for card in card_table().cards if _is(card, parts[1]))
-    return next((card for card in cards if 0.85 * size <= card["memory_gib"] <= size), None)
+    alike = (card for card in cards() if _is(card, parts[1]))
+    return next((card for card in alike if 0.85 * size <= card["memory_gib"] <= size), None)
 
 
 def _gpu(card: Mapping[str, Any], index: int) -> Gpu:

@@ -1,5 +1,6 @@
 """A model as the plan sees it: its dimensions, what it weighs at each precision, what an image costs it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -10,6 +11,8 @@ from serverctl.models.shape import Shape
 #: How weights are held: 16 bits, 8 bits (fp8, vision tower and embeddings left in 16), 4 bits (AWQ or GPTQ, likewise).
 Precision: TypeAlias = Literal["16-bit", "fp8", "w4"]
 
+#: Precisions as a person reads them.
+SPOKEN: Mapping[Precision, str] = {"16-bit": "16-bit", "fp8": "8-bit", "w4": "4-bit"}
 #: Bytes of one quantised weight. A 4-bit weight carries its share of the group's scale and zero point (AWQ and GPTQ,
 #: groups of 128: about a quarter of a bit).
 _BYTES = {"16-bit": 2.0, "fp8": 1.0, "w4": 0.53125}

@@ -1,12 +1,10 @@
 """What a plan says to a person: why nothing fits, what to know before starting it, what else could be done."""
 
 from serverctl.hardware.facts import GIB, Gpu, Hardware
-from serverctl.models.model import Model, Precision
+from serverctl.models.model import SPOKEN, Model, Precision
 from serverctl.plan.cards import WAYS_OUT, free_share
 from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate, Layout
 from serverctl.plan.goal import CannotPlanError, Goal
-
-_SPOKEN: dict[Precision, str] = {"16-bit": "16-bit", "fp8": "8-bit", "w4": "4-bit"}
 
 
 def does_not_fit(
@@ -56,7 +54,7 @@ def does_not_fit(
         has += f", {gpu.free_bytes / GIB:.1f} GiB of them free now"
     share = candidate.settings.gpu_memory_utilization or 0
     return CannotPlanError(
-        f"{model.name} does not fit on {cards}: even with {_SPOKEN[precision]} weights and one screenshot it needs "
+        f"{model.name} does not fit on {cards}: even with {SPOKEN[precision]} weights and one screenshot it needs "
         f"about {need / GIB:.1f} GiB a card. A card has {has}, and vLLM may use {share:.0%}.",
         remedy,
     )

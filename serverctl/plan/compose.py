@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from serverctl.hardware.catalogue import CardLimits
 from serverctl.hardware.facts import Gpu
 from serverctl.models.model import Model, Precision
 from serverctl.plan.cards import free_share
 from serverctl.plan.goal import Goal, Reason
+from serverctl.plan.limits import CardLimits
 from serverctl.plan.memory import Budget, card_budget, measurement_key
 from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
@@ -118,7 +118,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     goal, preset, tables = task.goal, task.preset, task.tables
     draft = Draft(goal, preset)
     smallest = min(layout.cards, key=lambda gpu: gpu.total_bytes)
-    limits = tables.cards.limits_for(smallest)
+    limits = tables.limits.limits_for(smallest)
     sm = smallest.sm
     if sm is not None and sm < preset.least_sm:
         for name in ("performance_mode", "max_cudagraph_capture_size"):

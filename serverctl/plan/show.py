@@ -1,11 +1,11 @@
 """A plan for a person's eyes (rich), and as JSON for programs."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from serverctl.hardware.facts import GIB, Hardware
+from serverctl.models.model import SPOKEN
 from serverctl.plan.goal import Plan
 from serverctl.plan.memory import Budget
 from serverctl.plan.render import Command
@@ -13,20 +13,19 @@ from serverctl.plan.render import Command
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: The parts of the memory bar: name, colour, and the character that shows it without colours.
-_PARTS = (
-    ("weights", "blue", "█"),
-    ("activations", "magenta", "▓"),
-    ("graphs", "cyan", "▒"),
-    ("context", "yellow", "░"),
-    ("KV cache", "green", "■"),
-    ("left free", "bright_black", "·"),
-)
+#: How a part of the memory bar looks: its colour, and the character that shows it without colours.
+_LOOK = {
+    "weights": ("blue", "█"),
+    "activations": ("magenta", "▓"),
+    "graphs": ("cyan", "▒"),
+    "context": ("yellow", "░"),
+    "KV cache": ("green", "■"),
+    "left free": ("bright_black", "·"),
+}
 
 
 def parts(budget: Budget) -> list[tuple[str, int]]:
     """What a card's memory goes to, in bytes, in the order of the bar; they add up to the card's memory."""
-    used = budget.weights + budget.activations + budget.graphs + budget.context
     kv = max(0, budget.kv)
     return [
         ("weights", budget.weights),
@@ -34,7 +33,7 @@ def parts(budget: Budget) -> list[tuple[str, int]]:
         ("graphs", budget.graphs),
         ("context", budget.context),
         ("KV cache", kv),
-        ("left free", max(0, budget.total - used - kv)),
+        ("left free", max(0, budget.total - budget.used - kv)),
     ]
 
 
@@ -47,8 +46,7 @@ def bar(budget: Budget, width: int) -> list[tuple[str, str, str]]:
     counts = {name: max(1, round(size / whole * width)) for name, size in present}
     largest = max(counts, key=lambda name: counts[name])
     counts[largest] = max(1, counts[largest] + width - sum(counts.values()))
-    look = {name: (colour, mark) for name, colour, mark in _PARTS}
-    return [(look[name][1] * count, look[name][0], name) for name, count in counts.items()]
+    return [(_LOOK[name][1] * count, _LOOK[name][0], name) for name, count in counts.items()]
 
 
 def shell_line(command: Command, python: str | None = None) -> str:
@@ -120,9 +118,7 @@ def limits_json(plan: Plan) -> dict[str, Any]:
 
 def hardware_json(hardware: Hardware) -> dict[str, Any]:
     """The hardware as JSON values."""
-    document = asdict(hardware)
-    document["vendor"] = hardware.vendor
-    return document
+    return {**asdict(hardware), "vendor": hardware.vendor}
 
 
 def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware, why: bool = True) -> None:
@@ -131,20 +127,15 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     from rich.table import Table
     from rich.text import Text
 
-    where = _where(plan, hardware)
-    console.print(
-        f"[bold]{escape(plan.model.name)}[/bold], {_precision(plan)}, on {escape(where)} (preset {plan.preset})"
-    )
+    what = f"{SPOKEN[plan.precision]} weights, on {_where(plan, hardware)} (preset {plan.preset})"
+    console.print(f"[bold]{escape(plan.model.name)}[/bold], {escape(what)}")
     width = max(20, min(72, console.width - 4))
-    line = Text("  ")
-    for text, colour, _ in bar(plan.budget, width):
-        line.append(text, style=colour)
-    console.print(line)
-    look = {name: (colour, mark) for name, colour, mark in _PARTS}
+    pieces = [(text, colour) for text, colour, _ in bar(plan.budget, width)]
+    console.print(Text.assemble("  ", *pieces))
     legend = Text("  ")
     for name, size in parts(plan.budget):
         if size:
-            colour, mark = look[name]
+            colour, mark = _LOOK[name]
             legend.append(f"{mark} ", style=colour)
             legend.append(f"{name} {size / GIB:.1f}  ")
     legend.append(f"of {plan.budget.total / GIB:.1f} GiB")
@@ -173,11 +164,6 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
         console.print(table)
     for text in plan.notes:
         console.print(f"[dim]- {escape(text)}[/dim]")
-
-
-def _precision(plan: Plan) -> str:
-    names: Mapping[str, str] = {"16-bit": "16-bit weights", "fp8": "8-bit weights", "w4": "4-bit weights"}
-    return names[plan.precision]
 
 
 def _where(plan: Plan, hardware: Hardware) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from serverctl.hardware.catalogue import CardTable
 from serverctl.hardware.facts import Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import Goal
+from serverctl.plan.limits import LimitTable
 from serverctl.plan.memory import Measured, MemoryTable
 from serverctl.plan.presets import Preset, Presets
 
@@ -18,14 +18,14 @@ class Tables:
     Args:
         presets: by name.
         memory: seeds of the memory formula, and the shares of memory.
-        cards: limits by card.
+        limits: what a card is given.
         measured: what real starts took, by `measurement_key`; replaces the seeds.
         models: our own, the most wanted first: chosen from where a person names none.
     """
 
     presets: Presets
     memory: MemoryTable
-    cards: CardTable
+    limits: LimitTable
     measured: Mapping[str, Measured]
     models: tuple[Model, ...]
 

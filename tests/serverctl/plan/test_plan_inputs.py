@@ -1,0 +1,44 @@
+"""What a plan is made from is read in one place; the planner itself reads nothing."""
+
+import builtins
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planning import NEW, card, machine, plan
+
+from foundation.errors import UsageError
+from serverctl.models.find import find_model
+from serverctl.plan.decide import make_plan
+from serverctl.plan.goal import Goal
+from serverctl.planning import load_tables
+
+
+def test_the_planner_opens_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = find_model("MAI-UI-8B")
+    tables = load_tables((model, find_model("MAI-UI-2B")))
+    hardware = machine(card(24), card(24, index=1))
+
+    def refuse(*asked: Any, **_: Any) -> None:
+        raise AssertionError(f"{asked[0]} was read")
+
+    monkeypatch.setattr(builtins, "open", refuse)
+    monkeypatch.setattr(io, "open", refuse)
+    monkeypatch.setattr(Path, "glob", refuse)
+    for wanted in (model, None):
+        assert make_plan(hardware, Goal(), NEW, wanted, tables).settings.images
+    with pytest.raises(UsageError):
+        make_plan(hardware, Goal(preset="nonsense"), NEW, model, tables)
+
+
+def test_broken_files_of_one_of_our_models_matter_only_where_it_could_be_chosen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    snapshot = tmp_path / "models--Tongyi-MAI--MAI-UI-2B" / "snapshots" / "one"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{half")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert plan("h100", "MAI-UI-8B").model.name == "MAI-UI-8B"
+    with pytest.raises(UsageError, match=r"config\.json cannot be read"):
+        plan("h100", None)
