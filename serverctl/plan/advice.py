@@ -1,61 +1,59 @@
 """What a plan says to a person: why nothing fits, what to know before starting it, what else could be done."""
 
-from serverctl.hardware.facts import GIB, Gpu, Hardware
-from serverctl.models.model import SPOKEN, Model, Precision
+from serverctl.hardware.facts import GIB, Gpu
+from serverctl.models.model import SPOKEN, Model
 from serverctl.plan.cards import WAYS_OUT, free_share
-from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate, Layout
+from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate
 from serverctl.plan.goal import CannotPlanError, Goal
+from serverctl.plan.tables import Task
 
 
-def does_not_fit(
-    model: Model, group: tuple[Gpu, ...], smallest: tuple[Precision, Candidate], goal: Goal, other: str
-) -> CannotPlanError:
-    """The refusal of a model that fits in no way, with the numbers of the smallest one.
+def does_not_fit(model: Model, group: tuple[Gpu, ...], smallest: Candidate, goal: Goal, other: str) -> CannotPlanError:
+    """The refusal of a model that fits in no way, with the numbers of the try that took the least memory.
 
     Args:
         model: what does not fit.
         group: the cards.
-        smallest: the try that took the least memory.
+        smallest: that try.
         goal: with the person's own settings.
         other: the name of a smaller model that would fit; "" where none does.
     """
-    precision, candidate = smallest
     own = [name for name in _OWN if name in goal.overrides]
     wishes = ", ".join(f"{name}={goal.overrides[name]}" for name in own)
     wished, most = goal.overrides.get("max_model_len"), model.shape.text.max_positions
-    tokens = model.image_tokens(*goal.screen, candidate.settings.longest_edge) if model.shape.vision else 0
+    tokens = model.image_tokens(*goal.screen, smallest.settings.longest_edge) if model.shape.vision else 0
     if isinstance(wished, int) and wished > most:
         return CannotPlanError(
             f"{model.name} was made for {most:,} tokens, and {wished:,} are asked for.",
             f"Ask for a context of at most {most:,} tokens.",
         )
     limit = min(wished, most) if isinstance(wished, int) else most
-    if candidate.needed > limit:
-        images = candidate.settings.images or 1
+    if smallest.needed > limit:
+        images = smallest.settings.images or 1
         what = "a screenshot" if images == 1 else f"{images} screenshots"
         return CannotPlanError(
             f"A context of {limit:,} tokens does not hold {what} of {tokens:,} tokens and {LEAST_TEXT_TOKENS:,} of "
             "text.",
             "Ask for a longer context, for fewer screenshots, or for smaller ones (longest_edge).",
         )
-    budget = candidate.budget
-    need = budget.used + max(candidate.needed, wished if isinstance(wished, int) else 0) * budget.token
-    need = max(need, budget.used + (candidate.settings.kv_cache_memory_bytes or 0))
+    budget = smallest.budget
+    need = budget.used + max(smallest.needed, wished if isinstance(wished, int) else 0) * budget.token
+    need = max(need, budget.used + (smallest.settings.kv_cache_memory_bytes or 0))
     cards = f"{len(group)} x {group[0].name}" if len(group) > 1 else group[0].name
     if own:
         remedy = f"Your own settings are kept ({wishes}): ask for less, or leave them out."
     else:
-        weights = "a 4-bit checkpoint of it (--model ORG/NAME-AWQ), " if precision == "fp8" else ""
+        weights = "a 4-bit checkpoint of it (--model ORG/NAME-AWQ), " if smallest.precision == "fp8" else ""
         smaller = f"Use a smaller model (--model {other}), " if other else "Use "
         remedy = f"{smaller}{weights}or more cards. {WAYS_OUT}."
     gpu = group[0]
     has = f"{gpu.total_gib:.1f} GiB"
     if gpu.free_bytes is not None and gpu.free_bytes < 0.9 * gpu.total_bytes:
         has += f", {gpu.free_bytes / GIB:.1f} GiB of them free now"
-    share = candidate.settings.gpu_memory_utilization or 0
+    share = smallest.settings.gpu_memory_utilization or 0
     return CannotPlanError(
-        f"{model.name} does not fit on {cards}: even with {SPOKEN[precision]} weights and one screenshot it needs "
-        f"about {need / GIB:.1f} GiB a card. A card has {has}, and vLLM may use {share:.0%}.",
+        f"{model.name} does not fit on {cards}: even with {SPOKEN[smallest.precision]} weights and one screenshot it "
+        f"needs about {need / GIB:.1f} GiB a card. A card has {has}, and vLLM may use {share:.0%}.",
         remedy,
     )
 
@@ -75,10 +73,9 @@ _OWN = (
 )
 
 
-def warnings_for(
-    model: Model, candidate: Candidate, cards: tuple[Gpu, ...], group: tuple[Gpu, ...], goal: Goal
-) -> tuple[str, ...]:
+def warnings_for(candidate: Candidate, cards: tuple[Gpu, ...], group: tuple[Gpu, ...], goal: Goal) -> tuple[str, ...]:
     """What a person should know before starting a plan."""
+    model = candidate.model
     found: list[str] = []
     settings = candidate.settings
     edge = settings.longest_edge
@@ -150,19 +147,14 @@ def _quantization(goal: Goal, model: Model) -> list[str]:
 
 
 def notes_for(
-    model: Model,
-    precision: Precision,
-    layout: Layout,
-    group: tuple[Gpu, ...],
-    replicas: tuple[tuple[Gpu, ...], ...],
-    hardware: Hardware,
-    own_attention: str | None,
+    candidate: Candidate, group: tuple[Gpu, ...], replicas: tuple[tuple[Gpu, ...], ...], task: Task
 ) -> tuple[str, ...]:
     """What else could be done, and what to expect."""
+    model, layout = candidate.model, candidate.layout
     notes = [f"Dimensions: {model.origin}."]
     sm = group[0].sm
     backend = expected_attention(sm)
-    if backend and own_attention is None:
+    if backend and task.goal.overrides.get("attention_backend") is None:
         notes.append(f"vLLM will choose {backend} for attention by itself.")
     used = sum(len(cards) for cards in replicas)
     if used < len(group):
@@ -176,11 +168,11 @@ def notes_for(
             f"{len(replicas)} independent servers, each on its own cards: an agent stays with one, so its prefix and "
             "image caches keep hitting; data parallelism behind one port would scatter them."
         )
-    if layout.tensor_parallel > 1 and not hardware.all_nvlink(tuple(gpu.index for gpu in layout.cards)):
+    if layout.tensor_parallel > 1 and not task.hardware.all_nvlink(tuple(gpu.index for gpu in layout.cards)):
         notes.append(
             "These cards talk over PCIe: measure against one card with 8-bit weights (`mai-server bench --compare`)."
         )
-    if precision == "16-bit" and model.weight_bytes("16-bit") > 12 * GIB and sm is not None and sm >= 89:
+    if candidate.precision == "16-bit" and model.weight_bytes("16-bit") > 12 * GIB and sm is not None and sm >= 89:
         notes.append(
             "--set quantization=fp8_per_channel would shorten the time per token; what it costs in accuracy is not "
             "measured."

@@ -44,6 +44,9 @@ class Candidate:
     """One try.
 
     Args:
+        model: what is served.
+        precision: how its weights are held.
+        layout: the cards and how they share it.
         settings: all knobs.
         reasons: why, by knob.
         budget: of one card.
@@ -53,6 +56,9 @@ class Candidate:
         good: the context from which on nobody would trade the weights' accuracy for a longer one.
     """
 
+    model: Model
+    precision: Precision
+    layout: Layout
     settings: Settings
     reasons: Mapping[str, Reason]
     budget: Budget
@@ -102,11 +108,11 @@ class Draft:
         if value is not None and not self.has(name):
             self._put(name, value, Reason(text, source))
 
-    def drop(self, name: str) -> None:
-        """Takes back a preset's value that does not suit this card; a person's own value stays."""
-        reason = self.reasons.get(name)
-        if reason is not None and reason.source == "configs/presets":
-            del self.values[name], self.reasons[name]
+    def drop(self, *names: str) -> None:
+        """Takes back a preset's values that do not suit this card; a person's own values stay."""
+        for name in names:
+            if name in self.reasons and self.reasons[name].source == "configs/presets":
+                del self.values[name], self.reasons[name]
 
     def settings(self) -> Settings:
         """The knobs so far."""
@@ -121,8 +127,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     limits = tables.limits.limits_for(smallest)
     sm = smallest.sm
     if sm is not None and sm < preset.least_sm:
-        for name in ("performance_mode", "max_cudagraph_capture_size"):
-            draft.drop(name)
+        draft.drop("performance_mode", "max_cudagraph_capture_size")
     if any(gpu.display for gpu in layout.cards):
         draft.drop("gpu_memory_utilization")
     draft.drop("images")  # a preset's is the most to try for; how many fit is decided here
@@ -162,7 +167,8 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         limits.source,
     )
     good = GOOD_CONTEXT_FP8 if sm is not None and sm >= 89 else GOOD_CONTEXT
-    return Candidate(draft.settings(), draft.reasons, budget, context, needed, cap, good)
+    settings = draft.settings()
+    return Candidate(model, precision, layout, settings, draft.reasons, budget, context, needed, cap, good)
 
 
 def thoughts(draft: Draft, model: Model) -> None:

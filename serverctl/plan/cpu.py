@@ -26,8 +26,7 @@ def plan_cpu(model: Model, task: Task) -> Plan:
             "Use --model MAI-UI-2B for trying it out, or --force. The literal engine (--engine literal) needs none.",
         )
     draft = Draft(goal, preset)
-    for name in ("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images"):
-        draft.drop(name)
+    draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     thoughts(draft, model)
     context = min(table.max_model_len, model.shape.text.max_positions)
     for name, value, why in (

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from typing import TypeAlias
 
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model, Precision
@@ -22,8 +21,6 @@ from serverctl.plan.tables import Tables, Task
 _LATENCY_TP_PARAMETERS = 6e9
 #: A server for many agents should hold so many of their requests at once; else its batches stay small.
 _SERVED_AT_ONCE = 4
-
-_Way: TypeAlias = tuple[Model, Precision, Layout, Candidate]
 
 
 def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, tables: Tables) -> Plan:
@@ -55,9 +52,9 @@ def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, ta
         spare = spare or plan
         # A model that only just fits gives way: the smaller one with all its screenshots is the better agent.
         if (plan.settings.images or 0) >= _wanted_images(choice, task):
-            return _with_model_note(plan, cards)
+            return _with_model_note(plan)
     if spare is not None:
-        return _with_model_note(spare, cards)
+        return _with_model_note(spare)
     assert refusal is not None
     raise refusal
 
@@ -99,14 +96,13 @@ def _plan_on(group: tuple[Gpu, ...], cards: tuple[Gpu, ...], model: Model, task:
             f"vLLM {task.vllm} cannot be told to use {group[0].name}: it takes cards by their number only.",
             "Use a newer vLLM (`mai-server install`), or switch MIG off.",
         )
-    found = _search(model, group, task)
-    if found is None:
+    candidate = _search(model, group, task)
+    if candidate is None:
         raise does_not_fit(model, group, _smallest(model, group, task), goal, _smaller(model, group, task))
-    chosen, precision, layout, candidate = found
-    replicas = _replicas(layout, group, task.preset)
+    replicas = _replicas(candidate.layout, group, task.preset)
     return Plan(
-        model=chosen,
-        precision=precision,
+        model=candidate.model,
+        precision=candidate.precision,
         vendor=cards[0].vendor,
         preset=task.preset.name,
         replicas=replicas,
@@ -116,10 +112,8 @@ def _plan_on(group: tuple[Gpu, ...], cards: tuple[Gpu, ...], model: Model, task:
         budget=candidate.budget,
         context=candidate.context,
         extra=goal.extra,
-        warnings=warnings_for(chosen, candidate, cards, group, goal),
-        notes=notes_for(
-            chosen, precision, layout, group, replicas, task.hardware, goal.overrides.get("attention_backend")
-        ),
+        warnings=warnings_for(candidate, cards, group, goal),
+        notes=notes_for(candidate, group, replicas, task),
     )
 
 
@@ -143,37 +137,39 @@ def _check_parallel(model: Model, group: tuple[Gpu, ...], goal: Goal) -> None:
         raise CannotPlanError("MIG instances cannot work together.", "Ask for one card, or switch MIG off.")
 
 
-def _search(model: Model, group: tuple[Gpu, ...], task: Task) -> _Way | None:
+def _search(model: Model, group: tuple[Gpu, ...], task: Task) -> Candidate | None:
     """The first way that fits: all screenshots before fewer, full precision before quantised, few cards before many."""
     preset = task.preset
     most = _wanted_images(model, task)
     fewest = most if _asked_images(task.goal) else 1
     for images in range(most, fewest - 1, -1):
         ways = [
-            (chosen, precision, layout, compose(chosen, precision, layout, images, task))
+            compose(chosen, precision, layout, images, task)
             for chosen, precision in _precisions(model, group[0], task)
             for layout in _layouts(chosen, group, task)
         ]
-        ways = [way for way in ways if way[3].fits]
+        ways = [way for way in ways if way.fits]
         if not ways:
             continue
         if preset.longest_context:
-            return max(ways, key=lambda way: way[3].context)
+            return max(ways, key=lambda way: way.context)
         if preset.replicas and len(group) > 1:
             return _most_served(ways, group, task.hardware)
-        return next((way for way in ways if way[3].roomy or way[1] != "16-bit"), ways[0])
+        return next((way for way in ways if way.roomy or way.precision != "16-bit"), ways[0])
     return None
 
 
-def _most_served(ways: list[_Way], group: tuple[Gpu, ...], hardware: Hardware) -> _Way:
+def _most_served(ways: list[Candidate], group: tuple[Gpu, ...], hardware: Hardware) -> Candidate:
     """Where many agents are served: full precision and few cards a server, as long as each holds several requests.
 
     Over PCIe few cards count first: sharing a model there costs more than 8-bit weights do.
     """
-    enough = [way for way in ways if way[3].budget.kv_tokens // max(1, way[3].needed) >= _SERVED_AT_ONCE]
+    enough = [way for way in ways if way.budget.kv_tokens // max(1, way.needed) >= _SERVED_AT_ONCE]
     if not hardware.all_nvlink(tuple(gpu.index for gpu in group)):
-        enough.sort(key=lambda way: len(way[2].cards))
-    return enough[0] if enough else max(ways, key=lambda way: len(group) // len(way[2].cards) * way[3].budget.kv_tokens)
+        enough.sort(key=lambda way: len(way.layout.cards))
+    if enough:
+        return enough[0]
+    return max(ways, key=lambda way: len(group) // len(way.layout.cards) * way.budget.kv_tokens)
 
 
 def _smaller(model: Model, group: tuple[Gpu, ...], task: Task) -> str:
@@ -191,11 +187,9 @@ def _precisions(model: Model, gpu: Gpu, task: Task) -> Iterator[tuple[Model, Pre
     if quantization is not None:
         yield model, "fp8" if "8" in quantization else "w4"
         return
-    small = [(model.as_checkpoint(found), "w4") for found in model.quantized if found.bits == 4]
-    ways: list[tuple[Model, Precision]] = [(model, "16-bit"), (model, "fp8")]
-    ways += [(chosen, "w4") for chosen, _ in small]
-    if gpu.vendor != "nvidia":
-        ways = [(model, "16-bit")]
+    ways: list[tuple[Model, Precision]] = [(model, "16-bit")]
+    if gpu.vendor == "nvidia":
+        ways += [(model, "fp8"), *((model.as_checkpoint(found), "w4") for found in model.quantized if found.bits == 4)]
     if task.preset.small_weights:
         ways = ways[1:] + ways[:1]
     start = task.goal.adjustments.get("precision")
@@ -210,7 +204,7 @@ def _layouts(model: Model, group: tuple[Gpu, ...], task: Task) -> Iterator[Layou
     goal, preset = task.goal, task.preset
     wished = goal.overrides.get("tensor_parallel_size")
     stages = int(goal.overrides.get("pipeline_parallel_size") or 1)
-    count = engines(goal)
+    count = int(goal.overrides.get("data_parallel_size") or 1)  # engines behind one port, each with its own cards
     if wished is not None or stages > 1:
         size = int(wished or 1)
         yield Layout(group[: size * stages * count], size, stages, "your own setting")
@@ -230,23 +224,18 @@ def _layouts(model: Model, group: tuple[Gpu, ...], task: Task) -> Iterator[Layou
         yield Layout(group, 1, len(group), text)
 
 
-def engines(goal: Goal) -> int:
-    """Engines behind one port that a person asked for: each has its own cards."""
-    return int(goal.overrides.get("data_parallel_size") or 1)
-
-
-def _smallest(model: Model, group: tuple[Gpu, ...], task: Task) -> tuple[Precision, Candidate]:
+def _smallest(model: Model, group: tuple[Gpu, ...], task: Task) -> Candidate:
     """The try that takes the least memory of a card, for saying what it would have needed."""
     own = task.goal.overrides
     size = int(own.get("tensor_parallel_size") or max(tensor_parallel_sizes(model, len(group))))
     eight = model.own_precision == "16-bit" and group[0].vendor == "nvidia" and "quantization" not in own
     precision: Precision = "fp8" if eight else next(_precisions(model, group[0], task))[1]
     size = 1 if task.preset.single_card or group[0].mig else size
-    return precision, compose(model, precision, Layout(group[:size], size, 1, ""), 1, task)
+    return compose(model, precision, Layout(group[:size], size, 1, ""), 1, task)
 
 
-def _with_model_note(plan: Plan, cards: tuple[Gpu, ...]) -> Plan:
-    if not cards:
+def _with_model_note(plan: Plan) -> Plan:
+    if not plan.gpus:
         return plan
     text = f"{plan.model.name} was chosen by memory; another is named with --model."
     return replace(plan, notes=(text, *plan.notes))

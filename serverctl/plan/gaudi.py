@@ -52,8 +52,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
     """
     goal, preset, seeds = task.goal, task.preset, task.tables.memory.seeds
     draft = Draft(goal, preset)
-    for name in ("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images"):
-        draft.drop(name)
+    draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     card = cards[0]
     precision = model.own_precision
     wished = draft.values.get("tensor_parallel_size")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,6 @@ class Command:
     env: Mapping[str, str]
     dropped: tuple[str, ...] = ()
     module: bool = False
-    reasons: Mapping[str, Reason] = field(default_factory=dict)
 
     @property
     def flags(self) -> list[str]:
