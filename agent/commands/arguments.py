@@ -2,9 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.geometry import Size
 from foundation.arguments import positive, positive_seconds
+
+if TYPE_CHECKING:
+    from agent.record.read import Bundle
 
 
 def size(text: str) -> Size:
@@ -18,6 +22,21 @@ def size(text: str) -> Size:
 def add_runs(parser: argparse.ArgumentParser) -> None:
     """--runs, for the commands that write or read run bundles."""
     parser.add_argument("--runs", metavar="DIR", type=Path, help="folder of the recorded runs")
+
+
+def add_recorded_run(parser: argparse.ArgumentParser) -> None:
+    """The recorded run that a command is about, and where to look for it."""
+    parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
+    add_runs(parser)
+
+
+def recorded_run(options: argparse.Namespace) -> "Bundle":
+    """The run that was named. Raises UsageError."""
+    from agent.record.folders import runs_dir
+    from agent.record.read import find_bundle
+    from agent.settings import load_settings
+
+    return find_bundle(runs_dir(options.runs, load_settings()), options.run)
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
-from agent.commands.arguments import add_runs
+from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.lines.console import Console
-from agent.record.folders import runs_dir
-from agent.record.read import find_bundle
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
 from agent.safety.signals import StopSignals
 from agent.safety.stop import StopSwitch
-from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 
@@ -27,12 +24,11 @@ def main(argv: Sequence[str]) -> int:
         prog="mai-agent replay",
         description="Run the decisions of a recorded run through parser, map and policy again, without a model.",
     )
-    parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
+    add_recorded_run(parser)
     parser.add_argument("--live", action="store_true", help="carry the actions out on this desktop, without looking")
     parser.add_argument("--json", action="store_true", help="one object per line")
-    add_runs(parser)
     options = parser.parse_args(argv)
-    bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    bundle = recorded_run(options)
     if options.live and bundle.run.sandbox:
         raise UsageError("This run was made in a sandbox; its places mean nothing on this desktop.", "Replay it dry.")
     stop = StopSwitch()

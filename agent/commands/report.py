@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent.commands.arguments import add_runs
-from agent.record.folders import runs_dir
-from agent.record.read import Bundle, find_bundle, read_bundle
-from agent.settings import load_settings
+from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.record.read import Bundle, read_bundle
 from foundation.arguments import Parser
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ def _parser() -> Parser:
         description="Write one recorded run as a single HTML file that can be kept, sent and opened anywhere.",
         epilog="Screenshots are shown as they were: --redact masks texts, not pictures.",
     )
-    parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
+    add_recorded_run(parser)
     parser.add_argument(
         "--output", metavar="FILE", type=Path, help="the file to write (default: report.html in the run's folder)"
     )
@@ -44,7 +42,6 @@ def _parser() -> Parser:
     )  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
     parser.add_argument("--json", action="store_true", help="say what was written as one JSON object")
-    add_runs(parser)
     return parser
 
 
@@ -54,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
     from agent.record.report import write_report
 
     options = _parser().parse_args(argv)
-    bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    bundle = recorded_run(options)
     redactor = Redactor(secrets=options.redact) if options.redact else None
     changed = None
     if options.redact_run:

@@ -3,22 +3,18 @@
 import json
 from collections.abc import Sequence
 
-from agent.commands.arguments import add_runs
-from agent.record.folders import runs_dir
-from agent.record.read import find_bundle
+from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
-from agent.settings import load_settings
 from foundation.arguments import Parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Show it."""
     parser = Parser(prog="mai-agent show", description="Show one recorded run.")
-    parser.add_argument("run", metavar="RUN", help='an id (or its beginning), a folder, or "last"')
+    add_recorded_run(parser)
     parser.add_argument("--json", action="store_true", help="the whole bundle as one JSON object")
-    add_runs(parser)
     options = parser.parse_args(argv)
-    bundle = find_bundle(runs_dir(options.runs, load_settings()), options.run)
+    bundle = recorded_run(options)
     run = bundle.run
     if options.json:
         steps = [step.model_dump() for step in bundle.steps]

@@ -32,7 +32,7 @@ from agent.record.schema import (
     TokensRecord,
     ViewportRecord,
 )
-from agent.run.events import SCHEMA, Decided, Event, ModelInUse, Observed, RunStarted
+from agent.run.events import FIRSTS, SCHEMA, Event, ModelInUse, RunStarted
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
@@ -52,12 +52,6 @@ _FORMS: dict[Any, Any] = {
     EncodedImage: SentImage, Viewport: ViewportRecord, Usage: TokensRecord, ParseFailure: FailureRecord,
     Call: CallRecord, ModelInUse: ModelRecord, Answer: AnswerPartsRecord, ExitStatus: int,
 }  # fmt: skip
-#: Fields of the first of a list, which stand beside it.
-_SINGLES: dict[type, dict[str, Any]] = {
-    RunStarted: dict.fromkeys(ModelRecord.model_fields, str),
-    Observed: {"image": SentImage | None},
-    Decided: {"call": CallRecord | None, "action": ActionJson | None, "target": ActionJson | None},
-}
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -102,8 +96,10 @@ def _event_form(event: type) -> type[BaseModel]:
         "schema_": (Literal[SCHEMA], Field(alias="schema")),
         "at": (datetime, ...),
     }
-    members |= {field.name: (_form(hints[field.name]), ...) for field in fields(event) if field.name != "at"}
-    members |= {name: (form, ...) for name, form in _SINGLES.get(event, {}).items()}
+    told = {field.name: _form(hints[field.name]) for field in fields(event) if field.name != "at"}
+    told |= {FIRSTS[name]: get_args(form)[0] | None for name, form in told.items() if name in FIRSTS}
+    told |= dict.fromkeys(ModelRecord.model_fields, str) if event is RunStarted else {}
+    members |= {name: (form, ...) for name, form in told.items()}
     config = ConfigDict(extra="allow")
     return create_model(event.__name__, __doc__=event.__doc__, __config__=config, **members)
 

@@ -27,6 +27,10 @@ Outcome: TypeAlias = Literal[
 SCHEMA = 2
 
 
+#: Fields that hold lists, and what the first of each is told as beside it: scripts read that since there were no lists.
+FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "target"}
+
+
 @dataclass(frozen=True, slots=True)
 class _Happened:
     """Anything that happens in a run.
@@ -119,16 +123,6 @@ class Decided(_Happened):
     usage: Usage
     milliseconds: dict[str, float]
     answer: Answer | None = field(default=None, kw_only=True)
-
-    @property
-    def call(self) -> Call | None:
-        """The first call; None for a failure."""
-        return next(iter(self.calls), None)
-
-    @property
-    def action(self) -> Action[GridPoint] | None:
-        """The first action as the model wrote it."""
-        return next(iter(self.actions), None)
 
     @property
     def target(self) -> Action[DesktopPoint] | None:
@@ -275,20 +269,9 @@ Event: TypeAlias = (
 def to_json(event: Event) -> dict[str, Any]:
     """The event as plain JSON: "event", "schema", "at" in ISO 8601, then its fields."""
     head = {"event": type(event).__name__, "schema": SCHEMA, "at": iso_time(event.at)}
-    told = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "at"}
-    return head | {name: _plain(value) for name, value in (told | _singles(event)).items()}
-
-
-def _singles(event: Event) -> dict[str, Any]:
-    """What scripts read since there were no lists: the model that acts, the first image, the first action."""
-    match event:
-        case RunStarted():
-            return asdict(event.actor)
-        case Observed():
-            return {"image": event.image}
-        case Decided():
-            return {"call": event.call, "action": event.action, "target": event.target}
-    return {}
+    told = {field.name: _plain(getattr(event, field.name)) for field in fields(event) if field.name != "at"}
+    firsts = {FIRSTS[name]: next(iter(items), None) for name, items in told.items() if name in FIRSTS}
+    return head | told | firsts | (_plain(event.actor) if isinstance(event, RunStarted) else {})
 
 
 def iso_time(seconds: float) -> str:

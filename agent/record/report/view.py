@@ -42,11 +42,9 @@ def view_run(bundle: Bundle) -> Json:
 
 def _facts(bundle: Bundle) -> list[tuple[str, str]]:
     run, tokens = bundle.run, bundle.run.tokens
-    used = (
-        ""
-        if tokens is None or not tokens.prompt or tokens.completion is None
-        else f"{tokens.prompt:,} in, {tokens.completion:,} out"
-    )
+    used = ""
+    if tokens is not None and tokens.prompt and tokens.completion is not None:
+        used = f"{tokens.prompt:,} in, {tokens.completion:,} out"
     where = "sandbox" if run.sandbox else "this desktop"
     return [
         ("engine", _text(run.engine)),
