@@ -209,7 +209,9 @@ def _run_settings(options: RunOptions, instruction: str) -> "RunSettings":
     from agent.run.settings import RunSettings
 
     wanted = {field.name: getattr(options, field.name, None) for field in fields(RunSettings)}
-    if options.history is None and options.style == "reference":
+    style = options.style or "desktop"
+    wanted["options"] = {"style": style, "thinking": options.thinking}
+    if options.history is None and style == "reference":
         wanted["history"] = "sliding"
     said = {name: value for name, value in wanted.items() if value is not None}
     return RunSettings(**said | {"instruction": instruction})

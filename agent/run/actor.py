@@ -7,7 +7,6 @@ smaller; that is no retry, because it is another request.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agent.families.base import Decision, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
@@ -77,7 +76,7 @@ class Actor:
         constraint = None
         if tried and len(tried) >= self._settings.parse_retries:
             # The last try: where the server can, it may only answer in the format.
-            constraint = self._family.constraint(self._options)
+            constraint = self._family.constraint(self._settings.options)
         prepared = time.perf_counter()
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
         began = time.perf_counter()
@@ -146,10 +145,6 @@ class Actor:
             return self._history.shrink()
         return False
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"style": self._settings.style, "thinking": self._settings.thinking}
-
     def _request(self, seen: Observation, feedback: list[Message]) -> ChatRequest:
         empty = self._family.request(self._prompt(seen, (), 0))
         fixed = sum(map(estimate_tokens, replace(empty, messages=[*empty.messages, *feedback]).texts()))
@@ -168,5 +163,5 @@ class Actor:
             tools=settings.tools,
             apps=self._apps,
             system_prompt=self._system_prompt,
-            options=self._options,
+            options=self._settings.options,
         )

@@ -104,7 +104,7 @@ async def run(
             RunStarted(
                 instruction=settings.instruction,
                 models={role: model.in_use() for role, model in models.items()},
-                style=settings.style,
+                style=str(settings.options.get("style", "")),
                 dry_run=settings.dry_run,
                 approve=request.policy.mode,
                 sandbox=request.sandbox,
@@ -147,7 +147,7 @@ def _context(
     if images is None and settings.history == "sliding":
         images = facts.reference_images
     history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
-    apps = tuple(desktop.applications.names()[:_MOST_APPS]) if settings.style == "desktop" else ()
+    apps = tuple(desktop.applications.names()[:_MOST_APPS])
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
     consent = Consent(request.policy, desktop.approver(approver), steering, desktop.surroundings, request.grants)
     observer = Observer(desktop.screen, rule, image_format, facts.quality)
@@ -157,5 +157,5 @@ def _context(
 def _fitted(settings: RunSettings, actor: ServedModel) -> RunSettings:
     """The settings, with what the model's limits and kind imply. Raises UsageError."""
     if actor.endpoint.kind == "literal":  # it reads the desktop style's notes, and wants every pixel
-        settings = replace(settings, style="desktop", history="block")
+        settings = replace(settings, options={"style": "desktop"}, history="block")
     return replace(settings, max_pixels=pixel_budget(actor.family, actor.endpoint.limits, settings.max_pixels))

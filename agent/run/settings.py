@@ -1,5 +1,6 @@
 """The knobs of one run in one frozen object; every default says where it comes from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,10 @@ class RunSettings:
         max_steps: actions before the run gives up; the longest tasks of OSWorld's published runs are cut at 50.
         max_seconds: time before it gives up; half an hour is longer than any of those takes on a local GPU.
         max_tokens: tokens (prompt and answer, over all requests) before it gives up; None for no limit.
-        style: how the family is asked.
-        thinking: False asks for answers without a thought.
+        options: how the family is asked, in its own terms: MAI-UI knows "style" and "thinking".
         history: which screenshots of the past are sent.
         history_images: how many; None for the rule's own number.
-        max_pixels: pixel budget of a screenshot; None for what suits the endpoint (agent.run.session).
+        max_pixels: pixel budget of a screenshot; None for what suits the endpoint (agent.run.budgets).
         image_format: None for the family's own.
         parse_retries: how often an unusable answer goes back to the model.
         tools: MCP tool definitions shown to the model.
@@ -36,8 +36,7 @@ class RunSettings:
     max_steps: int = 50
     max_seconds: float = 1800.0
     max_tokens: int | None = None
-    style: str = "desktop"
-    thinking: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
     history: HistoryRule = "block"
     history_images: int | None = None
     max_pixels: int | None = None
