@@ -20,7 +20,7 @@ from serverctl.diagnose.failures import (
     Kind,
     Pattern,
     Words,
-    first,
+    first_match,
 )
 from serverctl.diagnose.lines import LogLine, parse_line
 from serverctl.diagnose.numbers import numbers
@@ -219,14 +219,14 @@ def _first(
     for text in texts:
         if memory and (found := OOM.search(text)) and not _names_cause(text):
             return _oom(text, stage), _sentence(text, found.start())
-        if known := first(patterns, text):
+        if known := first_match(patterns, text):
             return known[0], _sentence(text, known[1])
     return None
 
 
 def _names_cause(text: str) -> bool:
     """Other memory than the card's reads alike; that a kernel or NCCL failed of it says less than that it ran out."""
-    known = first(SURE, text)
+    known = first_match(SURE, text)
     return known is not None and known[0] not in (Kind.CUDA, Kind.NCCL)
 
 

@@ -101,7 +101,7 @@ OOM, CONSEQUENCE, NOTE, ENDED_BY, INTERRUPTED = (
 )
 
 
-def first(patterns: Iterable[Pattern], text: str) -> tuple[Kind, int] | None:
+def first_match(patterns: Iterable[Pattern], text: str) -> tuple[Kind, int] | None:
     """The class that a text shows, and where in it; the first that matches wins."""
     for kind, match in patterns:
         if found := match.search(text):

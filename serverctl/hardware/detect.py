@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from serverctl.hardware import nvidia, others
+from serverctl.hardware import nvidia, other_vendors
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware, Link
 
 #: A tool of a broken driver can hang for minutes; five seconds are ten times what a working one needs.
@@ -77,7 +77,7 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | No
         gpus, driver = _others(run, problems)
     if not gpus and platform.system() == "Darwin":
         answer_text = run(["sysctl", "-n", "machdep.cpu.brand_string"])
-        apple = others.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
+        apple = other_vendors.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
         gpus = (apple,) if apple else ()
     return Hardware(_visible(gpus, problems), cpu, driver, links, tuple(problems), platform.system())
 
@@ -213,8 +213,8 @@ def _split(gpus: tuple[Gpu, ...], run: RunTool, problems: list[str]) -> tuple[Gp
 def _others(run: RunTool, problems: list[str]) -> tuple[tuple[Gpu, ...], Driver | None]:
     """Accelerators of other makers, by their own tools."""
     for command, what, parse in (
-        (others.GAUDI_QUERY, "accelerator", others.parse_gaudi),
-        (others.ROCM_QUERY, "card", lambda text: (others.parse_rocm(text), None)),
+        (other_vendors.GAUDI_QUERY, "accelerator", other_vendors.parse_gaudi),
+        (other_vendors.ROCM_QUERY, "card", lambda text: (other_vendors.parse_rocm(text), None)),
     ):
         answer = run(command)
         if answer is None:
@@ -248,14 +248,14 @@ def detect_cpu(root: Path = Path("/")) -> Cpu:
 
     memory = psutil.virtual_memory()
     total, free = int(memory.total), int(memory.available)
-    name, features = others.parse_cpuinfo(_read(root / "proc/cpuinfo"))
+    name, features = other_vendors.parse_cpuinfo(_read(root / "proc/cpuinfo"))
     cgroup = root / "sys/fs/cgroup"
     for limit_file, used_file in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
-        if limit := others.parse_memory_limit(_read(cgroup / limit_file)):
-            used = others.parse_memory_limit(_read(cgroup / used_file)) or 0
+        if limit := other_vendors.parse_memory_limit(_read(cgroup / limit_file)):
+            used = other_vendors.parse_memory_limit(_read(cgroup / used_file)) or 0
             total, free = min(total, limit), max(0, min(free, limit - used))
             break
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

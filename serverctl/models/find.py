@@ -125,14 +125,15 @@ def repo_folder(repo: str) -> Path:
 
 def cached_snapshot(repo: str) -> Path | None:
     """The folder of a downloaded repository's newest files; None where its config.json is not there."""
-    folder = repo_folder(repo)
-    reference = folder / "refs" / "main"
     try:
-        revision = reference.read_text(encoding="ascii").strip() if reference.is_file() else ""
-        snapshots = [folder / "snapshots" / revision] if revision else sorted((folder / "snapshots").glob("*"))
-        return next((snapshot for snapshot in snapshots if (snapshot / "config.json").is_file()), None)
+        if not repo_folder(repo).is_dir():
+            return None  # and the hub's client need not be imported
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(repo, "config.json", cache_dir=cache_folder())
     except (OSError, ValueError):  # no name that a folder can have, or no folder that we may read
         return None
+    return Path(found).parent if isinstance(found, str) else None
 
 
 def downloaded_bytes(repo: str) -> int:

@@ -14,7 +14,7 @@ from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Task
 
-FACTS = "vLLM 0.33 by card: docs/serving.md"
+_SOURCE = "vLLM 0.33 by card: docs/serving.md"
 
 #: Contexts worth choosing from. The smallest holds one 1080p screenshot, a prompt and an answer.
 CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)
@@ -132,7 +132,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         draft.drop("gpu_memory_utilization")
     draft.drop("images")  # a preset's is the most to try for; how many fit is decided here
     _numbers(draft, precision, sm, preset, model)
-    thoughts(draft, model)
+    decide_reasoning_parser(draft, model)
     _parallel(draft, layout, model)
     utilization, why = _utilization(layout.cards, tables.memory.utilization, limits)
     draft.decide("gpu_memory_utilization", utilization, why, limits.source)
@@ -143,7 +143,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     if model.shape.vision is not None:
         edge = min(limits.longest_edge, model.max_pixels)
         draft.decide("longest_edge", edge, _edge_reason(model, edge, goal), limits.source)
-        draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", FACTS)
+        draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", _SOURCE)
         tokens = model.image_tokens(*goal.screen, draft.values["longest_edge"])
     sequences = limits.max_num_seqs
     settings = draft.settings()
@@ -171,7 +171,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     return Candidate(model, precision, layout, settings, draft.reasons, budget, context, needed, cap, good)
 
 
-def thoughts(draft: Draft, model: Model) -> None:
+def decide_reasoning_parser(draft: Draft, model: Model) -> None:
     """Tells the thoughts of a model that is known to think first from its answer, by the parser that is its own."""
     if model.reasoning_parser is not None:
         draft.drop("reasoning_parser")
@@ -190,7 +190,7 @@ def _needed(draft: Draft, images: int, tokens: int, preset: Preset) -> int:
 def _numbers(draft: Draft, precision: Precision, sm: int | None, preset: Preset, model: Model) -> None:
     """Number formats: of the weights, of the sums, of the KV cache."""
     if sm is not None and sm < 80:
-        draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", FACTS)
+        draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", _SOURCE)
     if precision == "fp8" and model.own_precision == "16-bit":
         native = sm is None or sm >= 89
         method, how = (
@@ -199,9 +199,9 @@ def _numbers(draft: Draft, precision: Precision, sm: int | None, preset: Preset,
             else ("fp8_per_tensor", "computed in 16 bits (Marlin)")
         )
         why = f"8-bit weights, quantised while loading: 16 bits do not leave room; {how}"
-        draft.decide("quantization", method, why, FACTS)
+        draft.decide("quantization", method, why, _SOURCE)
     if preset.fp8_kv and sm is not None and sm >= 89:
-        draft.decide("kv_cache_dtype", "fp8", "halves the KV cache of a token (SM 8.9 and up)", FACTS)
+        draft.decide("kv_cache_dtype", "fp8", "halves the KV cache of a token (SM 8.9 and up)", _SOURCE)
 
 
 def _parallel(draft: Draft, layout: Layout, model: Model) -> None:
@@ -209,7 +209,7 @@ def _parallel(draft: Draft, layout: Layout, model: Model) -> None:
         draft.decide("tensor_parallel_size", layout.tensor_parallel, layout.reason, "docs/serving.md")
     if layout.tensor_parallel > 1 and model.shape.vision is not None:
         text = "every card keeps the small vision tower whole and takes some of the images: nothing to exchange"
-        draft.decide("mm_encoder_tp_mode", "data", text, FACTS)
+        draft.decide("mm_encoder_tp_mode", "data", text, _SOURCE)
     if layout.pipeline_parallel > 1:
         draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
 

@@ -2,7 +2,7 @@
 
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model
-from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser
 from serverctl.plan.env import environment
 from serverctl.plan.goal import CannotPlanError, Plan
 from serverctl.plan.memory import Budget, cpu_budget
@@ -27,7 +27,7 @@ def plan_cpu(model: Model, task: Task) -> Plan:
         )
     draft = Draft(goal, preset)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
-    thoughts(draft, model)
+    decide_reasoning_parser(draft, model)
     context = min(table.max_model_len, model.shape.text.max_positions)
     for name, value, why in (
         ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),

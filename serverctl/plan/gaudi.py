@@ -9,7 +9,7 @@ from dataclasses import replace
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model, Precision
 from serverctl.plan.cards import tensor_parallel_sizes
-from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, thoughts
+from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser
 from serverctl.plan.env import of_preset
 from serverctl.plan.goal import CannotPlanError, Plan, Reason
 from serverctl.plan.memory import Budget, Seeds, card_budget
@@ -59,7 +59,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
     sizes = (int(wished),) if wished else tensor_parallel_sizes(model, len(cards))
     stages, engines = (int(draft.values.get(f"{kind}_parallel_size") or 1) for kind in ("pipeline", "data"))
     most = len(cards) // (stages * engines)
-    thoughts(draft, model)
+    decide_reasoning_parser(draft, model)
     draft.decide("dtype", "bfloat16", "the format Gaudi computes in", _SOURCE)
     draft.decide("max_num_seqs", 4, "each number of requests is one more graph to compile", _SOURCE)
     draft.decide("max_num_batched_tokens", 8192, "a screenshot and its prompt in one step", _SOURCE)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DATA
 
-from serverctl.hardware import nvidia, others
+from serverctl.hardware import nvidia, other_vendors
 from serverctl.hardware.facts import MIB, Driver, Gpu
 
 #: Text made of what the tools write, so that it comes close to being right.
@@ -35,16 +35,16 @@ def test_any_text_into_any_parser_gives_an_answer(text: str) -> None:
     nvidia.unmeasured(text)
     nvidia.capability_by_name(text)
     assert nvidia.explain_trouble(text).startswith("nvidia-smi")
-    others.parse_gaudi(text)
-    others.gaudi_name(text)
-    others.parse_rocm(text)
-    others.parse_cpuinfo(text)
-    others.parse_memory_limit(text)
-    others.apple_gpu(text, 1)
+    other_vendors.parse_gaudi(text)
+    other_vendors.gaudi_name(text)
+    other_vendors.parse_rocm(text)
+    other_vendors.parse_cpuinfo(text)
+    other_vendors.parse_memory_limit(text)
+    other_vendors.apple_gpu(text, 1)
 
 
 def test_json_that_is_nested_without_end_is_no_answer() -> None:
-    assert others.parse_rocm('{"card0":' + "[" * 100_000 + "}") == ()
+    assert other_vendors.parse_rocm('{"card0":' + "[" * 100_000 + "}") == ()
 
 
 @given(text=TEXTS.map(lambda text: f"0, a card, GPU-1, {text}, 0, 0, 7.5, Enabled, Disabled, 1"))
@@ -153,12 +153,12 @@ def test_instances_are_read_in_the_old_and_the_new_way_of_naming_them() -> None:
     ],
 )
 def test_a_product_number_is_told_by_the_name_it_is_sold_under(product: str, name: str) -> None:
-    assert others.gaudi_name(product) == name
+    assert other_vendors.gaudi_name(product) == name
 
 
 def test_amd_memory_in_use_beyond_the_whole_leaves_nothing_free() -> None:
     card = {"VRAM Total Memory (B)": "100", "VRAM Total Used Memory (B)": "200"}
-    [gpu] = others.parse_rocm(json.dumps({"card0": card, "card1": {"VRAM Total Memory (B)": "0"}, "cardx": 3}))
+    [gpu] = other_vendors.parse_rocm(json.dumps({"card0": card, "card1": {"VRAM Total Memory (B)": "0"}, "cardx": 3}))
     assert gpu.free_bytes == 0
     assert gpu.name == "AMD GPU"
 
@@ -167,7 +167,7 @@ def test_amd_memory_in_use_beyond_the_whole_leaves_nothing_free() -> None:
     ("brand", "there"), [("Apple M2 Max", True), ("Intel(R) Core(TM) i9-9980HK CPU @ 2.40GHz", False), ("", False)]
 )
 def test_only_apples_own_chips_are_graphics_cards(brand: str, there: bool) -> None:
-    found = others.apple_gpu(brand, 64 << 30)
+    found = other_vendors.apple_gpu(brand, 64 << 30)
     assert (found is not None) is there
     assert found is None or (found.vendor, found.total_bytes) == ("apple", 64 << 30)
 

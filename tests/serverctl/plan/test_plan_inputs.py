@@ -35,9 +35,10 @@ def test_the_planner_opens_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_broken_files_of_one_of_our_models_matter_only_where_it_could_be_chosen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    snapshot = tmp_path / "models--Tongyi-MAI--MAI-UI-2B" / "snapshots" / "one"
-    snapshot.mkdir(parents=True)
-    (snapshot / "config.json").write_text("{half")
+    repo = tmp_path / "models--Tongyi-MAI--MAI-UI-2B"
+    for file, text in {"snapshots/one/config.json": "{half", "refs/main": "one"}.items():
+        (repo / file).parent.mkdir(parents=True)
+        (repo / file).write_text(text)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert plan("h100", "MAI-UI-8B").model.name == "MAI-UI-8B"
     with pytest.raises(UsageError, match=r"config\.json cannot be read"):
