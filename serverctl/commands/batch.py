@@ -86,39 +86,25 @@ def _parser() -> Parser:
         "--keep-going", action="store_true", help="record broken lines as errors instead of refusing the file"
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON at the end")
-    content = parser.add_argument_group("for lines that do not say")
-    content.add_argument("--system", metavar="TEXT", help="the system text (default: none)")
-    content.add_argument(
+    content = parser.add_argument_group("for lines that do not say").add_argument
+    content("--system", metavar="TEXT", help="the system text (default: none)")
+    content(
         "--max-tokens", metavar="N", type=int, default=defaults.max_tokens,
         help=f"limit of an answer (default {defaults.max_tokens})",
     )  # fmt: skip
-    content.add_argument(
-        "--temperature", metavar="T", type=float, default=0.0, help="0 for the same answer every time (default 0)"
-    )
-    images = parser.add_argument_group("images")
-    images.add_argument(
-        "--max-pixels", metavar="N", type=int, help="make images fit the model's pixel grid, and this budget"
-    )
-    images.add_argument(
-        "--family", choices=family_names(), help="whose grid (default: found out from the model's name)"
-    )
+    content("--temperature", metavar="T", type=float, default=0.0, help="0 for the same answer every time (default 0)")
+    images = parser.add_argument_group("images").add_argument
+    images("--max-pixels", metavar="N", type=int, help="make images fit the model's pixel grid, and this budget")
+    images("--family", choices=family_names(), help="whose grid (default: found out from the model's name)")
     add_target(parser)
-    patience = parser.add_argument_group("patience")
-    patience.add_argument(
-        "--retries", metavar="N", type=int, default=5, help="after lost connections and full servers (default 5)"
-    )
-    patience.add_argument(
-        "--timeout", metavar="S", type=float, default=600.0, help="longest wait for one answer (default 600)"
-    )
-    offline = parser.add_argument_group("without a server")
-    offline.add_argument("--offline", action="store_true", help="start vLLM's engine just for this batch")
-    offline.add_argument("--python", metavar="FILE", type=Path, help="the Python of an environment that has vLLM")
-    offline.add_argument(
-        "--engine", metavar="JSON", default="{}", help="arguments of vLLM's LLM class, over the plan's"
-    )
-    offline.add_argument(
-        "--chunk", metavar="N", type=int, default=64, help="requests given to the engine at once (default 64)"
-    )
+    patience = parser.add_argument_group("patience").add_argument
+    patience("--retries", metavar="N", type=int, default=5, help="after lost connections and full servers (default 5)")
+    patience("--timeout", metavar="S", type=float, default=600.0, help="longest wait for one answer (default 600)")
+    offline = parser.add_argument_group("without a server").add_argument
+    offline("--offline", action="store_true", help="start vLLM's engine just for this batch")
+    offline("--python", metavar="FILE", type=Path, help="the Python of an environment that has vLLM")
+    offline("--engine", metavar="JSON", default="{}", help="arguments of vLLM's LLM class, over the plan's")
+    offline("--chunk", metavar="N", type=int, default=64, help="requests given to the engine at once (default 64)")
     return parser
 
 

@@ -63,38 +63,30 @@ def main(arguments: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("mai-server bench", description=_DESCRIPTION, epilog=_EXAMPLES)
     defaults = Workload()
-    load = parser.add_argument_group("what is sent")
-    load.add_argument(
-        "--size", metavar="WxH[,WxH]", default="1920x1080", help="screenshots, in pixels (default 1920x1080)"
-    )
-    load.add_argument(
-        "--images", metavar="N", type=int, default=defaults.images, help="screenshots in a request (default 1)"
-    )
-    load.add_argument(
+    load = parser.add_argument_group("what is sent").add_argument
+    load("--size", metavar="WxH[,WxH]", default="1920x1080", help="screenshots, in pixels (default 1920x1080)")
+    load("--images", metavar="N", type=int, default=defaults.images, help="screenshots in a request (default 1)")
+    load(
         "--requests", metavar="N", type=int, default=defaults.requests,
         help=f"measured requests of each setting (default {defaults.requests})",
     )  # fmt: skip
-    load.add_argument("--concurrency", metavar="N[,N]", default="1", help="requests under way at once (default 1)")
-    load.add_argument(
+    load("--concurrency", metavar="N[,N]", default="1", help="requests under way at once (default 1)")
+    load(
         "--max-tokens", metavar="N", type=int, default=defaults.max_tokens,
         help=f"length of every answer (default {defaults.max_tokens})",
     )  # fmt: skip
-    load.add_argument(
+    load(
         "--text-tokens", metavar="N", type=int, default=defaults.text_tokens,
         help=f"length of the prompt's text, roughly (default {defaults.text_tokens})",
     )  # fmt: skip
-    load.add_argument(
-        "--cache", choices=("cold", "warm", "both"), default="both", help="what to measure (default both)"
-    )
-    load.add_argument("--seed", metavar="N", type=int, default=0, help="of screenshots and texts (default 0)")
-    run = parser.add_argument_group("the run")
-    run.add_argument("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
-    run.add_argument(
-        "--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)"
-    )
-    run.add_argument("--allow-remote", action="store_true", help="measure also a server on another machine")
-    run.add_argument("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
-    run.add_argument("--json", action="store_true", help="print JSON instead of tables, every request in it")
+    load("--cache", choices=("cold", "warm", "both"), default="both", help="what to measure (default both)")
+    load("--seed", metavar="N", type=int, default=0, help="of screenshots and texts (default 0)")
+    run = parser.add_argument_group("the run").add_argument
+    run("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
+    run("--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)")
+    run("--allow-remote", action="store_true", help="measure also a server on another machine")
+    run("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
+    run("--json", action="store_true", help="print JSON instead of tables, every request in it")
     add_target(parser)
     return parser
 

@@ -14,10 +14,10 @@ KEY_VARIABLE = "MAI_AGENT_API_KEY"
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """--endpoint, --api-key and --model."""
-    group = parser.add_argument_group("server (default: the one that `mai-server up` started)")
-    group.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
-    group.add_argument("--api-key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")
-    group.add_argument("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
+    group = parser.add_argument_group("server (default: the one that `mai-server up` started)").add_argument
+    group("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
+    group("--api-key", metavar="KEY", help=f"its key (better: in the variable {KEY_VARIABLE})")
+    group("--model", metavar="NAME", help="the served model (default: the one the endpoint serves)")
 
 
 def chosen_target(options: argparse.Namespace) -> Endpoint:

@@ -82,16 +82,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("format", metavar="FORMAT", choices=list(FORMATS), help=", ".join(FORMATS))
     add_hardware(parser)
     add_goal(parser)
-    group = parser.add_argument_group("the export")
-    group.add_argument(
-        "--out", metavar="PATH", help="write to this file, or folder (a/); existing files are kept unless --force"
-    )
-    group.add_argument("--port", type=port_number, metavar="N", help="where the server listens (default 8000)")
-    group.add_argument("--name", default="mai-vllm", help="of the unit, service or job (default mai-vllm)")
-    group.add_argument("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
-    group.add_argument("--user", action="store_true", help="systemd: a unit for your own account's manager")
-    group.add_argument("--nodes", type=int, metavar="N", help="multi-node: how many machines (--gpus: cards of each)")
-    group.add_argument("--json", action="store_true", help="print the files as JSON")
+    group = parser.add_argument_group("the export").add_argument
+    group("--out", metavar="PATH", help="write to this file, or folder (a/); existing files are kept unless --force")
+    group("--port", type=port_number, metavar="N", help="where the server listens (default 8000)")
+    group("--name", default="mai-vllm", help="of the unit, service or job (default mai-vllm)")
+    group("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
+    group("--user", action="store_true", help="systemd: a unit for your own account's manager")
+    group("--nodes", type=int, metavar="N", help="multi-node: how many machines (--gpus: cards of each)")
+    group("--json", action="store_true", help="print the files as JSON")
     options = parser.parse_args(own)
     _check(options)
     entry = FORMATS[options.format]

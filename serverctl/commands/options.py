@@ -12,37 +12,27 @@ from serverctl.resolve import Resolved, resolve
 
 def add_hardware(parser: argparse.ArgumentParser) -> None:
     """Hardware that is not there."""
-    group = parser.add_argument_group("hardware (default: what is in this machine)")
-    group.add_argument(
-        "--gpu", metavar="NAME", help="plan for this card: T4, L4, RTX 4090, H100, ...; 4090+3060 for a mix; cpu"
-    )
-    group.add_argument(
-        "--gpus", type=int, default=None, metavar="N", help="how many of them (with --gpu), or of those here to use"
-    )
+    group = parser.add_argument_group("hardware (default: what is in this machine)").add_argument
+    group("--gpu", metavar="NAME", help="plan for this card: T4, L4, RTX 4090, H100, ...; 4090+3060 for a mix; cpu")
+    group("--gpus", type=int, default=None, metavar="N", help="how many of them (with --gpu), or of those here to use")
 
 
 def add_goal(parser: argparse.ArgumentParser) -> None:
     """What is wanted."""
-    group = parser.add_argument_group("what to serve, and how")
-    group.add_argument(
-        "--model", metavar="NAME", help="MAI-UI-8B, any repository (org/name), or a folder; default: by memory"
-    )
+    group = parser.add_argument_group("what to serve, and how").add_argument
+    group("--model", metavar="NAME", help="MAI-UI-8B, any repository (org/name), or a folder; default: by memory")
     presets = load_presets()
-    group.add_argument(
-        "--preset", metavar="NAME", help=f"one of: {', '.join(presets.by_name)}; default: {presets.default}"
-    )
-    group.add_argument(
+    group("--preset", metavar="NAME", help=f"one of: {', '.join(presets.by_name)}; default: {presets.default}")
+    group(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="assignments",
         help="your own value of a setting, never changed by anything (repeat it); `mai-server plan --settings` "
             "lists them",
     )  # fmt: skip
-    group.add_argument("--max-model-len", metavar="N", help="short for --set max_model_len=N (or auto)")
-    group.add_argument(
-        "--screen", metavar="WxH", default=None, help="the screen that will be looked at (default 1920x1080)"
-    )
-    group.add_argument("--force", action="store_true", help="plan also what is not advised")
-    group.add_argument("--vllm-python", metavar="FILE", help="the Python of an environment that has vLLM")
-    group.add_argument("flags", nargs="*", metavar="-- FLAGS", help="vLLM's own flags, passed on as they are")
+    group("--max-model-len", metavar="N", help="short for --set max_model_len=N (or auto)")
+    group("--screen", metavar="WxH", default=None, help="the screen that will be looked at (default 1920x1080)")
+    group("--force", action="store_true", help="plan also what is not advised")
+    group("--vllm-python", metavar="FILE", help="the Python of an environment that has vLLM")
+    group("flags", nargs="*", metavar="-- FLAGS", help="vLLM's own flags, passed on as they are")
 
 
 def split_flags(arguments: list[str]) -> tuple[list[str], list[str]]:

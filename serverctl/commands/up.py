@@ -46,20 +46,16 @@ def main(arguments: list[str]) -> int:
         epilog=_EXAMPLES,
     )
     add_goal(parser)
-    group = parser.add_argument_group("running")
-    group.add_argument("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
-    group.add_argument("--cpu", action="store_true", help="serve on the processor (slow)")
-    group.add_argument(
-        "--port", type=port_number, metavar="N", help="where to listen on loopback (default: a free port)"
-    )
-    group.add_argument(
-        "--name", default=control.DEFAULT_NAME, help="the server's name, to run several (default: default)"
-    )
-    group.add_argument("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
-    group.add_argument("--foreground", action="store_true", help="stay, and show vLLM's output")
-    group.add_argument("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
-    group.add_argument("--yes", action="store_true", help="install vLLM without asking when it is missing")
-    group.add_argument("--json", action="store_true", help="print the server as JSON when it is ready")
+    group = parser.add_argument_group("running").add_argument
+    group("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
+    group("--cpu", action="store_true", help="serve on the processor (slow)")
+    group("--port", type=port_number, metavar="N", help="where to listen on loopback (default: a free port)")
+    group("--name", default=control.DEFAULT_NAME, help="the server's name, to run several (default: default)")
+    group("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
+    group("--foreground", action="store_true", help="stay, and show vLLM's output")
+    group("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
+    group("--yes", action="store_true", help="install vLLM without asking when it is missing")
+    group("--json", action="store_true", help="print the server as JSON when it is ready")
     options = parser.parse_args(own)
     check_name(options.name)
     if current_state(Folder(options.name)).phase in LIVE:
