@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.hardware.facts import Hardware
+from serverctl.install import Report
 from serverctl.plan.goal import CannotPlanError
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
@@ -88,36 +89,38 @@ def ready_server(
     Raises:
         MaiError: it could not be started, or cannot be on this machine.
     """
-    running = running_server(model)
-    name = running or _launch(model, preset, screen, tell, check_stop, ask)
+    name = running_server(model)
+    if name is None:
+        for other in control.live_servers():
+            if other.phase not in ("ready", "degraded"):  # nobody knows yet what it serves, and what memory it leaves
+                tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
+                control.wait_ready(other.name, lambda _: check_stop())
+        name = running_server(model)
+    name, started = (name, False) if name else _launch(model, preset, screen, tell, ask)
     try:
         state = _wait(name, tell, check_stop)
     except BaseException:
-        if running is None:
+        if started:
             tell("Stopping the server that was starting.")
             control.stop(name)
         raise
-    server = control.as_ready(state, started=running is None)
+    server = control.as_ready(state, started)
     if server is None:
         raise control.failure_of(state)
     return server
 
 
 def _launch(
-    model: str | None,
-    preset: str | None,
-    screen: tuple[int, int] | None,
-    tell: Tell,
-    check_stop: CheckStop,
-    ask: Ask | None,
-) -> str:
-    """Starts a server in the background and gives its name: the default one, or the model's beside others.
+    model: str | None, preset: str | None, screen: tuple[int, int] | None, tell: Tell, ask: Ask | None
+) -> tuple[str, bool]:
+    """Starts a server in the background: under the default name, or the model's own beside others.
+
+    Gives its name, and whether it was started here: another program may have been quicker.
 
     Raises:
         MaiError: others run, and the memory that they leave does not hold this one.
     """
-    others = [_settled(state, tell, check_stop) for state in control.live_servers()]
-    others = [state for state in others if state.phase in LIVE]
+    others = control.live_servers()
     resolved = resolve(model, preset, screen=screen)
     resolved = replace(resolved, hardware=_not_used_by(others, resolved.hardware))
     try:
@@ -130,9 +133,7 @@ def _launch(
             f"A server with {names} runs already, and {model} does not fit beside it: {error.what}",
             "`mai-server down --all` stops what runs; or leave --model out to use it.",
         ) from error
-    if resolved.vllm is None:
-        _install(resolved.build(), tell, ask)
-        resolved = resolved.with_installed()
+    resolved = resolved.with_vllm(ask, _told_once(tell))
     for text in plan.warnings:
         tell(text)
     request = server_request(resolved, plan)
@@ -140,18 +141,10 @@ def _launch(
         request = replace(request, port=None)
     for name in _names_for(plan.model.name):
         if control.launch(name, request):
-            return name
-        if current_state(Folder(name)).phase in LIVE and name == running_server(model):  # somebody was quicker
-            return name
+            return name, True
+        if control.serves(current_state(Folder(name)), model or plan.model.name):
+            return name, False
     raise MaiError(f"There is no name left for a server with {plan.model.name}.", "`mai-server down --all` stops all.")
-
-
-def _settled(state: State, tell: Tell, check_stop: CheckStop) -> State:
-    """A server once it is ready, or gone: before that, nobody knows what memory it leaves."""
-    if state.phase in ("ready", "degraded"):
-        return state
-    tell(f"Waiting for the server {state.name!r}, which is not ready yet.")
-    return control.wait_ready(state.name, lambda _: check_stop())
 
 
 def _not_used_by(others: Sequence[State], hardware: Hardware) -> Hardware:
@@ -170,13 +163,8 @@ def _names_for(model: str) -> Iterator[str]:
     yield from (control.DEFAULT_NAME, own, *(f"{own}-{number}" for number in range(2, 100)))
 
 
-def _install(build: Any, tell: Tell, ask: Ask | None) -> None:
-    """Installs vLLM if the person agrees. Raises EnvironmentLacksError otherwise."""
-    text = f"vLLM is not installed: {build.packages[0]}, about {build.disk_gib:.0f} GiB."
-    if ask is None or not ask(f"{text} Install it now?"):
-        raise EnvironmentLacksError(text, "`mai-server install` installs it.")
-    from serverctl.install import install
-
+def _told_once(tell: Tell) -> Report:
+    """Tells each step of an installation once."""
     last = ""
 
     def report(what: str, done: int | None, whole: int | None) -> None:
@@ -186,7 +174,7 @@ def _install(build: Any, tell: Tell, ask: Ask | None) -> None:
             last = what
             tell(what)
 
-    install(build, report)
+    return report
 
 
 def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:

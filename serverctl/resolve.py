@@ -1,16 +1,17 @@
 """What a wish comes to on this machine: the hardware, the vLLM that would run, what it accepts, and the plan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from foundation.errors import MaiError, UsageError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.builds import Build, build_for
 from serverctl.capabilities import Capabilities, installed, snapshot
 from serverctl.config import ServerConfig, load_server_config
 from serverctl.environment import VllmEnvironment, find_environment
 from serverctl.hardware.facts import Hardware
+from serverctl.install import Report, install
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for
 
@@ -33,8 +34,29 @@ class Resolved:
         """The build of vLLM for this hardware. Raises CannotPlanError where there is none."""
         return build_for(self.hardware)
 
-    def with_installed(self) -> "Resolved":
-        """The same with the vLLM that was just installed. Raises MaiError where it is not found."""
+    def with_vllm(self, agrees: Callable[[str], bool] | None, report: Report) -> "Resolved":
+        """The same with a vLLM to run, installed now if the person agrees.
+
+        Args:
+            agrees: puts the question; None where nobody can be asked.
+            report: is told how the installation goes.
+
+        Raises:
+            EnvironmentLacksError: there is none, and nobody who agrees.
+            MaiError: nothing can be served here, or the installation failed.
+        """
+        if self.vllm is not None:
+            return self
+        self.plan()  # what cannot be served must not be installed for
+        build = self.build()
+        what = f"{build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)"
+        if agrees is None:
+            raise EnvironmentLacksError(
+                f"vLLM is not installed: {what}.", "`mai-server install` installs it, or `mai-server up --yes`."
+            )
+        if not agrees(f"vLLM is not installed: {what}. Install it now?"):
+            raise EnvironmentLacksError("vLLM is needed and was not installed.", "`mai-server install` installs it.")
+        install(build, report)
         found = find_environment(None, self.hardware)
         if found is None:
             raise MaiError("The installed vLLM was not found again.", "`mai-server doctor` says what is there.")

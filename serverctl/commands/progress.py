@@ -28,10 +28,12 @@ class _Shown:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        if sys.stderr.isatty() and not self._quiet:
+        return self
+
+    def _go_live(self) -> None:
+        if self._live is None and sys.stderr.isatty() and not self._quiet:
             self._live = self._make_live()
             self._live.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -55,6 +57,10 @@ class StartProgress(_Shown):
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
         self._news = News()
+
+    def __enter__(self) -> Any:
+        self._go_live()
+        return self
 
     def _make_live(self) -> Any:
         from rich.console import Console
@@ -86,7 +92,7 @@ def line_of(state: State) -> str:
 
 
 class InstallProgress(_Shown):
-    """An installation: its downloads are a bar."""
+    """An installation: its downloads are a bar, from the first report on; a question may come before."""
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
@@ -105,6 +111,7 @@ class InstallProgress(_Shown):
 
     def report(self, what: str, done: int | None, whole: int | None) -> None:
         """What is being done, and how far it is in bytes."""
+        self._go_live()
         if self._live is not None:
             self._live.update(self._task, description=what, completed=done or 0, total=whole)
             return

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from foundation.arguments import Parser, port_number
-from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, StoppedError, UsageError
+from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.processes import wait_gone
 from serverctl.commands.options import add_goal, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
@@ -18,9 +18,8 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.news import News
-from serverctl.process.request import ServerRequest, read_request, server_request
+from serverctl.process.request import ServerRequest, server_request
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
-from serverctl.resolve import Resolved
 
 _EXAMPLES = """examples:
   mai-server up                              the best model for this machine
@@ -62,8 +61,9 @@ def main(arguments: list[str]) -> int:
         return _found(options)
     options.gpu = "cpu" if options.cpu else None
     options.flags = options.flags or []
-    request = resolve_options(options, flags + options.flags)
-    request = with_vllm(request, options)
+    agrees = (lambda _: True) if options.yes else None if options.json or not sys.stdin.isatty() else _ask
+    with InstallProgress(quiet=options.json) as bar:
+        request = resolve_options(options, flags + options.flags).with_vllm(agrees, bar.report)
     plan = request.plan()
     assert request.vllm is not None
     render(plan, request.capabilities, 1, options.name_as)  # a person's flag that does not exist is refused here
@@ -118,30 +118,9 @@ def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, Server
     return servers
 
 
-def with_vllm(request: Resolved, options: argparse.Namespace) -> Resolved:
-    """The request with a vLLM to run, installed now if the person agrees.
-
-    Raises:
-        EnvironmentLacksError: there is none, and nobody to ask.
-    """
-    if request.vllm is not None:
-        return request
-    request.plan()  # what cannot be served must not be installed for
-    build = request.build()
-    text = (
-        f"vLLM is not installed: {build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)."
-    )
-    if not options.yes:
-        if options.json or not sys.stdin.isatty():
-            raise EnvironmentLacksError(text, "`mai-server install` installs it, or `mai-server up --yes`.")
-        print(f"{text} Install it now? [Y/n] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().casefold() not in ("", "y", "yes"):
-            raise EnvironmentLacksError("vLLM is needed and was not installed.", "`mai-server install` installs it.")
-    from serverctl.install import install
-
-    with InstallProgress(quiet=options.json) as bar:
-        install(build, bar.report)
-    return request.with_installed()
+def _ask(question: str) -> bool:
+    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
 
 
 def report(states: list[State], as_json: bool) -> int:
@@ -171,9 +150,8 @@ def _found(options: argparse.Namespace) -> int:
         MaiError: it serves another model, or did not become ready.
         StoppedError: Ctrl-C.
     """
-    folder = Folder(options.name)
-    state = current_state(folder)
-    _check_model(options, folder, state)
+    state = current_state(Folder(options.name))
+    _check_model(options, state)
     if state.phase in ("ready", "degraded"):
         if options.json:
             return report([state], True)
@@ -188,21 +166,14 @@ def _found(options: argparse.Namespace) -> int:
             state = control.wait_ready(options.name, show.update)
     except KeyboardInterrupt:
         raise StoppedError("Stopped waiting: Ctrl-C.", "The start goes on: `mai-server down` stops it.") from None
-    _check_model(options, folder, state)
+    _check_model(options, state)
     return report([state], options.json)
 
 
-def _check_model(options: argparse.Namespace, folder: Folder, state: State) -> None:
+def _check_model(options: argparse.Namespace, state: State) -> None:
     """Raises MaiError where a named model is not the one that runs. A server that still plans has no model yet."""
-    wanted = options.model
-    if wanted is None or state.phase not in LIVE:
-        return
-    known = {state.model, state.source}
-    with contextlib.suppress(MaiError):
-        known.add(read_request(folder.request_file).goal.model or "")
-    known.discard("")
-    names = {wanted.casefold(), str(Path(wanted).expanduser().resolve()).casefold()}
-    if known and not names & {name.casefold() for name in known}:
+    wanted, known = options.model, control.model_names(state)
+    if wanted is not None and state.phase in LIVE and known and not control.serves(state, wanted):
         raise MaiError(
             f"The server {options.name!r} already runs with {state.model or state.source or min(known)}.",
             f"`mai-server down` stops it, or give the new one a name: --name {Path(wanted).name.lower()}.",

@@ -124,16 +124,26 @@ def as_ready(state: State, started: bool = False) -> ReadyServer | None:
     return ReadyServer(state.name, state.url, key, state.model, state.family, **limits, started=started)
 
 
+def model_names(state: State) -> set[str]:
+    """What a server's model is called, in lower case; empty for one that still plans and may choose."""
+    from serverctl.process.request import read_request
+
+    names = {state.model, state.source}
+    with contextlib.suppress(MaiError):
+        names.add(read_request(Folder(state.name).request_file).goal.model or "")
+    return {name.casefold() for name in names if name}
+
+
+def serves(state: State, model: str) -> bool:
+    """Whether a server is for a model: by its name, its repository or its folder."""
+    return not model_names(state).isdisjoint((model.casefold(), str(Path(model).expanduser().resolve()).casefold()))
+
+
 def live_servers(model: str | None = None) -> list[State]:
     """The servers that run or are on their way, the default one first; of these, those with a model where named."""
     states = [current_state(Folder(name)) for name in ordered_names()]
-    return [
-        state
-        for state in states
-        if state.phase in LIVE
-        and state.phase != "stopping"
-        and (model is None or model.casefold() in (state.model.casefold(), state.source.casefold()))
-    ]
+    live = [state for state in states if state.phase in LIVE and state.phase != "stopping"]
+    return [state for state in live if model is None or serves(state, model)]
 
 
 def find_ready(model: str | None = None) -> ReadyServer | None:

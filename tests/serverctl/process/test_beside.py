@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from stubs.controlled import Machine, tiny_model
+from stubs.controlled import MIB, Machine, tiny_model
 
 from foundation.errors import MaiError
 from serverctl import endpoint
+from serverctl.plan.goal import Goal
 from serverctl.process import control
 
 
@@ -76,3 +77,12 @@ def test_the_first_is_waited_for_before_anybody_knows_what_memory_it_leaves(
     endpoint.ready_server(models[1], tell=told.append)
     assert any("Waiting for the server 'default'" in text for text in told)
     assert machine.state().phase == "ready"
+
+
+def test_who_asks_for_the_model_that_another_has_just_begun_to_start_gets_that_server(
+    machine: Machine, models: tuple[str, str]
+) -> None:
+    machine.launch(goal=Goal(model=models[0], overrides={"kv_cache_memory_bytes": 64 * MIB}))
+    server = endpoint.ready_server(models[0])
+    assert (server.name, server.started) == ("default", False)
+    assert control.ordered_names() == ["default"]
