@@ -44,9 +44,7 @@ class Capabilities:
         options: by every spelling of their names.
         console_script: whether its `vllm` command works; otherwise it is run as a module.
         quantizations: names that --quantization takes; empty where not known.
-        reasoning_parsers: names that --reasoning-parser takes; empty where not known.
         env: VLLM_* variables it reads; empty where not known.
-        architectures: model architectures it serves; empty where not known.
         origin: the installed vLLM, or the snapshot that speaks for it.
     """
 
@@ -54,9 +52,7 @@ class Capabilities:
     options: Mapping[str, Option]
     console_script: bool
     quantizations: frozenset[str]
-    reasoning_parsers: frozenset[str]
     env: frozenset[str]
-    architectures: frozenset[str]
     origin: str
 
     def has(self, flag: str) -> bool:
@@ -84,9 +80,7 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
         options=options,
         console_script=bool(document.get("console_script_works", True)),
         quantizations=frozenset(document.get("quantization_methods") or ()),
-        reasoning_parsers=frozenset(document.get("reasoning_parsers") or ()),
         env=frozenset(document.get("env") or ()),
-        architectures=frozenset(document.get("architectures") or ()),
         origin=origin,
     )
 

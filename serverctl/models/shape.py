@@ -105,7 +105,6 @@ class VisionShape:
 class Shape:
     """A whole model's dimensions, and how its published weights are stored."""
 
-    architecture: str
     text: TextShape
     vision: VisionShape | None
     dtype: str
@@ -126,11 +125,9 @@ def read_shape(config: Mapping[str, Any], origin: str) -> Shape:
         UsageError: it lacks what is needed; the message names `origin` and the missing entry.
     """
     text: Mapping[str, Any] = config.get("text_config") or config.get("llm_config") or config
-    architectures = config.get("architectures") or ["unknown"]
     try:
         method, bits = _quantization(config)
         return Shape(
-            architecture=str(architectures[0]),
             text=_text_shape(config, text),
             vision=_vision_shape(config, text),
             dtype=str(config.get("dtype") or config.get("torch_dtype") or text.get("dtype") or "bfloat16"),
