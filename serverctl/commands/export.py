@@ -7,48 +7,46 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from serverctl.commands.options import add_goal, add_hardware, resolve_options, split_flags
-from serverctl.export.common import Document, Exporter, Source, check_secrets
+from serverctl.export.common import Document, Source, check_secrets
 from serverctl.resolve import Resolved
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """One format: its module and function in `serverctl.export`, what it is, and what to do with the result."""
 
-    module: str
+    function: str
     about: str
     then: str
-    function: str = "documents"
 
 
 FORMATS: Mapping[str, Format] = {
-    "systemd": Format(
-        "systemd", "a unit for this machine (--user: without root)", "The comment at its top installs it."
-    ),
-    "compose": Format(
-        "compose", "a Docker compose file, loopback only", "VLLM_API_KEY=$(openssl rand -hex 24) docker compose up -d"
-    ),
-    "kubernetes": Format(
-        "kubernetes", "secret, volume, deployment, service", "Put a key into the Secret, then kubectl apply -f it."
-    ),
-    "script": Format("script", "a shell script that starts, watches and stops the server", "Run it; Ctrl-C stops it."),
-    "prometheus": Format("prometheus", "what to scrape, and alert rules", "prometheus --config.file=prometheus.yml"),
-    "grid": Format("workers", "the Grid inference worker's .env", "Fill in the two keys.", "grid_documents"),
-    "multi-node": Format("nodes", "vLLM's own command lines for several machines", "Read them first."),
-    "env": Format("workers", "endpoint, model and limits for a shell", ". ./agent.env", "agent_documents"),
-    "notebook": Format(
-        "notebook",
-        "a Colab notebook: installs, serves, asks one question",
-        "Upload it to Colab, or open it in Jupyter.",
-    ),
-}
+    name: Format(function, about, then)
+    for name, function, about, then in (
+        ("systemd", "systemd.documents", "a unit for this machine (--user: without root)",
+         "The comment at its top installs it."),
+        ("compose", "compose.documents", "a Docker compose file, loopback only",
+         "VLLM_API_KEY=$(openssl rand -hex 24) docker compose up -d"),
+        ("kubernetes", "kubernetes.documents", "secret, volume, deployment, service",
+         "Put a key into the Secret, then kubectl apply -f it."),
+        ("script", "script.documents", "a shell script that starts, watches and stops the server",
+         "Run it; Ctrl-C stops it."),
+        ("prometheus", "prometheus.documents", "what to scrape, and alert rules",
+         "prometheus --config.file=prometheus.yml"),
+        ("grid", "workers.grid_documents", "the Grid inference worker's .env", "Fill in the two keys."),
+        ("multi-node", "nodes.documents", "vLLM's own command lines for several machines", "Read them first."),
+        ("env", "workers.agent_documents", "endpoint, model and limits for a shell", ". ./agent.env"),
+        ("notebook", "notebook.documents", "a Colab notebook: installs, serves, asks one question",
+         "Upload it to Colab, or open it in Jupyter."),
+    )
+}  # fmt: skip
 
 _EXAMPLES = """formats:
 {formats}
@@ -94,7 +92,10 @@ def main(arguments: list[str]) -> int:
     _check(options)
     entry = FORMATS[options.format]
     source = make_source(options, flags)
-    exporter: Exporter = getattr(importlib.import_module(f"serverctl.export.{entry.module}"), entry.function)
+    module, _, function = entry.function.partition(".")
+    exporter: Callable[[Source], Sequence[Document]] = getattr(
+        importlib.import_module(f"serverctl.export.{module}"), function
+    )
     documents = exporter(source)
     paths = _write(documents, Path(options.out), options) if options.out else None
     if options.json:
@@ -238,14 +239,9 @@ def _json(name: str, source: Source, documents: Sequence[Document], paths: list[
         "made_by": source.made_by,
         "model": source.model,
         "vllm": source.capabilities.version,
-        "endpoints": [f"http://127.0.0.1:{server.port}/v1" for server in source.servers()],
+        "endpoints": [f"{server.url}/v1" for server in source.servers()],
         "files": [
-            {
-                "name": document.name,
-                "path": None if paths is None else str(paths[number]),
-                "executable": document.executable,
-                "text": document.text,
-            }
+            {"name": document.name, "path": None if paths is None else str(paths[number]), **asdict(document)}
             for number, document in enumerate(documents)
         ],
     }

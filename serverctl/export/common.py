@@ -1,11 +1,12 @@
 """What every export is made from, the servers of a plan, and the lines that say how a file was made."""
 
 import re
+import shlex
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
@@ -38,18 +39,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One of a plan's independent servers.
+    """One of a plan's independent servers, its command with its own port and pins."""
 
-    Args:
-        name: of its unit or service: the export's name, with a number from the second on.
-        port: where it listens.
-        cards: its own.
-        command: with its own port and pins.
-    """
-
-    name: str
+    name: str  # of its unit or service: the export's name, with a number from the second on
     port: int
-    cards: tuple[Gpu, ...]
+    cards: tuple[Gpu, ...]  # its own
     command: Command
 
     @property
@@ -70,37 +64,21 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What an export is made from.
-
-    Args:
-        plan: what is served, and how.
-        hardware: found or imagined.
-        capabilities: of the vLLM that will serve.
-        goal: what was asked for; formats that plan anew start from it.
-        made_by: the command line that makes this export again.
-        port: of the first server; the others follow.
-        name: of units and services.
-        served_name: the model's name for clients; its own where None.
-        python: of the vLLM on this machine; None where there is none, or where the hardware is imagined.
-        environ: this machine's variables that a server here needs to find its files.
-        account: whom a server on this machine runs as.
-        user_unit: whether a systemd unit is for `systemctl --user`.
-        nodes: machines that share the model.
-    """
+    """What an export is made from."""
 
     plan: Plan
-    hardware: Hardware
-    capabilities: Capabilities
-    goal: Goal
-    made_by: str
-    port: int = 8000
-    name: str = "mai-vllm"
-    served_name: str | None = None
-    python: Path | None = None
-    environ: Mapping[str, str] = field(default_factory=dict)
-    account: str = "vllm"
-    user_unit: bool = False
-    nodes: int = 1
+    hardware: Hardware  # found or imagined
+    capabilities: Capabilities  # of the vLLM that will serve
+    goal: Goal  # what was asked for; formats that plan anew start from it
+    made_by: str  # the command line that makes this export again
+    port: int = 8000  # of the first server; the others follow
+    name: str = "mai-vllm"  # of units and services
+    served_name: str | None = None  # the model's name for clients; its own where None
+    python: Path | None = None  # of the vLLM on this machine; None where there is none, or the hardware is imagined
+    environ: Mapping[str, str] = field(default_factory=dict)  # what a server on this machine needs to find its files
+    account: str = "vllm"  # whom a server on this machine runs as
+    user_unit: bool = False  # whether a systemd unit is for `systemctl --user`
+    nodes: int = 1  # machines that share the model
 
     @property
     def model(self) -> str:
@@ -141,7 +119,10 @@ class Source:
         return {**others, **(pins(cards, self.capabilities.version) or numbers)}
 
 
-Exporter: TypeAlias = Callable[[Source], Sequence[Document]]
+def program_words(command: Command, python: Path | str | None = None) -> list[str]:
+    """The beginning of the command line: the program and the model, without any flag."""
+    argv = command.argv(python)
+    return argv[: len(argv) - len(command.flags)]
 
 
 def flag_groups(command: Command) -> list[list[str]]:
@@ -155,13 +136,22 @@ def flag_groups(command: Command) -> list[list[str]]:
     return [line.words for line in command.lines] + own
 
 
-def summary(source: Source) -> str:
-    """The plan in a line: model, weights, cards, preset, what a request may hold."""
-    plan = source.plan
-    return (
-        f"{plan.model.name}, {_PRECISION[plan.precision]}, on {_cards(source)}; preset {plan.preset}; "
-        f"context {plan.context:,} tokens; {plan.settings.images} screenshots a request"
-    )
+def exports(values: Mapping[str, object]) -> str:
+    """Variables as lines of a shell."""
+    return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in values.items())
+
+
+def header(source: Source) -> list[str]:
+    """How a file was made, from which plan, and what that warns of; plain lines."""
+    plan, version = source.plan, source.capabilities.version
+    found = [
+        f"Made by: {source.made_by}",
+        f"Plan: {plan.model.name}, {_PRECISION[plan.precision]}, on {_cards(source)}; preset {plan.preset}; "
+        f"context {plan.context:,} tokens; {plan.settings.images} screenshots a request.",
+        f"vLLM {version}: every flag below was checked against the parser of this version.",
+    ]
+    found += [f"Note: {text}" for text in plan.warnings]
+    return found + [f"Left out: {text}" for text in source.servers()[0].command.dropped]
 
 
 def _cards(source: Source) -> str:
@@ -174,39 +164,25 @@ def _cards(source: Source) -> str:
     return cards if len(plan.replicas) == 1 else f"{cards} each, {len(plan.replicas)} independent servers"
 
 
-def header(source: Source) -> list[str]:
-    """How a file was made, and what the plan warns of; plain lines."""
-    plan, version = source.plan, source.capabilities.version
-    found = [
-        f"Made by: {source.made_by}",
-        f"Plan: {summary(source)}.",
-        f"vLLM {version}: every flag below was checked against the parser of this version.",
-    ]
-    found += [f"Note: {text}" for text in plan.warnings]
-    return found + [f"Left out: {text}" for text in source.servers()[0].command.dropped]
-
-
 def header_comment(source: Source, about: Sequence[str]) -> str:
     """The header and what a file says of its own format, as comments."""
     return commented([*header(source), "", *about])
 
 
 def notes(source: Source, *sections: str, **values: object) -> list[str]:
-    """What configs/exports/notes.toml has for this export: a line each.
+    """What configs/exports/notes.toml has for this export in some sections ("compose.start"), a line each.
 
-    Args:
-        source: decides which entries hold.
-        sections: for example "compose.start".
-        values: fill the marks, beside those that every export has.
+    The values fill the marks, beside those that every export has.
     """
+    several = len(source.plan.replicas) > 1
     cuda = "cuda 12" if source.capabilities.version.startswith("0.19.") else "cuda 13"
     traits = {
         "user" if source.user_unit else "root",
         "cpu" if source.plan.vendor == "cpu" else cuda,
-        *(["cards"] if source.plan.gpus else []),
-        *(["several servers"] if len(source.plan.replicas) > 1 else []),
-        *(["folder"] if source.folder is not None else []),
-        *(["no vllm"] if source.python is None else []),
+        "cards" if source.plan.gpus else "",
+        "several servers" if several else "",
+        "folder" if source.folder is not None else "",
+        "no vllm" if source.python is None else "",
     }
     marks = {
         "NAME": source.name,
@@ -217,6 +193,7 @@ def notes(source: Source, *sections: str, **values: object) -> list[str]:
         "FOLDER": source.folder and source.folder.name,
         **values,
     }
+    texts = {f"@{name}@": str(value) for name, value in marks.items()}
     found = []
     for section in sections:
         entries: Any = load_config("exports/notes.toml")
@@ -225,7 +202,7 @@ def notes(source: Source, *sections: str, **values: object) -> list[str]:
         for entry in [entries] if isinstance(entries, str) else entries:
             *needed, text = [entry] if isinstance(entry, str) else entry
             if traits.issuperset(needed):
-                found.append(filled(text, {f"@{name}@": str(value) for name, value in marks.items()}))
+                found.append(filled(text, texts))
     return found
 
 
@@ -250,10 +227,10 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 def check_secrets(command: Command) -> None:
     """Raises UsageError where a flag of the person's own would write a secret into the export."""
-    for word in command.extra:
-        if word.split("=")[0] in _SECRET_FLAGS:
+    for flag in (word.split("=")[0] for word in command.extra):
+        if flag in _SECRET_FLAGS:
             raise UsageError(
-                f"{word.split('=')[0]} would write a secret into the export.",
+                f"{flag} would write a secret into the export.",
                 "Leave it out, and set HF_TOKEN in the environment of the server instead.",
             )
 

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from serverctl.export.common import START_SECONDS, Document, Server, Source, header_comment
-from serverctl.export.container import HUB_CACHE, SHM_GIB, VLLM_CACHE, argv, container_notes, image, to_yaml
+from serverctl.export.container import (
+    HUB_CACHE,
+    SHM_GIB,
+    VLLM_CACHE,
+    common_marks,
+    container_notes,
+    to_yaml,
+    yaml_template,
+)
 
 
 def documents(source: Source) -> Sequence[Document]:
@@ -22,43 +30,30 @@ def data(source: Source) -> dict[str, Any]:
     }
 
 
-def literal(text: str) -> str:
+def _literal(text: str) -> str:
     """Text that compose takes as it is: it replaces $NAME everywhere else."""
     return text.replace("$", "$$")
 
 
-def _service(source: Source, server: Server) -> dict[str, Any]:
-    program, subcommand, *arguments = argv(source, server)
+def _service(source: Source, server: Server) -> Any:
     volumes = [f"hub-cache:{HUB_CACHE}", f"vllm-cache:{VLLM_CACHE}"]
     if source.folder is not None:
         name = source.folder.name
         volumes.append(f"${{MODEL_FOLDER:?the folder with the files of {name}}}:/models/{name}:ro")
-    service: dict[str, Any] = {
-        "image": image(source),
-        "entrypoint": [program, subcommand],
-        "command": [literal(word) for word in arguments],
-        "environment": {
-            "VLLM_API_KEY": "${VLLM_API_KEY:?set a key}",
-            **{name: literal(value) for name, value in server.unpinned_env.items()},
-        },
-        "ports": [f"127.0.0.1:{server.port}:{server.port}"],
-        "volumes": volumes,
-        "shm_size": f"{SHM_GIB}gb",
-        "healthcheck": {
-            "test": ["CMD", "python3", "-c", server.health_check],
-            "start_period": f"{START_SECONDS}s",
-            "interval": "30s",
-            "timeout": "10s",
-            "retries": 5,
-        },
-        "stop_grace_period": "20s",
-        "restart": "unless-stopped",
-    }
-    if source.plan.vendor == "cpu":
-        # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
-        service |= {"cap_add": ["SYS_NICE"], "security_opt": ["seccomp=unconfined"]}
-    else:
-        service["deploy"] = {"resources": {"reservations": {"devices": [_devices(source, server)]}}}
+    # vLLM's CPU build binds its threads and memory to the processor's nodes (set_mempolicy, move_pages).
+    cpu = source.plan.vendor == "cpu"
+    environment = {name: _literal(value) for name, value in server.unpinned_env.items()}
+    (service,) = yaml_template(
+        "service.yaml",
+        **common_marks(source, server, _literal),
+        ENVIRONMENT={"VLLM_API_KEY": "${VLLM_API_KEY:?set a key}", **environment},
+        VOLUMES=volumes,
+        HEALTH_CHECK=server.health_check,
+        START_SECONDS=START_SECONDS,
+        CAPABILITIES=["SYS_NICE"] if cpu else None,
+        SECURITY=["seccomp=unconfined"] if cpu else None,
+        DEPLOY=None if cpu else {"resources": {"reservations": {"devices": [_devices(source, server)]}}},
+    )
     return service
 
 

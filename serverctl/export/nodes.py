@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from foundation.errors import UsageError
-from serverctl.export.common import Document, Source, flag_groups, header_comment, notes
+from serverctl.export.common import (
+    Document,
+    Source,
+    exports,
+    flag_groups,
+    header_comment,
+    notes,
+    program_words,
+    template,
+)
 from serverctl.hardware.facts import Hardware
 from serverctl.models.find import find_model
 from serverctl.plan.cards import best_group, tensor_parallel_sizes, usable_cards
@@ -21,6 +30,8 @@ from serverctl.planning import AUTOMATIC_MODELS, plan_for
 _MASTER_PORT, _RAY_PORT = 29_501, 6379
 #: vLLM's flags for several machines; a vLLM without them cannot do it.
 _NEEDED = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--distributed-executor-backend")
+#: Flags that a machine without a front end refuses: it has no port or key to guard.
+_FRONT_END = ("--api-server-count", "--host", "--port")
 
 
 def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
@@ -37,9 +48,9 @@ def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
             "Several machines are for NVIDIA cards.", "Name them with --gpu NAME --gpus N (of one machine)."
         )
     group = best_group(usable_cards(hardware))
-    model = find_model(goal.model or AUTOMATIC_MODELS[0])
+    name = goal.model or AUTOMATIC_MODELS[0]
     wished = goal.overrides.get("tensor_parallel_size")
-    size = int(wished) if wished else max(tensor_parallel_sizes(model, len(group)))
+    size = int(wished) if wished else max(tensor_parallel_sizes(find_model(name), len(group)))
     if size > len(group):
         raise UsageError(
             f"tensor_parallel_size={size} needs more than the {len(group)} cards of one machine.",
@@ -51,7 +62,7 @@ def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
         for number, gpu in enumerate(group[:size])
     )
     shared = {"tensor_parallel_size": size, "pipeline_parallel_size": nodes}
-    goal = replace(goal, model=goal.model or AUTOMATIC_MODELS[0], overrides={**goal.overrides, **shared})
+    goal = replace(goal, model=name, overrides={**goal.overrides, **shared})
     return plan_for(replace(hardware, gpus=cards, links=()), goal, vllm)
 
 
@@ -60,91 +71,60 @@ def documents(source: Source) -> Sequence[Document]:
     missing = [flag for flag in _NEEDED if not source.capabilities.has(flag)]
     if missing:
         raise UsageError(f"vLLM {source.capabilities.version} has no {missing[0]}.", "Use a newer one.")
-    plain = [Document(f"node-{rank}.sh", _node(source, rank), True) for rank in range(source.nodes)]
-    return [*plain, *_ray(source)]
-
-
-def node_command(source: Source, rank: int) -> tuple[Command, list[list[str]]]:
-    """The command of one machine, and the flags that only this way of starting has, as a shell reads them."""
     command = source.servers()[0].command
-    own = [
-        ["--nnodes", str(source.nodes)],
-        ["--node-rank", str(rank)],
-        ["--master-addr", '"$HEAD_ADDRESS"'],
-        ["--master-port", str(_MASTER_PORT)],
-    ]
-    if rank == 0:
-        return command, own
-    # A machine without a front end refuses a number of them, and has no port or key to guard.
-    refused = ("--api-server-count", "--host", "--port")
-    lines = tuple(line for line in command.lines if line.flag not in refused)
-    return replace(command, lines=lines), [*own, ["--headless"]]
-
-
-def _node(source: Source, rank: int) -> str:
-    command, own = node_command(source, rank)
-    about = [*notes(source, "nodes.worker" if rank else "nodes.head", RANK=rank), *_everywhere(source)]
-    return _shell(source, about, rank == 0, command, own)
-
-
-def _ray(source: Source) -> list[Document]:
-    command = source.servers()[0].command
-    common = [*notes(source, "nodes.ray"), *_everywhere(source)]
-    intro = "#!/usr/bin/env bash\n" + header_comment(source, common)
-    head = f'exec ray start --head --node-ip-address="$HEAD_ADDRESS" --port={_RAY_PORT}\n'
-    worker = f'exec ray start --address="$HEAD_ADDRESS:{_RAY_PORT}" --node-ip-address="$OWN_ADDRESS"\n'
-    check = [*common, *notes(source, "nodes.ray_serve")]
-    own = [["--distributed-executor-backend", "ray"]]
+    headless = replace(command, lines=tuple(line for line in command.lines if line.flag not in _FRONT_END))
+    found = []
+    for rank in range(source.nodes):
+        own = [
+            f"--nnodes {source.nodes}",
+            f"--node-rank {rank}",
+            '--master-addr "$HEAD_ADDRESS"',
+            f"--master-port {_MASTER_PORT}",
+        ]
+        about = notes(source, "nodes.worker" if rank else "nodes.head", RANK=rank)
+        start = _vllm(source, headless, [*own, "--headless"]) if rank else _vllm(source, command, own)
+        found.append(_script(source, f"node-{rank}.sh", about, start, serves=rank == 0))
+    ray = notes(source, "nodes.ray")
+    head = f'ray start --head --node-ip-address="$HEAD_ADDRESS" --port={_RAY_PORT}'
+    worker = f'ray start --address="$HEAD_ADDRESS:{_RAY_PORT}" --node-ip-address="$OWN_ADDRESS"'
+    serve = _vllm(source, command, ["--distributed-executor-backend ray"])
+    last = notes(source, "nodes.ray_serve")
     return [
-        Document("ray-head.sh", intro + _settings(source, False) + head, True),
-        Document("ray-worker.sh", intro + _settings(source, False) + worker, True),
-        Document("ray-serve.sh", _shell(source, check, True, command, own), True),
+        *found,
+        _script(source, "ray-head.sh", ray, head),
+        _script(source, "ray-worker.sh", ray, worker),
+        _script(source, "ray-serve.sh", ray, serve, last, serves=True),
     ]
 
 
-def _shell(source: Source, lines: Sequence[str], serves: bool, command: Command, own: list[list[str]]) -> str:
-    argv = command.argv()
-    start = shlex.join(argv[: len(argv) - len(command.flags)])
+def _vllm(source: Source, command: Command, own: Sequence[str]) -> str:
+    """The command of one machine; its own flags are as a shell reads them."""
+    start = shlex.join(program_words(command))
     if source.folder is not None:
         start = 'vllm serve "${MODEL_FOLDER:?the model\'s folder, at the same place on each machine}"'
-    flags = [shlex.join(group) for group in flag_groups(command)] + [" ".join(group) for group in own]
-    return (
-        "#!/usr/bin/env bash\n"
-        + header_comment(source, lines)
-        + _settings(source, serves)
-        + "exec "
-        + " \\\n  ".join([start, *flags])
-        + "\n"
-    )
+    return " \\\n  ".join([start, *map(shlex.join, flag_groups(command)), *own])
 
 
-def _settings(source: Source, serves: bool) -> str:
-    """What every machine sets first. The processes of all of them must see the same variables of vLLM."""
-    lines = [
-        "",
-        "set -euo pipefail",
-        ': "${HEAD_ADDRESS:?the address of machine 0 in the network between the machines}"',
-        ': "${OWN_ADDRESS:?the address of this machine in the same network}"',
-        'export VLLM_HOST_IP="$OWN_ADDRESS"',
-    ]
-    if serves:
-        lines.append('export VLLM_API_KEY="${VLLM_API_KEY:?set a key}"')
-    env = source.servers()[0].unpinned_env
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _everywhere(source: Source) -> list[str]:
+def _script(
+    source: Source, name: str, first: list[str], start: str, last: Sequence[str] = (), *, serves: bool = False
+) -> Document:
+    """The script of one machine. The processes of all of them must see the same variables of vLLM."""
     sections = ["nodes.everywhere", *(["nodes.fits_one"] if _fits_one(source) else [])]
-    return notes(source, *sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
+    everywhere = notes(source, *sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
+    key = 'export VLLM_API_KEY="${VLLM_API_KEY:?set a key}"\n' if serves else ""
+    values = {
+        "# @HEADER@\n": header_comment(source, [*first, *everywhere, *last]),
+        "# @ENVIRONMENT@\n": key + exports(source.servers()[0].unpinned_env),
+        "@COMMAND@": start,
+    }
+    return Document(name, template("node.sh", values), executable=True)
 
 
 def _fits_one(source: Source) -> bool:
     goal = source.goal
     own = {name: value for name, value in goal.overrides.items() if name != "pipeline_parallel_size"}
-    alone = replace(goal, overrides=own)
     try:
-        plan_for(source.hardware, alone, source.capabilities.version)
+        plan_for(source.hardware, replace(goal, overrides=own), source.capabilities.version)
     except CannotPlanError:
         return False
     return True

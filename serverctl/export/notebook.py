@@ -16,7 +16,7 @@ from foundation.families import family_data, family_names
 from serverctl.builds import Build, builds
 from serverctl.capabilities import snapshot
 from serverctl.diagnose.stages import Stage
-from serverctl.export.common import Document, Source, flag_groups, header, portable, template
+from serverctl.export.common import Document, Source, flag_groups, header, portable, program_words, template
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import CannotPlanError
 from serverctl.planning import plan_for
@@ -53,19 +53,17 @@ def _plans(source: Source) -> dict[str, dict[str, Any]]:
 
 
 def _plan(source: Source, build: Build) -> dict[str, Any]:
-    capabilities = snapshot(build.version)
     goal = replace(source.goal, model=source.goal.model or source.plan.model.name)
     plan = plan_for(source.hardware, goal, build.version)
-    here = replace(source, plan=plan, capabilities=capabilities, served_name=source.model)
+    here = replace(source, plan=plan, capabilities=snapshot(build.version), served_name=source.model)
     command = here.servers()[0].command
-    argv = command.argv()
     return {
         "package": build.packages[0],
         "python_most": build.python_most,
         "least_driver": build.least_driver,
         "least_cuda": build.least_cuda,
         # The program's place is known only after the installation.
-        "command": argv[1 : len(argv) - len(command.flags)],
+        "command": program_words(command)[1:],
         "flags": [" ".join(group) if len(group) == 1 else tuple(group) for group in flag_groups(command)],
         "env": dict(command.env),
         "notes": [*plan.warnings, *command.dropped],
@@ -110,8 +108,8 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
 
 def _divisor(family: str | None) -> int | None:
     """How far a family's grounding answers count; None where they are pixels of the resized picture, or unknown."""
-    known = family in family_names()
-    divisor: int | None = family_data(family).get("grid", {}).get("grounding") if family and known else None
+    data = family_data(family) if family in family_names() else {}
+    divisor: int | None = data.get("grid", {}).get("grounding")
     return divisor
 
 

@@ -12,28 +12,21 @@ _RULES = "vllm-alerts.yml"
 
 def documents(source: Source) -> Sequence[Document]:
     """The scrape configuration, and the rules it names."""
-    scrape = header_comment(source, notes(source, "prometheus.scrape")) + to_yaml([scrape_data(source)])
-    rules = header_comment(source, notes(source, "prometheus.rules")) + to_yaml([rules_data(source)])
-    return [Document("prometheus.yml", scrape), Document(_RULES, rules)]
-
-
-def scrape_data(source: Source) -> dict[str, Any]:
-    """The scrape configuration as values."""
     targets = [f"127.0.0.1:{server.port}" for server in source.servers()]
-    return {
-        "global": {"scrape_interval": "15s", "evaluation_interval": "15s"},
-        "rule_files": [_RULES],
-        "scrape_configs": [
-            {"job_name": source.name, "metrics_path": "/metrics", "static_configs": [{"targets": targets}]}
-        ],
-    }
+    job = {"job_name": source.name, "metrics_path": "/metrics", "static_configs": [{"targets": targets}]}
+    times = {"scrape_interval": "15s", "evaluation_interval": "15s"}
+    scrape = {"global": times, "rule_files": [_RULES], "scrape_configs": [job]}
+    parts = {"scrape": ("prometheus.yml", scrape), "rules": (_RULES, rules_data(source))}
+    return [
+        Document(name, header_comment(source, notes(source, f"prometheus.{part}")) + to_yaml([values]))
+        for part, (name, values) in parts.items()
+    ]
 
 
 def rules_data(source: Source) -> dict[str, Any]:
     """The rules as values."""
     config = load_config("exports/alerts.toml")
     slow = config["slow_seconds"]["cpu" if source.plan.vendor == "cpu" else "card"]
-
     marks = {"@JOB@": f'job="{source.name}"', "@SLOW@": str(slow)}
     rules = [
         {

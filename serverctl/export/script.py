@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Server, Source, commented, flag_groups, header, template
+from serverctl.export.common import Document, Server, Source, commented, flag_groups, header, program_words, template
 from serverctl.plan.render import COMMON
 
 
@@ -16,8 +16,6 @@ def _script(source: Source, server: Server) -> str:
     command = server.command
     own = ("--host", "--port", "--served-model-name")
     groups = [group for group in flag_groups(command) if group[0] not in own]
-    program = command.argv()[: 3 if command.module else 2]
-    program += ["--model"] if command.module else []
     model = shlex.quote(command.model)
     if source.folder is not None:
         model = f'"${{MODEL_FOLDER:?the folder with the files of {source.folder.name}}}"'
@@ -29,7 +27,7 @@ def _script(source: Source, server: Server) -> str:
         _array("plan_flags", groups),
         "# Of every plan, also for another model: they do not depend on the card.",
         _array("common_flags", [group for group in groups if group[0] in COMMON]),
-        _array("program", [program]),
+        _array("program", [program_words(command)[:-1]]),
     ]
     return template(
         "launch.sh",

@@ -8,7 +8,16 @@ everywhere, and "$" a variable in ExecStart= after the first word.
 import re
 from collections.abc import Sequence
 
-from serverctl.export.common import Document, Server, Source, flag_groups, header_comment, notes, template
+from serverctl.export.common import (
+    Document,
+    Server,
+    Source,
+    flag_groups,
+    header_comment,
+    notes,
+    program_words,
+    template,
+)
 
 #: Where vLLM is, in a unit for hardware that is not here.
 _PLACEHOLDER = "/opt/vllm/bin/python"
@@ -61,11 +70,9 @@ def command_line(words: Sequence[Sequence[str]]) -> str:
 def _unit(source: Source, server: Server) -> str:
     python = str(source.python or _PLACEHOLDER)
     command = server.command
-    argv = command.argv(python)
-    bin_folder = python.rpartition("/")[0]
     env = {
         # vLLM's kernels are partly compiled on the machine: the tools for it are beside its Python and CUDA.
-        "PATH": f"{bin_folder}:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{python.rpartition('/')[0]}:/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin",
         "PYTHONUNBUFFERED": "1",
         **source.environ,
         **command.env,
@@ -85,7 +92,7 @@ def _unit(source: Source, server: Server) -> str:
         "# @ACCOUNT@": "WorkingDirectory=%h" if user else f"User={source.account}\nWorkingDirectory=~",
         "# @ENVIRONMENT@": "\n".join(f"Environment={quote(f'{name}={env[name]}', variables=False)}" for name in env),
         "@KEY_FILE@": key_file,
-        "@START@": command_line([argv[: len(argv) - len(command.flags)], *flag_groups(command)]),
+        "@START@": command_line([program_words(command, python), *flag_groups(command)]),
         "@WAIT@": command_line([["/bin/sh", "-c", wait]]),
         "# @HARDENING@": "\n".join(_USER_HARDENING if user else _HARDENING),
         "@TARGET@": "default.target" if user else "multi-user.target",

@@ -1,9 +1,8 @@
 """Environments of programs that use a server: an agent's shell, and the Grid's inference worker."""
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from serverctl.export.common import Document, Source, commented, header_comment, notes
+from serverctl.export.common import Document, Source, commented, exports, header_comment, notes
 from serverctl.plan.show import limits_json
 
 #: Tokens of an answer where a request names none.
@@ -23,12 +22,8 @@ def agent_documents(source: Source) -> Sequence[Document]:
         "MAI_SERVER_MAX_PIXELS": limits["max_pixels"] or source.plan.model.max_pixels,
         "MAI_SERVER_SLOTS": source.slots,
     }
-    text = header_comment(source, notes(source, "env.agent")) + _exports(agents) + "\n"
-    return [Document("agent.env", text + commented(notes(source, "env.programs")) + _exports(programs))]
-
-
-def _exports(values: Mapping[str, object]) -> str:
-    return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in values.items())
+    text = header_comment(source, notes(source, "env.agent")) + exports(agents) + "\n"
+    return [Document("agent.env", text + commented(notes(source, "env.programs")) + exports(programs))]
 
 
 def grid_documents(source: Source) -> Sequence[Document]:
