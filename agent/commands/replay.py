@@ -12,7 +12,7 @@ from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.lines.console import Console
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
-from agent.safety.signals import StopSignals
+from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError("This run was made in a sandbox; its places mean nothing on this desktop.", "Replay it dry.")
     stop = StopSwitch()
     same = True
-    with StopSignals(stop):
+    with stop_signals(stop):
         hand = _live_hand(stop) if options.live else RecordingHand()
         console = Console(stop)
         try:

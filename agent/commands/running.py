@@ -9,7 +9,7 @@ from agent.lines.console import Console
 from agent.lines.yes_or_no import terminal_ask
 from agent.options import RunOptions
 from agent.run.events import Event
-from agent.safety.signals import SignalWatch, StopSignals
+from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, UsageError
@@ -27,7 +27,7 @@ def execute(options: RunOptions, *, as_json: bool) -> int:
     """Run it, and return the exit status."""
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
-    with StopSignals(stop), SignalWatch(stop):
+    with stop_signals(stop):
         return _run(options, instruction, stop, as_json=as_json)
 
 

@@ -3,6 +3,7 @@
 Text on a screen can talk to a model, so the model's own judgement is no protection.
 """
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
@@ -22,6 +23,7 @@ from agent.actions import (
     to_json,
 )
 from agent.geometry import DesktopPoint
+from agent.safety.policy_file import read_policy
 from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import printable
@@ -69,20 +71,12 @@ class Question:
     held: bool = False
 
 
-class Grants:
-    """The scopes that a person allowed for good, in one session. A question without a scope is always asked."""
-
-    def __init__(self) -> None:
-        self._scopes: set[tuple[str, str]] = set()
-
-    def add(self, question: Question) -> None:
-        """Do not ask this again."""
-        if question.scope:
-            self._scopes.add((question.reason, question.scope))
+class Grants(set[Question]):
+    """What a person allowed for good, in one session. A question without a scope is always asked."""
 
     def allow(self, question: Question) -> bool:
         """Whether this was allowed for good: for the same reason, in the same scope."""
-        return (question.reason, question.scope) in self._scopes
+        return bool(question.scope) and question in self
 
 
 class Approver(Protocol):
@@ -114,19 +108,14 @@ class Policy:
         known = next((name for name in APPROVE_MODES if name == mode), None)
         if known is None:
             raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
-        from agent.safety.policy_file import read_policy
-
-        if path is None:
-            return cls(known, *read_policy(load_config("policies/default.toml"), "the shipped policy"))
-        import tomllib
-
         try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
+            data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             mode_meant = str(path) in APPROVE_MODES
             advice = f"Did you mean --approve {path}?" if mode_meant else "See docs/safety.md for its form."
             raise UsageError(f"The policy {path} cannot be read: {error}.", advice) from error
-        return cls(known, *read_policy(data, str(path)))
+        read = read_policy(data, "the shipped policy" if path is None else str(path))
+        return cls(known, read.rules, read.allowed)
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Why a person must be asked before this action; None when it may go ahead.

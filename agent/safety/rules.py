@@ -1,43 +1,116 @@
-"""Rules of a policy, matched against an action and what is known of the desktop (read by `policy_file.py`)."""
+"""Rules of a policy: their form in a policy file, and how they match an action and what is known of the desktop.
+
+A rule that could never match would look like protection and be none, so it is refused when it is read.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
-from agent.actions import TYPING, Action, CallTool, Click, Drag, OpenApp, TypeText, points_of, to_json
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationInfo, model_validator
+
+from agent.actions import TYPING, Action, Button, CallTool, Click, Drag, OpenApp, TypeText, points_of, to_json
 from agent.geometry import DesktopPoint, Region
+from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import found, spelled
 
+#: The types of actions that a rule can speak of, as `actions.to_json` names them.
+_ActionName: TypeAlias = Literal[
+    "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "call_tool"
+]
+_POINTING = frozenset({"click", "long_press", "move", "drag", "scroll"})
+#: Which conditions say something about which actions.
+_CONDITIONS: dict[str, frozenset[str]] = {
+    "keys": frozenset({"key", "hold"}),
+    "patterns": frozenset({"type", "open", "call_tool"}),
+    "windows": _POINTING | {"type", "key", "hold"},
+    "words": _POINTING,
+    "buttons": frozenset({"click"}),
+    "excepted": frozenset({"open", "call_tool"}),
+}
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+T = TypeVar("T")
+
+
+def _pattern(written: Any) -> re.Pattern[str]:
+    try:
+        return re.compile(written, re.IGNORECASE)
+    except (TypeError, re.error) as error:
+        raise ValueError(f"{written!r} is no regular expression ({error})") from error
+
+
+def _chord(written: Any) -> frozenset[str]:
+    """A chord as a person may write it, a list of names, in canonical names."""
+    if not isinstance(written, list) or not written:
+        raise ValueError('a chord of keys is a list of names, such as ["ctrl", "w"]')
+    return frozenset("enter" if name == "kp_enter" else name for name in chord([str(one) for one in written]))
+
+
+def _region(written: Any) -> Region:
+    if isinstance(written, list) and [type(number) for number in written] == [int] * 4 and min(written[2:]) > 0:
+        return Region(*written)
+    raise ValueError("it must be [left, top, width, height] in whole numbers")
+
+
+def _named(written: Any, info: ValidationInfo) -> Any:
+    """The list of [groups] that is called by name; any other name stays, and is refused as no list."""
+    return info.context.get(written, written) if isinstance(written, str) and info.context else written
+
+
+_Text = Annotated[str, Field(pattern=r"\S")]
+#: A condition; an empty list is a mistake, because it would be none.
+_Some = Annotated[tuple[T, ...], Field(min_length=1), BeforeValidator(_named)]
+_Patterns = _Some[Annotated[re.Pattern[str], BeforeValidator(_pattern)]]
+
+
+class PolicyPart(BaseModel):
+    """A table of a policy file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Rule(PolicyPart):
     """One rule: these actions need a person, where all the conditions hold that it has.
 
     Args:
         name: what it is called.
-        actions: the types of actions that it speaks of.
+        actions: the types of actions that it speaks of; `action` in the file.
         reason: why, as a clause.
         keys: chords; an action that presses all keys of one of them.
         patterns: searched in the text that is typed, or in the names of the application or tool.
         windows: searched in class and title of the window that gets the action.
         words: searched in what is written at the target.
         buttons: mouse buttons.
-        excepted: names of applications that may be opened, or of tools that may be called; * stands for anything.
+        excepted: names of applications that may be opened, or of tools that may be called; `except` in the file, where
+            * stands for anything.
         always: whether a person may allow it for good.
     """
 
-    name: str
-    actions: frozenset[str]
-    reason: str
-    keys: tuple[frozenset[str], ...] = ()
-    patterns: tuple[re.Pattern[str], ...] = ()
-    windows: tuple[re.Pattern[str], ...] = ()
-    words: tuple[re.Pattern[str], ...] = ()
-    buttons: tuple[str, ...] = ()
-    excepted: tuple[str, ...] = ()
-    always: bool = True
+    name: _Text
+    actions: Annotated[
+        frozenset[_ActionName],
+        Field(alias="action", min_length=1),
+        BeforeValidator(lambda written: [written] if isinstance(written, str) else written),
+    ]
+    reason: _Text
+    keys: _Some[Annotated[frozenset[str], BeforeValidator(_chord)]] = ()
+    patterns: _Patterns = ()
+    windows: _Patterns = ()
+    words: _Patterns = ()
+    buttons: _Some[Button] = ()
+    excepted: Annotated[tuple[_Text, ...], Field(alias="except"), BeforeValidator(_named)] = ()
+    always: StrictBool = True
+
+    @model_validator(mode="after")
+    def _no_idle_condition(self) -> Self:
+        """Refuse a condition that could never hold for one of the rule's actions."""
+        for condition, about in _CONDITIONS.items():
+            if condition in self.model_fields_set and (silent := sorted(self.actions - about)):
+                written = type(self).model_fields[condition].alias or condition
+                raise ValueError(f"{written} say nothing about the action {silent[0]!r}")
+        return self
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
         """Whether the rule speaks of this action."""
@@ -53,7 +126,8 @@ class Rule:
             return not self.excepts(action) and self._names((action.name,))
         if self.patterns and not self._is_entered(spelled(action), situation):
             return False
-        if self.windows and not any(self._is_in(place) for place in places(action, situation)):
+        places = (situation.focused,) if isinstance(action, TYPING) else (situation.under, situation.origin)
+        if self.windows and not any(self._is_in(place) for place in places if place is not None):
             return False
         if self.words and not any(found(one, situation.words) for one in self.words if situation.words):
             return False
@@ -92,12 +166,11 @@ class Rule:
         return any(found(one, text) for one in self.windows for text in (place.app, place.title) if text)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(PolicyPart):
     """Where on the desktop the agent may act without asking; all other places are asked about, also unknown ones."""
 
-    windows: tuple[re.Pattern[str], ...] = ()
-    region: Region | None = None
+    windows: _Patterns = ()
+    region: Annotated[Region | None, BeforeValidator(_region)] = None
 
     def objection(self, action: Action[DesktopPoint], situation: Situation) -> str | None:
         """Why this action is outside, as a clause; None when it is inside, or touches no desktop."""
@@ -126,12 +199,6 @@ class Allowed:
             return False
         points = points_of(action)
         return bool(points) and all(region.contains(point) for point in points)
-
-
-def places(action: Action[DesktopPoint], situation: Situation) -> list[Place]:
-    """The windows that get an action, as far as they are known."""
-    known = (situation.focused,) if isinstance(action, TYPING) else (situation.under, situation.origin)
-    return [place for place in known if place is not None]
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:

@@ -3,9 +3,8 @@
 Python runs signal handlers between two bytecodes of the main thread: not while that sits in a long call into C, or in
 a read that never returns. But the number of every signal is written to the wake-up descriptor at the moment it arrives,
 so a thread that reads it can set the stop switch; and so can another process that looks at the same descriptor, even
-while that call holds the interpreter's lock and no thread of ours runs at all.
-
-Ordinary handlers must still be installed (`StopSignals`): without one, a signal has its default effect.
+while that call holds the interpreter's lock and no thread of ours runs at all. Ordinary handlers are still installed:
+without one, a signal has its default effect.
 """
 
 import os
@@ -14,7 +13,8 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from agent.safety.stop import StopSwitch
@@ -51,69 +51,51 @@ class _Signalled:
         self._stop.stop(REASONS[number])
 
 
-class StopSignals:
-    """While it is entered, Ctrl-C, SIGTERM and a closed terminal set the stop switch."""
-
-    def __init__(self, stop: StopSwitch) -> None:
-        self._signalled = _Signalled(stop)
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> "StopSignals":
-        for number in REASONS:
-            self._before[number] = signal.signal(number, self._signalled)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
-
-
-class SignalWatch:
-    """Sets the stop switch when a signal arrives, whatever the main thread does; a context manager of that thread.
+@contextmanager
+def stop_signals(stop: StopSwitch) -> Iterator[None]:
+    """While it is entered, Ctrl-C, SIGTERM and a closed terminal set the stop switch, whatever the main thread does.
 
     Code that sets another wake-up descriptor meanwhile (asyncio's `add_signal_handler` does; nothing of ours or of
-    Textual calls it) takes the watch out of service until it ends: the ordinary handlers remain.
+    Textual calls it) takes the watch out of service until it ends: the ordinary handlers remain. On any other thread
+    than the main one, nothing is heard: handlers and descriptor are not that thread's to set.
     """
+    with ExitStack() as opened:
+        if threading.current_thread() is threading.main_thread():
+            handler = _Signalled(stop)
+            for number in REASONS:
+                opened.callback(signal.signal, number, signal.signal(number, handler))
+            if sys.platform != "win32":  # asyncio uses the descriptor itself there
+                opened.enter_context(_watched_descriptor(stop))
+        yield
 
-    def __init__(self, stop: StopSwitch) -> None:
-        self._signalled = _Signalled(stop)
-        self._closed = False
-        self._before = -1
 
-    def __enter__(self) -> "SignalWatch":
-        global _current  # noqa: PLW0603 -- there is one wake-up descriptor in a process
-        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-            return self  # asyncio uses the descriptor itself there; and elsewhere it is not ours to set
-        self._reading, self._writing = socket.socketpair()
-        self._writing.setblocking(False)
-        self._before = signal.set_wakeup_fd(self._writing.fileno(), warn_on_full_buffer=False)
-        _current = self._reading
-        self._thread = threading.Thread(target=self._watch, name="signals", daemon=True)
-        self._thread.start()
-        return self
+@contextmanager
+def _watched_descriptor(stop: StopSwitch) -> Iterator[None]:
+    global _current  # noqa: PLW0603 -- there is one wake-up descriptor in a process
+    reading, writing = socket.socketpair()
+    with reading, writing:
+        writing.setblocking(False)
+        before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        outer, _current = _current, reading
+        thread = threading.Thread(target=_watch, args=(reading, _Signalled(stop)), name="signals", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            _current = outer
+            if signal.set_wakeup_fd(-1) == writing.fileno():
+                signal.set_wakeup_fd(before)
+            writing.shutdown(socket.SHUT_WR)  # the thread reads an end
+            thread.join(1)
 
-    def __exit__(self, *_: object) -> None:
-        global _current  # noqa: PLW0603
-        if _current is None or _current is not getattr(self, "_reading", None):
-            return
-        _current = None
-        if signal.set_wakeup_fd(-1) == self._writing.fileno():
-            signal.set_wakeup_fd(self._before)
-        self._closed = True
-        with suppress(OSError):
-            self._writing.send(b"\0")  # no signal has this number: the thread wakes up and sees that it is over
-        self._thread.join(1)
-        self._writing.close()
-        self._reading.close()
 
-    def _watch(self) -> None:
-        while not self._closed:
-            numbers = self._reading.recv(4096, socket.MSG_PEEK)
-            heard = next((number for number in numbers if number in REASONS), None)
-            if heard is not None and not self._closed:
-                self._signalled(heard)
-                time.sleep(0.02)  # another process may look at the same bytes
-            self._reading.recv(len(numbers))
+def _watch(reading: socket.socket, signalled: _Signalled) -> None:
+    while numbers := reading.recv(4096, socket.MSG_PEEK):
+        heard = next((number for number in numbers if number in REASONS), None)
+        if heard is not None:
+            signalled(heard)
+            time.sleep(0.02)  # another process may look at the same bytes
+        reading.recv(len(numbers))
 
 
 def shared_descriptor() -> int | None:

@@ -3,7 +3,7 @@
 import sys
 
 from agent.options import RunOptions
-from agent.safety.signals import SignalWatch, StopSignals
+from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus
 
@@ -25,7 +25,7 @@ def run_application(options: RunOptions) -> int:
         app.leave_from_signal()
 
     stop.on_stop(stopped)
-    with StopSignals(stop), SignalWatch(stop):
+    with stop_signals(stop):
         left = app.run()
         if not app.conductor.close(0):
             print("ending what is under way ...", file=sys.stderr, flush=True)

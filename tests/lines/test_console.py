@@ -23,7 +23,7 @@ from agent.lines.console import Console
 from agent.lines.printers import JsonPrinter, PlainPrinter
 from agent.run.events import ModelDelta, Warned, to_json
 from agent.safety.policy import Approval, Question
-from agent.safety.signals import StopSignals
+from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -183,7 +183,7 @@ async def test_without_a_terminal_nobody_can_be_asked(monkeypatch: pytest.Monkey
 def test_a_signal_sets_the_stop_switch_and_handlers_are_put_back(number: signal.Signals, reason: str) -> None:
     stop = StopSwitch()
     before = signal.getsignal(number)
-    with StopSignals(stop):
+    with stop_signals(stop):
         signal.raise_signal(number)
         signal.raise_signal(number)
         signal.raise_signal(number)  # impatience is no reason to leave keys pressed
@@ -193,9 +193,9 @@ def test_a_signal_sets_the_stop_switch_and_handlers_are_put_back(number: signal.
 
 STUBBORN = """
 import signal, sys, time
-from agent.safety.signals import StopSignals
+from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
-with StopSignals(StopSwitch()):
+with stop_signals(StopSwitch()):
     signal.raise_signal(signal.SIGINT)
     print("stopping", flush=True)
     while True:
