@@ -53,40 +53,29 @@ class Registered:
         if not run:
             return
         file = _folder() / f"{run}.json"
-        me = identity_of(os.getpid())
-        entry = {
-            "run": run, "instruction": instruction, "started": datetime.now().astimezone().isoformat("T", "seconds"),
-            "pid": os.getpid(), "born": me.born if me else "", "host": platform.node(),
-        }  # fmt: skip
+        me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), "")
+        started = datetime.now().astimezone().isoformat("T", "seconds")
+        entry = {"run": run, "instruction": instruction, "started": started, **me.to_json(), "host": platform.node()}
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_atomically(file, json.dumps(entry))  # whoever looks sees a whole entry or none
+            self._file = file
         except (OSError, UnicodeEncodeError) as error:
             self.remark = f"`mai-agent stop` will not find this run: {file.parent} cannot be written ({error})."
-            return
-        self._file = file
 
     def close(self) -> None:
         """Remove it; safe to call twice."""
-        file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
+        if self._file is not None:
+            _remove(self._file)
 
 
 def find_running() -> list[Running]:
     """This user's runs on this machine, the oldest first; what ended runs left behind is removed."""
-    found: list[Running] = []
-    for file in sorted(_folder().glob("*.json")):
-        entry = _read(file)
-        if entry is None:
-            continue
-        if entry.alive:
-            found.append(entry)
-        else:
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
-    return sorted(found, key=lambda entry: entry.started)
+    entries = [entry for file in _folder().glob("*.json") if (entry := _read(file)) is not None]
+    for entry in entries:
+        if not entry.alive:
+            _remove(entry.file)
+    return sorted((entry for entry in entries if entry.alive), key=lambda entry: (entry.started, entry.run))
 
 
 def send_stop(entry: Running, *, hard: bool = False) -> bool:
@@ -103,6 +92,11 @@ def wait_ended(entries: Iterable[Running], seconds: float) -> list[Running]:
             break
         time.sleep(0.02)
     return left
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink(missing_ok=True)
 
 
 def _folder() -> Path:

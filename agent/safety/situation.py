@@ -24,7 +24,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known of the desktop when an action is judged; None or "" where it is not known.
+    """What is known of the desktop; None or "" where it is not known.
 
     Args:
         focused: the window that gets what is typed.

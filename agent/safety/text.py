@@ -45,12 +45,8 @@ def readings(text: str) -> tuple[str, ...]:
 def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> bool:
     """Whether a pattern is found in any reading of a text, also where it began in `before`, but not in that alone.
 
-    Args:
-        pattern: what is looked for.
-        text: what is entered.
-        before: what was entered before it.
-        judged: so many of the characters before were judged as they stand; None for all. Where some were taken away
-            again, what is left may say something else than it did.
+    So many characters of `before` as `judged` says were judged as they stand, None for all: where some were taken away
+    again, what is left may say something else than it did.
     """
     settled = before if judged is None else before[:judged]
     texts = dict.fromkeys(zip(readings(settled), readings(before), readings(text), strict=True))
