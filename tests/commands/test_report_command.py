@@ -96,3 +96,16 @@ def test_the_browser_is_asked_to_open_it(tmp_path: Path, monkeypatch: pytest.Mon
     bundle = a_bundle(tmp_path / "run", [a_step(1)])
     assert main(["report", str(bundle.path), "--open"]) == 0
     assert opened == [(bundle.path / "report.html").as_uri()]
+
+
+def test_a_run_is_shown_with_every_action_of_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    actions = [
+        {"target": {"type": "wait", "seconds": 1.0}, "executed": True},
+        {"target": None, "error": "it went away"},
+    ]
+    bundle = a_bundle(tmp_path / "run", [a_step(1, actions=actions)])
+    assert main(["show", str(bundle.path)]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[lines.index('decided  {"type": "wait", "seconds": 1.0}') + 1 :][:2] == [
+        "result   done", "result   failed: it went away",
+    ]  # fmt: skip

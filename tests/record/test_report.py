@@ -106,6 +106,23 @@ def test_what_became_of_a_step_is_said(changes: dict[str, Any], state: str) -> N
     assert view_step(StepRecord.read(a_step(1, **changes)), 1)["state"] == state
 
 
+def test_a_step_of_several_actions_shows_all_of_them() -> None:
+    refused = {"reason": "closing keys", "allowed": False, "by": "you"}
+    actions = [
+        {"target": CLICK, "action": CLICK, "executed": True, "detail": "click at 80,45"},
+        {"target": {"type": "key", "keys": ["alt", "f4"]}, "approval": refused},
+    ]
+    shown = view_step(StepRecord.read(a_step(1, actions=actions)), 1)
+    assert shown["title"] == "click at 80,45 · press alt+f4"
+    assert (shown["state"], shown["approval"]["reason"], shown["detail"]) == (
+        "refused",
+        "closing keys",
+        "click at 80,45",
+    )
+    assert [target["type"] for target in json.loads(shown["screen"])] == ["click", "key"]
+    assert shown["marks"] == {"kind": "point", "points": [[0.5, 0.5]]}
+
+
 @pytest.mark.parametrize(
     ("target", "marks"),
     [
