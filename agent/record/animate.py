@@ -105,7 +105,7 @@ def _mark(image: "Image", marks: dict[str, Any] | None) -> None:
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=colour, width=3 + wider)
 
 
-def _captioned(image: "Image", title: str, words: str) -> "Image":
+def _captioned(image: "Image", title: str, thought: str) -> "Image":
     """The picture with its caption below it, on dark ground."""
     from PIL import Image, ImageDraw
 
@@ -114,7 +114,7 @@ def _captioned(image: "Image", title: str, words: str) -> "Image":
     framed = Image.new("RGB", (image.width, image.height + line * _CAPTION_LINES + size), (21, 23, 26))
     framed.paste(image, (0, 0))
     pen = ImageDraw.Draw(framed)
-    for number, (text, colour) in enumerate(((title, (232, 232, 228)), (words, (162, 168, 177)))):
+    for number, (text, colour) in enumerate(((title, (232, 232, 228)), (thought, (162, 168, 177)))):
         font = _font(size)
         place = (size, image.height + size // 2 + number * line)
         pen.text(place, _cut(text, font, image.width - 2 * size), fill=colour, font=font)
