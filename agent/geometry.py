@@ -131,15 +131,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Viewport:
-    """How one captured monitor lies on the desktop.
+    """How one captured monitor lies on the desktop."""
 
-    Args:
-        region: the monitor in desktop units.
-        captured: the captured image in pixels; differs from the region's size on scaled (HiDPI) displays.
-    """
-
-    region: Region
-    captured: Size
+    region: Region  # the monitor in desktop units
+    captured: Size  # the captured image in pixels; differs from the region's size on scaled (HiDPI) displays
 
     @classmethod
     def of_image(cls, size: Size) -> Self:

@@ -29,15 +29,10 @@ _TEXTS: dict[NoteKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One note; `str()` gives what the model reads.
+    """One note; `str()` gives what the model reads."""
 
-    Args:
-        kind: what it is about.
-        detail: an error, an action in words, what the person said or did; "" for the kinds that have none.
-    """
-
-    kind: NoteKind
-    detail: str = ""
+    kind: NoteKind  # what it is about
+    detail: str = ""  # an error, an action in words, what the person said or did; "" for the kinds that have none
 
     def __str__(self) -> str:
         # One pair of quotes around a person's words, whatever they hold, or their end could not be told.

@@ -13,40 +13,24 @@ from agent.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How runs are done; None where nobody said anything, and a default of the run applies.
+    """How runs are done; None where nobody said anything, and a default of the run applies."""
 
-    Args:
-        settings: the person's settings, for what depends on the model's family.
-        runs: folder of the recorded runs.
-        instruction: the first one.
-        engine: what drives them.
-        family: of the model; None to find it out.
-        system_prompt: file whose text replaces the family's system text.
-        approve: before which actions the person is asked; None for what suits the desktop.
-        policy: file with the rules.
-        monitor: which one, from 1.
-        stop_key: chord that stops a run anywhere.
-        patience: longest wait for a first token, in seconds.
-        sandbox: work in a throw-away desktop: its size, what session it looks like, whether it stays.
-        dry_run, thinking, style, history, history_images, max_steps, max_seconds, max_tokens, max_pixels, image_format:
-            see `RunSettings`.
-    """
-
-    settings: Settings
-    runs: Path
-    instruction: str | None = None
-    engine: EngineChoice = field(default_factory=EngineChoice)
-    family: str | None = None
-    system_prompt: Path | None = None
-    approve: str | None = None
-    policy: Path | None = None
-    monitor: int | None = None
-    stop_key: str | None = None
-    patience: float | None = None
-    sandbox: bool = False
+    settings: Settings  # the person's settings, for what depends on the model's family
+    runs: Path  # folder of the recorded runs
+    instruction: str | None = None  # the first one
+    engine: EngineChoice = field(default_factory=EngineChoice)  # what drives them
+    family: str | None = None  # of the model; None to find it out
+    system_prompt: Path | None = None  # file whose text replaces the family's system text
+    approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
+    policy: Path | None = None  # file with the rules
+    monitor: int | None = None  # which one, from 1
+    stop_key: str | None = None  # chord that stops a run anywhere
+    patience: float | None = None  # longest wait for a first token, in seconds
+    sandbox: bool = False  # work in a throw-away desktop: its size, what session it looks like, whether it stays
     sandbox_size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
     sandbox_session: Literal["xfce", "gnome"] = "xfce"
     keep: bool = False
+    # From here on, see `RunSettings`.
     dry_run: bool = False
     thinking: bool = True
     style: str | None = None

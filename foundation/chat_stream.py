@@ -51,19 +51,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that a model said.
-
-    Args:
-        content: the text.
-        reasoning: what it thought before, where the server keeps that apart.
-        tool_calls: in the order in which they began.
-        finish_reason: "length" when the token limit cut the answer off; None when the server never said that it ended.
-        usage: tokens.
-    """
+    """All that a model said."""
 
     content: str = ""
-    reasoning: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""  # what it thought before, where the server keeps that apart
+    tool_calls: tuple[ToolCall, ...] = ()  # in the order in which they began
+    #: "length" when the token limit cut the answer off; None when the server never said that it ended
     finish_reason: str | None = None
     usage: Usage = Usage()
 

@@ -18,15 +18,11 @@ _CLOCK_SLACK = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process by its number and its birth.
-
-    Args:
-        pid: the number.
-        born: on Linux "BOOT/TICKS", the kernel's id of this boot and the start in clock ticks since then; elsewhere,
-            and where an earlier version wrote it down, seconds since the epoch.
-    """
+    """A process by its number and its birth."""
 
     pid: int
+    #: on Linux "BOOT/TICKS", the kernel's id of this boot and the start in clock ticks since then; elsewhere, and where
+    #: an earlier version wrote it down, seconds since the epoch
     born: str
 
     def to_json(self) -> dict[str, Any]:

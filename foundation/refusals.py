@@ -22,19 +22,13 @@ _KIND_OF_STATUS: dict[int, RefusalKind] = {401: "bad_key", 403: "bad_key", 429: 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request without an answer.
+    """A request without an answer."""
 
-    Args:
-        kind: what happened, for programs.
-        reason: what the server or the transport said of it, in one line without a full stop.
-        status: the HTTP status of a refusal; None where there was none, also for an error inside a stream.
-        limit: the number of images or tokens that a refusal named.
-    """
-
-    kind: RefusalKind
-    reason: str
+    kind: RefusalKind  # what happened, for programs
+    reason: str  # what the server or the transport said of it, in one line without a full stop
+    #: the HTTP status of a refusal; None where there was none, also for an error inside a stream
     status: int | None = None
-    limit: int | None = None
+    limit: int | None = None  # the number of images or tokens that a refusal named
 
 
 def refusal_of(error: BaseException) -> Refusal:

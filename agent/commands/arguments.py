@@ -4,15 +4,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.geometry import Size
 from foundation.arguments import positive, positive_seconds
 
 if TYPE_CHECKING:
+    from agent.geometry import Size
     from agent.record.read import Bundle
 
 
-def size(text: str) -> Size:
+def size(text: str) -> "Size":
     """An argument such as 1920x1080."""
+    from agent.geometry import Size
+
     try:
         return Size.parse(text)
     except ValueError as error:

@@ -9,7 +9,6 @@ from pathlib import Path
 import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_engine, add_runs, size
-from agent.geometry import Size
 from foundation.arguments import Parser, positive, positive_seconds
 
 _EPILOG = """\
@@ -56,7 +55,7 @@ def _parser() -> Parser:
 def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sandbox")
     group.add_argument("--sandbox", action="store_true", help="run in a throw-away desktop (Xvfb and XFCE)")
-    group.add_argument("--sandbox-size", metavar="WxH", type=size, default=Size(1920, 1080), help="default 1920x1080")
+    group.add_argument("--sandbox-size", metavar="WxH", type=size, default="1920x1080", help="default 1920x1080")
     group.add_argument("--sandbox-session", choices=("xfce", "gnome"), default="xfce", help="what applications believe "
                        "to run in (gnome shows GNOME's own, such as its Settings)")  # fmt: skip
     group.add_argument("--keep", action="store_true", help="leave the sandbox running, and say how to look at it")
@@ -87,10 +86,10 @@ def _wants_tui(options: argparse.Namespace) -> bool:
 
 def main(argv: Sequence[str]) -> int:
     """Run it."""
+    given = _parser().parse_args(argv)
     from agent.options import RunOptions
     from agent.settings import load_settings
 
-    given = _parser().parse_args(argv)
     options = RunOptions.of(given, load_settings())
     if _wants_tui(given):
         from agent.tui.start import run_application

@@ -39,17 +39,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the model decided.
+    """What the model decided."""
 
-    Args:
-        thought: its reasoning, "" where it gave none.
-        actions: what to do, in order, at least one; points on the model's own grid.
-        calls: the calls as written.
-    """
-
-    thought: str
-    actions: tuple[Action[GridPoint], ...]
-    calls: tuple[Call, ...]
+    thought: str  # its reasoning, "" where it gave none
+    actions: tuple[Action[GridPoint], ...]  # what to do, in order, at least one; points on the model's own grid
+    calls: tuple[Call, ...]  # the calls as written
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +83,17 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class PastStep:
-    """One finished step, as a family needs it to write the history.
+    """One finished step, as a family needs it to write the history."""
 
-    Args:
-        thought: the model's reasoning.
-        calls: the calls as written.
-        images: what the model saw before the answer; None where the history window left an image out.
-        shown: whether the images are in the request.
-        user_reply: what the person answered, if asked.
-        tool_result: what a called tool gave back.
-        note: what the program had to say about the step ("nothing changed on the screen").
-        answer: the whole answer, for families that replay it to the letter; None where it is not known.
-    """
-
-    thought: str
-    calls: tuple[Call, ...]
+    thought: str  # the model's reasoning
+    calls: tuple[Call, ...]  # the calls as written
+    #: what the model saw before the answer; None where the history window left an image out
     images: tuple[EncodedImage | None, ...] = ()
-    shown: bool = False
-    user_reply: str | None = None
-    tool_result: str | None = None
-    note: str | None = None
+    shown: bool = False  # whether the images are in the request
+    user_reply: str | None = None  # what the person answered
+    tool_result: str | None = None  # what a called tool gave back
+    note: str | None = None  # what the program had to say about the step ("nothing changed on the screen")
+    #: the whole answer, for families that replay it to the letter; None where it is not known
     answer: Answer | None = None
 
     @property
@@ -119,51 +104,32 @@ class PastStep:
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """Everything that a request to a model is made of.
+    """Everything that a request to a model is made of."""
 
-    Args:
-        instruction: what the person wants.
-        images: what is to be seen now; None stands for the place of an image in `mai-agent prompt`.
-        steps: the steps so far, oldest first.
-        skipped: how many older steps the context had no room for.
-        tools: MCP tool definitions (name, description, parameters).
-        apps: names of installed applications.
-        system_prompt: replaces the family's own system text.
-        outline: the elements of the screen now, where it is known.
-        options: what a person may choose of the family's own ways; a family passes over those it does not have.
-    """
-
-    instruction: str
+    instruction: str  # what the person wants
+    #: what is to be seen now; None stands for the place of an image in `mai-agent prompt`
     images: tuple[EncodedImage | None, ...]
-    steps: Sequence[PastStep] = ()
-    skipped: int = 0
-    tools: Sequence[Mapping[str, Any]] = ()
-    apps: Sequence[str] = ()
-    system_prompt: str | None = None
-    outline: Outline | None = None
+    steps: Sequence[PastStep] = ()  # the steps so far, oldest first
+    skipped: int = 0  # how many older steps the context had no room for
+    tools: Sequence[Mapping[str, Any]] = ()  # MCP tool definitions (name, description, parameters)
+    apps: Sequence[str] = ()  # installed applications
+    system_prompt: str | None = None  # replaces the family's own system text
+    outline: Outline | None = None  # the elements of the screen now, where it is known
+    #: what a person may choose of the family's own ways; a family passes over those it does not have
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """The numbers of a family, from its `family.toml`.
-
-    Args:
-        name: of the family.
-        image: the rule by which its models resize an image.
-        image_format, quality: how images are sent.
-        sampling: as its own client asks for it.
-        reference_images: images in a request of its own client, the current one included.
-        function: the name under which its models call actions.
-    """
+    """The numbers of a family, from its `family.toml`."""
 
     name: str
-    image: ImageRule
+    image: ImageRule  # the rule by which its models resize an image
     image_format: ImageFormat = "png"
     quality: int = 90
-    sampling: Sampling = field(default_factory=Sampling)
-    reference_images: int = 3
-    function: str = "computer_use"
+    sampling: Sampling = field(default_factory=Sampling)  # as its own client asks for it
+    reference_images: int = 3  # images in a request of its own client, the current one included
+    function: str = "computer_use"  # the name under which its models call actions
 
     @classmethod
     def of(cls, name: str) -> "FamilyFacts":

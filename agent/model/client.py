@@ -34,26 +34,18 @@ _COME_BACK_POLL = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, in seconds; chosen so that a slow local model is never cut off.
+    """How long to wait, in seconds; chosen so that a slow local model is never cut off."""
 
-    Args:
-        connect: for the connection.
-        first_token: from the request to the first token. A 2B model on two CPU cores needs 3 s for one small
-            screenshot, an 8B model with several large ones minutes.
-        between_tokens: silence in the middle of an answer.
-        total: the longest answer. 2,048 tokens at one a second, as an 8B model on a processor has it, take half of it.
-        notice: after this much silence the person is told, again each time it has passed.
-        retries: further tries after something transient.
-        backoff: pause before the first retry; doubled each time.
-    """
-
-    connect: float = 5.0
+    connect: float = 5.0  # for the connection
+    #: from the request to the first token. A 2B model on two CPU cores needs 3 s for one small screenshot, an 8B model
+    #: with several large ones minutes.
     first_token: float = 300.0
-    between_tokens: float = 60.0
+    between_tokens: float = 60.0  # silence in the middle of an answer
+    #: the longest answer. 2,048 tokens at one a second, as an 8B model on a processor has it, take half of it.
     total: float = 3600.0
-    notice: float = 15.0
-    retries: int = 2
-    backoff: float = 0.5
+    notice: float = 15.0  # after this much silence the person is told, again each time it has passed
+    retries: int = 2  # further tries after something transient
+    backoff: float = 0.5  # pause before the first retry; doubled each time
 
     @classmethod
     def of(cls, seconds: float | None) -> "Patience":
@@ -93,19 +85,12 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole answer.
+    """A whole answer."""
 
-    Args:
-        answer: what the model said.
-        ttft_ms: milliseconds from the request to the first token; None when there was none.
-        total_ms: milliseconds of the request that succeeded.
-        images_sent: images whose bytes travelled; the others were named by id.
-    """
-
-    answer: Answer
-    ttft_ms: float | None
-    total_ms: float
-    images_sent: int
+    answer: Answer  # what the model said
+    ttft_ms: float | None  # milliseconds from the request to the first token; None when there was none
+    total_ms: float  # milliseconds of the request that succeeded
+    images_sent: int  # images whose bytes travelled; the others were named by id
 
 
 @dataclass(slots=True)

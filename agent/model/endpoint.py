@@ -11,36 +11,22 @@ ServerKind: TypeAlias = Literal["vllm", "literal", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may hold; None where the server did not say.
+    """What one request may hold; None where the server did not say."""
 
-    Args:
-        images: images per request.
-        context: tokens of prompt and answer together.
-        max_pixels: pixel budget of one image.
-    """
-
-    images: int | None = None
-    context: int | None = None
-    max_pixels: int | None = None
+    images: int | None = None  # images per request
+    context: int | None = None  # tokens of prompt and answer together
+    max_pixels: int | None = None  # pixel budget of one image
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An OpenAI-compatible endpoint that is ready.
+    """An OpenAI-compatible endpoint that is ready."""
 
-    Args:
-        base_url: with the API's path, for example http://127.0.0.1:8000/v1.
-        api_key: sent as a bearer token; "" for servers without one.
-        model: the served model's name; None to find it out.
-        kind: what serves it, where that is known.
-        limits: what it was started with, where that is known.
-    """
-
-    base_url: str
-    api_key: str = field(default="", repr=False)
-    model: str | None = None
-    kind: ServerKind = "other"
-    limits: Limits = Limits()
+    base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
+    api_key: str = field(default="", repr=False)  # sent as a bearer token; "" for servers without one
+    model: str | None = None  # the served model's name; None to find it out
+    kind: ServerKind = "other"  # what serves it, where that is known
+    limits: Limits = Limits()  # what it was started with, where that is known
 
     @property
     def host(self) -> str:

@@ -22,44 +22,26 @@ class ServerCondition:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An endpoint that is ready, its name for the person, and how to let it go.
-
-    Args:
-        name: for the person.
-        endpoint: what is asked.
-        close: lets it go.
-        remark: what the person should know.
-        family: the model's family, where the engine knows it.
-        condition: asks after a server of ours; None for others.
-        load: how busy a server of ours is, in a few words; None for others.
-    """
+    """An endpoint that is ready, its name for the person, and how to let it go."""
 
     name: str
-    endpoint: Endpoint
-    close: Callable[[], None] = lambda: None
-    remark: str = ""
-    family: str | None = None
-    condition: Callable[[], ServerCondition] | None = None
-    load: Callable[[], str] | None = None
+    endpoint: Endpoint  # what is asked
+    close: Callable[[], None] = lambda: None  # lets it go
+    remark: str = ""  # what the person should know
+    family: str | None = None  # the model's family, where the engine knows it
+    condition: Callable[[], ServerCondition] | None = None  # asks after a server of ours; None for others
+    load: Callable[[], str] | None = None  # how busy a server of ours is, in a few words; None for others
 
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Which engine a person asked for.
-
-    Args:
-        name: the engine.
-        url: a named endpoint.
-        model: a named model.
-        api_key: for a named endpoint.
-        preset: for a server of ours.
-    """
+    """Which engine a person asked for."""
 
     name: str = "auto"
-    url: str | None = None
+    url: str | None = None  # of an endpoint
     model: str | None = None
-    api_key: str = field(default="", repr=False)
-    preset: str | None = None
+    api_key: str = field(default="", repr=False)  # for that endpoint
+    preset: str | None = None  # for a server of ours
 
     @classmethod
     def of(cls, options: argparse.Namespace, settings: Settings) -> "EngineChoice":

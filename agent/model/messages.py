@@ -26,21 +26,13 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message.
+    """One chat message."""
 
-    Args:
-        role: who speaks.
-        parts: what is said and shown, in order.
-        tool_calls: the calls that an assistant made.
-        call_id: of a tool's result, the id of the call that it answers.
-        reasoning: what an assistant thought before, for servers that take it back (`reasoning_content`).
-    """
-
-    role: Role
-    parts: tuple[TextPart | ImagePart, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
-    call_id: str | None = None
-    reasoning: str = ""
+    role: Role  # who speaks
+    parts: tuple[TextPart | ImagePart, ...] = ()  # what is said and shown, in order
+    tool_calls: tuple[ToolCall, ...] = ()  # the calls that an assistant made
+    call_id: str | None = None  # of a tool's result, the id of the call that it answers
+    reasoning: str = ""  # what an assistant thought before, for servers that take it back (`reasoning_content`)
 
     @classmethod
     def text(cls, role: Role, text: str) -> "Message":

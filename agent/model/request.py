@@ -11,44 +11,28 @@ from agent.model.messages import Message, TextPart
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling as a family's own client asks for it.
-
-    Args:
-        temperature, top_p, seed: known to every server.
-        top_k, repetition_penalty: known to vLLM.
-        max_tokens: the longest answer that the family asks for.
-    """
+    """Sampling as a family's own client asks for it."""
 
     temperature: float = 0.0
     top_p: float = 1.0
-    top_k: int = -1
+    top_k: int = -1  # known to vLLM, like the next
     repetition_penalty: float = 1.0
-    max_tokens: int = 2048
+    max_tokens: int = 2048  # the longest answer that the family asks for
     seed: int = 42
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request.
-
-    Args:
-        messages: the chat.
-        sampling: as the family asks for it.
-        max_tokens: limit of the answer; None for the family's own.
-        tools: definitions of tools that the model may call, in OpenAI's shape.
-        stop: texts that end the answer.
-        schema: a JSON Schema that the answer must follow, used where the server can.
-        regex: a regular expression that the answer must match, used where the server can (vLLM).
-        template_arguments: for the server's chat template, such as {"enable_thinking": False}.
-    """
+    """One request."""
 
     messages: Sequence[Message]
     sampling: Sampling
-    max_tokens: int | None = None
-    tools: Sequence[Mapping[str, Any]] = ()
-    stop: Sequence[str] = ()
-    schema: Mapping[str, Any] | None = None
-    regex: str | None = None
+    max_tokens: int | None = None  # limit of the answer; None for the family's own
+    tools: Sequence[Mapping[str, Any]] = ()  # definitions of tools that the model may call, in OpenAI's shape
+    stop: Sequence[str] = ()  # texts that end the answer
+    schema: Mapping[str, Any] | None = None  # a JSON Schema that the answer must follow, used where the server can
+    regex: str | None = None  # a regular expression that the answer must match, used where the server can (vLLM)
+    #: for the server's chat template, such as {"enable_thinking": False}
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:

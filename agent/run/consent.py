@@ -18,21 +18,13 @@ from agent.safety.situation import UNKNOWN, Situation, Surroundings
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Who decides about an action, and what is known when they do.
+    """Who decides about an action, and what is known when they do."""
 
-    Args:
-        policy: the rules.
-        approver: asks the person.
-        steering: whether the person wants to see the next action first.
-        surroundings: looks at the desktop for the policy; None where nobody can.
-        grants: what the person allowed for good.
-    """
-
-    policy: Policy
-    approver: Approver
-    steering: Steering = field(default_factory=Steering)
-    surroundings: Surroundings | None = None
-    grants: Grants = field(default_factory=Grants)
+    policy: Policy  # the rules
+    approver: Approver  # asks the person
+    steering: Steering = field(default_factory=Steering)  # whether the person wants to see the next action first
+    surroundings: Surroundings | None = None  # looks at the desktop for the policy; None where nobody can
+    grants: Grants = field(default_factory=Grants)  # what the person allowed for good
 
     async def ask(
         self,

@@ -53,24 +53,13 @@ class NoTools:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What one run works with.
+    """What one run works with."""
 
-    Args:
-        observer: looks at the screen.
-        hand: carries out what touches the desktop.
-        actor: the model that decides.
-        history: what it is shown of the past.
-        consent: who decides what may be done.
-        person: whom the model can ask.
-        stop: ends everything.
-        tools: what the model may call.
-    """
-
-    observer: Observer
-    hand: Hand
-    actor: Actor
-    history: History
-    consent: Consent
-    person: Person
-    stop: StopSwitch
-    tools: Tools = field(default_factory=NoTools)
+    observer: Observer  # looks at the screen
+    hand: Hand  # carries out what touches the desktop
+    actor: Actor  # the model that decides
+    history: History  # what it is shown of the past
+    consent: Consent  # who decides what may be done
+    person: Person  # whom the model can ask
+    stop: StopSwitch  # ends everything
+    tools: Tools = field(default_factory=NoTools)  # what the model may call

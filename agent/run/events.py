@@ -33,30 +33,20 @@ FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "t
 
 @dataclass(frozen=True, slots=True)
 class _Happened:
-    """Anything that happens in a run.
+    """Anything that happens in a run."""
 
-    Args:
-        at: when, in seconds since 1970; two events that differ in nothing else are equal.
-    """
-
+    #: when, in seconds since 1970; two events that differ in nothing else are equal
     at: float = field(default_factory=time.time, kw_only=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInUse:
-    """A model that a run uses.
+    """A model that a run uses."""
 
-    Args:
-        engine: the name of what serves it.
-        model: its name at the endpoint.
-        family: whose prompt and parser it is asked with.
-        endpoint: the address.
-    """
-
-    engine: str
-    model: str
-    family: str
-    endpoint: str
+    engine: str  # the name of what serves it
+    model: str  # its name at the endpoint
+    family: str  # whose prompt and parser it is asked with
+    endpoint: str  # the address
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +96,10 @@ class ModelDelta(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class Decided(_Happened):
-    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure.
-
-    Args:
-        raw: the answer as one text.
-        answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
-    """
+    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure."""
 
     step: int
-    raw: str
+    raw: str  # the answer as one text
     thought: str
     calls: tuple[Call, ...]
     actions: tuple[Action[GridPoint], ...]
@@ -122,6 +107,7 @@ class Decided(_Happened):
     failure: ParseFailure | None
     usage: Usage
     milliseconds: dict[str, float]
+    #: the answer in its parts, where the server tells reasoning or tool calls apart from the text
     answer: Answer | None = field(default=None, kw_only=True)
 
     @property
@@ -132,39 +118,28 @@ class Decided(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked(_Happened):
-    """The policy wants a person to agree, or the person wants to see the action first.
-
-    Args:
-        scope: what "always" would allow.
-        index: which of the step's actions.
-    """
+    """The policy wants a person to agree, or the person wants to see the action first."""
 
     step: int
     target: Action[DesktopPoint]
     reason: str
-    scope: str = ""
-    index: int = field(default=0, kw_only=True)
+    scope: str = ""  # what "always" would allow
+    index: int = field(default=0, kw_only=True)  # which of the step's actions
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGiven(_Happened):
-    """The person agreed or refused.
-
-    Args:
-        always: the same scope is not asked about again.
-        instead: the action as the person changed it, which is carried out in place of the model's.
-        milliseconds: how long the person took.
-        index: which of the step's actions.
-    """
+    """The person agreed or refused."""
 
     step: int
     allowed: bool
     by: str
     note: str = ""
-    always: bool = False
+    always: bool = False  # the same scope is not asked about again
+    #: the action as the person changed it, which is carried out in place of the model's
     instead: Action[DesktopPoint] | None = None
-    milliseconds: float = 0.0
-    index: int = field(default=0, kw_only=True)
+    milliseconds: float = 0.0  # how long the person took
+    index: int = field(default=0, kw_only=True)  # which of the step's actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,18 +189,12 @@ class Acted(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class StepFinished(_Happened):
-    """The step is over.
-
-    Args:
-        changed: whether the screen changed; None where nothing was done to it.
-        note: what the model will be told about the step, if anything.
-        reply: the person's reply or a tool's result.
-    """
+    """The step is over."""
 
     step: int
-    changed: bool | None
-    note: str | None
-    reply: str | None
+    changed: bool | None  # whether the screen changed; None where nothing was done to it
+    note: str | None  # what the model will be told about the step, if anything
+    reply: str | None  # the person's reply or a tool's result
     milliseconds: dict[str, float]
 
 

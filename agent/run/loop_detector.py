@@ -18,19 +18,12 @@ _SAME_SCREEN_CELLS = 4
 
 @dataclass(frozen=True, slots=True)
 class LoopRule:
-    """How often is too often.
+    """How often is too often."""
 
-    Args:
-        nudge_at: at this many times the model is told.
-        stop_at: at this many times the run ends.
-        memory: how many steps are looked back.
-        waiting_factor: waiting is legitimate more often than anything else.
-    """
-
-    nudge_at: int = 3
-    stop_at: int = 5
-    memory: int = 16
-    waiting_factor: int = 3
+    nudge_at: int = 3  # at this many times the model is told
+    stop_at: int = 5  # at this many times the run ends
+    memory: int = 16  # how many steps are looked back
+    waiting_factor: int = 3  # waiting is legitimate more often than anything else
 
 
 class LoopDetector:

@@ -16,23 +16,14 @@ from foundation.images import ImageRule
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the model is shown, and what is needed to act on its answer.
+    """What the model is shown, and what is needed to act on its answer."""
 
-    Args:
-        images: what is sent: the screenshot, and what else a family wants to see.
-        tokens: their vision tokens.
-        viewport: how captured pixels lie on the desktop.
-        fingerprint: the screen, for comparing.
-        milliseconds: of capture, fit and encode.
-        outline: the elements of the screen, where something tells them.
-    """
-
-    images: tuple[EncodedImage, ...]
-    tokens: int
-    viewport: Viewport
-    fingerprint: Fingerprint
-    milliseconds: dict[str, float] = field(default_factory=dict)
-    outline: Outline | None = None
+    images: tuple[EncodedImage, ...]  # what is sent: the screenshot, and what else a family wants to see
+    tokens: int  # their vision tokens
+    viewport: Viewport  # how captured pixels lie on the desktop
+    fingerprint: Fingerprint  # the screen, for comparing
+    milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit and encode
+    outline: Outline | None = None  # the elements of the screen, where something tells them
 
 
 class Observer:

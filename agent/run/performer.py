@@ -23,25 +23,15 @@ from foundation.errors import StoppedError
 
 @dataclass(slots=True)
 class Performed:
-    """What came of a decision.
+    """What came of a decision."""
 
-    Args:
-        notes: what the model is told about it.
-        reply: of the person.
-        tool_result: of tools.
-        changed: whether the screen did; None where nothing was done to it.
-        settled: the screen after it; None where it is to be looked at anew.
-        milliseconds: of its stages.
-        incomplete: an action was not carried out, and so none after it.
-    """
-
-    notes: list[Note]
-    reply: str | None = None
-    tool_result: str | None = None
-    changed: bool | None = None
-    settled: Settled | None = None
-    milliseconds: dict[str, float] = field(default_factory=dict)
-    incomplete: bool = False
+    notes: list[Note]  # what the model is told about it
+    reply: str | None = None  # of the person
+    tool_result: str | None = None  # of tools
+    changed: bool | None = None  # whether the screen did; None where nothing was done to it
+    settled: Settled | None = None  # the screen after it; None where it is to be looked at anew
+    milliseconds: dict[str, float] = field(default_factory=dict)  # of its stages
+    incomplete: bool = False  # an action was not carried out, and so none after it
 
     @property
     def note(self) -> str | None:

@@ -21,21 +21,13 @@ Role: TypeAlias = Literal["actor", "planner", "grounder", "verifier"]
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that is ready to be asked.
+    """A model that is ready to be asked."""
 
-    Args:
-        engine: what serves it.
-        endpoint: where, with everything that the server told.
-        family: how it is asked, and what its answers mean.
-        client: asks it; closed by whoever opened this.
-        remarks: what the person should know.
-    """
-
-    engine: Engine
-    endpoint: Endpoint
-    family: Family
-    client: ChatClient
-    remarks: tuple[str, ...] = ()
+    engine: Engine  # what serves it
+    endpoint: Endpoint  # where, with everything that the server told
+    family: Family  # how it is asked, and what its answers mean
+    client: ChatClient  # asks it; closed by whoever opened this
+    remarks: tuple[str, ...] = ()  # what the person should know
 
     def in_use(self) -> ModelInUse:
         """As a run's record names it."""

@@ -37,39 +37,24 @@ _MOST_APPS = 60
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run as asked for.
+    """One run as asked for."""
 
-    Args:
-        settings: how it is done.
-        engines: what serves the model of each role; there is always an actor.
-        policy: what needs approval.
-        family: the actor's family; None to find it out.
-        monitor: which monitor; None for the primary one.
-        environ: the environment that applications are started in; None for this process's own.
-        sandbox: whether the desktop is a throw-away one.
-        system_prompt: the text that replaces a family's system text, by the family's name; None where none does.
-        bundle: where the run is recorded.
-        patience: how long to wait for the model.
-        grants: what the person allowed for good in this session.
-        stop_key: the chord that stops it anywhere; "none" for none.
-        open_desktop: opens the desktop that it works on.
-        title: what it is called in lists of running runs, secrets masked; the instruction unless given.
-    """
-
-    settings: RunSettings
-    engines: Mapping[Role, Engine]
-    policy: Policy
-    family: str | None = None
-    monitor: int | None = None
+    settings: RunSettings  # how it is done
+    engines: Mapping[Role, Engine]  # what serves the model of each role; there is always an actor
+    policy: Policy  # what needs approval
+    family: str | None = None  # the actor's family; None to find it out
+    monitor: int | None = None  # which monitor; None for the primary one
+    #: the environment that applications are started in; None for this process's own
     environ: dict[str, str] | None = None
-    sandbox: bool = False
+    sandbox: bool = False  # whether the desktop is a throw-away one
+    #: the text that replaces a family's system text, by the family's name; None where none does
     system_prompt: Callable[[str], str | None] = lambda _: None
-    bundle: str = ""
+    bundle: str = ""  # where the run is recorded
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
-    grants: Grants = field(default_factory=Grants)
-    stop_key: str = DEFAULT_CHORD
-    title: str = ""
-    open_desktop: OpenDesktop = open_desktop
+    grants: Grants = field(default_factory=Grants)  # what the person allowed for good in this session
+    stop_key: str = DEFAULT_CHORD  # the chord that stops it anywhere; "none" for none
+    title: str = ""  # what it is called in lists of running runs, secrets masked; the instruction unless given
+    open_desktop: OpenDesktop = open_desktop  # opens the desktop that it works on
 
 
 async def run(
