@@ -159,7 +159,7 @@ class Viewport:
     def capture_to_desktop(self, point: CapturePoint) -> DesktopPoint:
         """Captured pixels to desktop units, clamped one pixel inside the monitor.
 
-        The outermost pixels stay free because slamming the pointer into a corner is how a person stops pyautogui: an
+        The outermost pixels stay free because slamming the pointer into a corner is how a person stops the hand: an
         action of ours must never look like that.
         """
         scale_x, scale_y = self.scale

@@ -4,7 +4,7 @@ The rule is a pair (low, high): screenshots accumulate up to `high`, then all bu
 With low == high that is the published clients' sliding window, which shifts everything behind the dropped image and so
 makes the server compute all of its images again at every step. Dropping in blocks leaves the prompt's beginning alone
 for several steps, and the server's prefix cache keeps it: measured over 12 steps of 2,040-token screenshots, 3,096
-tokens are computed per step instead of 5,570 (facts/desktop.md).
+tokens are computed per step instead of 5,570 (docs/facts.md).
 """
 
 import json
@@ -18,7 +18,7 @@ from foundation.chat_stream import Answer
 
 HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
 
-#: Low and high of the `block` rule (facts/desktop.md, the measurement above).
+#: Low and high of the `block` rule (the measurement above).
 BLOCK_LOW, BLOCK_HIGH = 3, 6
 #: `grow` keeps everything that fits; this only bounds what is held in memory.
 _GROW_MOST = 512
