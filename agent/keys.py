@@ -7,71 +7,22 @@ key that did nothing. Here an unknown name is an error that the model is told ab
 import re
 import unicodedata
 
-_NAMED = frozenset(
-    """
-    ctrl alt altgr shift super enter tab escape space backspace delete insert home end page_up page_down
-    up down left right caps_lock num_lock scroll_lock print_screen pause menu
-    volume_up volume_down volume_mute media_play media_next media_previous media_stop
-    kp_0 kp_1 kp_2 kp_3 kp_4 kp_5 kp_6 kp_7 kp_8 kp_9 kp_add kp_subtract kp_multiply kp_divide kp_decimal kp_enter
-    """.split()  # noqa: SIM905 -- a table of words reads better than 500 characters of quotes
-)
+from foundation.configs import load_config
+
+_TABLE = load_config("keys.toml")
 
 #: Every canonical name; besides these, any single printable character is a key.
-KEY_NAMES = _NAMED | frozenset(f"f{number}" for number in range(1, 25))
+KEY_NAMES = frozenset([*_TABLE["names"].split(), *(f"f{number}" for number in range(1, 25))])
 
 MODIFIERS = ("ctrl", "alt", "altgr", "shift", "super")
-
-# Other spellings, compared without case, spaces, "_" and "-": pyautogui's, xdotool's (X keysyms), DOM's, Playwright's,
-# and the words that models use.
-_ALIASES = {
-    "control": "ctrl", "ctl": "ctrl", "controll": "ctrl", "controlleft": "ctrl", "controlright": "ctrl",
-    "ctrlleft": "ctrl", "ctrlright": "ctrl", "controlormeta": "ctrl", "strg": "ctrl",
-    "altleft": "alt", "option": "alt", "opt": "alt", "optionleft": "alt", "optionright": "alt", "altl": "alt",
-    "altright": "altgr", "altgraph": "altgr", "isolevel3shift": "altgr", "altr": "altgr",
-    "shiftleft": "shift", "shiftright": "shift", "shiftl": "shift", "shiftr": "shift",
-    "controlr": "ctrl",
-    "cmd": "super", "command": "super", "meta": "super", "win": "super", "windows": "super", "winleft": "super",
-    "winright": "super", "superl": "super", "superr": "super", "metal": "super", "metar": "super", "os": "super",
-    "metaleft": "super", "metaright": "super", "windowskey": "super", "winkey": "super", "commandleft": "super",
-    "return": "enter", "ret": "enter", "newline": "enter", "linefeed": "enter",
-    "numpadenter": "kp_enter", "numpadadd": "kp_add", "numpadsubtract": "kp_subtract", "numpaddecimal": "kp_decimal",
-    "numpadmultiply": "kp_multiply", "numpaddivide": "kp_divide",
-    "esc": "escape", "spacebar": "space", "del": "delete", "forwarddelete": "delete", "ins": "insert",
-    "bksp": "backspace", "back_space": "backspace",
-    "pageup": "page_up", "pgup": "page_up", "prior": "page_up",
-    "pagedown": "page_down", "pgdn": "page_down", "pgdown": "page_down", "next": "page_down",
-    "arrowup": "up", "arrowdown": "down", "arrowleft": "left", "arrowright": "right",
-    "uparrow": "up", "downarrow": "down", "leftarrow": "left", "rightarrow": "right",
-    "upkey": "up", "downkey": "down", "leftkey": "left", "rightkey": "right",
-    "capslock": "caps_lock", "numlock": "num_lock", "scrolllock": "scroll_lock",
-    "printscreen": "print_screen", "prtsc": "print_screen", "prtscr": "print_screen", "print": "print_screen",
-    "prntscrn": "print_screen", "sysrq": "print_screen", "break": "pause",
-    "apps": "menu", "contextmenu": "menu", "application": "menu", "menukey": "menu",
-    "volumeup": "volume_up", "audioraisevolume": "volume_up", "xf86audioraisevolume": "volume_up",
-    "volumedown": "volume_down", "audiolowervolume": "volume_down", "xf86audiolowervolume": "volume_down",
-    "volumemute": "volume_mute", "mute": "volume_mute", "audiovolumemute": "volume_mute",
-    "xf86audiomute": "volume_mute",
-    "playpause": "media_play", "mediaplaypause": "media_play", "nexttrack": "media_next",
-    "mediatracknext": "media_next", "prevtrack": "media_previous", "mediatrackprevious": "media_previous",
-    "mediastop": "media_stop", "stop": "media_stop",
-    "plus": "+", "add": "+", "minus": "-", "hyphen": "-", "dash": "-", "subtract": "-", "equal": "=", "equals": "=",
-    "comma": ",", "period": ".", "dot": ".", "slash": "/", "backslash": "\\", "semicolon": ";", "colon": ":",
-    "apostrophe": "'", "quote": "'", "quotedbl": '"', "doublequote": '"', "grave": "`", "backquote": "`",
-    "backtick": "`", "tilde": "~", "asciitilde": "~", "bracketleft": "[", "leftbracket": "[", "bracketright": "]",
-    "rightbracket": "]", "braceleft": "{", "braceright": "}", "parenleft": "(", "parenright": ")",
-    "asterisk": "*", "multiply": "*", "star": "*", "underscore": "_", "question": "?", "questionmark": "?",
-    "exclam": "!", "exclamation": "!", "at": "@", "numbersign": "#", "hash": "#", "dollar": "$", "percent": "%",
-    "asciicircum": "^", "caret": "^", "ampersand": "&", "bar": "|", "pipe": "|", "less": "<", "greater": ">",
-    "divide": "/", "decimal": ".",
-}  # fmt: skip
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s_\-]+", "", name).lower()
 
 
-_CANONICAL = {_plain(name): name for name in sorted(KEY_NAMES)}
-_LOOKUP = {_plain(alias): name for alias, name in _ALIASES.items()} | _CANONICAL
+_ALIASES = {_plain(alias): name for name, aliases in _TABLE["aliases"].items() for alias in aliases.split()}
+_LOOKUP: dict[str, str] = _ALIASES | {_plain(name): name for name in sorted(KEY_NAMES)}
 _WHITE = {" ": "space", "\n": "enter", "\r": "enter", "\t": "tab"}
 _NUMPAD = re.compile(r"(?:numpad|kp|num)([0-9])")
 _WORD = re.compile(r"[^\s+,\-]+|[+,\-]")

@@ -28,7 +28,7 @@ def test_the_wheel_holds_the_packages_and_the_configuration(wheel):
     assert {"agent/cli.py", "serverctl/__init__.py", "foundation/__init__.py", "agent/py.typed"} <= names
     shipped = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*") if path.is_file()}
     assert {f"foundation/{name}" for name in shipped} <= names
-    families = {str(path.relative_to(ROOT)) for path in (ROOT / "agent" / "families").glob("*/family.toml")}
+    families = {str(path.relative_to(ROOT)) for path in (ROOT / "agent" / "families").rglob("*.toml")}
     assert len(families) > 3
     assert families <= names
 

@@ -1,68 +1,32 @@
 """What calls of `computer_use` and its kin mean: the arguments of one call, turned into one action.
 
 Covers the desktop's actions under the names that Qwen-VL's descendants give them, the phone's of MAI-UI
-(Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO. Every refusal is an `ArgumentError` whose text goes
-back to the model.
+(Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO; the names are in `computer_use.toml`. Every refusal is
+an `ArgumentError` whose text goes back to the model.
 """
 
+import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from agent.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Button,
-    CallTool,
-    Click,
-    Drag,
-    Finish,
-    HoldKeys,
-    LongPress,
-    Move,
-    OpenApp,
-    PressKeys,
-    Scroll,
-    TypeText,
-    Wait,
-)
+from agent import actions
+from agent.actions import Action
 from agent.families.base import ArgumentError, Call
 from agent.families.points import PointError, read_pair, read_point
 from agent.geometry import Grid, GridPoint
 from agent.keys import UnknownKeyError, chord
 
-_CLICKS: dict[str, tuple[Button, int]] = {
-    "click": ("left", 1), "left_click": ("left", 1), "tap": ("left", 1),
-    "double_click": ("left", 2), "double_tap": ("left", 2), "triple_click": ("left", 3),
-    "right_click": ("right", 1), "middle_click": ("middle", 1),
-}  # fmt: skip
-_SUCCESS = frozenset({"success", "succeed", "succeeded", "successful", "complete", "completed", "done", "finished"})
-_FAILURE = frozenset({"fail", "failed", "failure", "infeasible", "impossible", "error"})
-_OTHER_NAMES = {
-    "awake": "open", "open_app": "open", "launch": "open",
-    "info": "ask_user", "call_user": "ask_user",
-    "mouse_move": "move", "hover": "move", "left_click_drag": "drag",
-    "input_text": "type", "press_key": "key", "hotkey": "key", "press": "key", "key_press": "key",
-    "hold": "hold_key", "finish": "terminate", "finished": "terminate",
-}  # fmt: skip
-
-#: Every action name that a call may carry; a call under any other name is a tool call.
-ACTION_NAMES = (
-    frozenset(_CLICKS)
-    | frozenset(_OTHER_NAMES)
-    | frozenset(
-        {"long_press", "move", "drag", "swipe", "scroll", "type", "key", "hold_key", "open"}
-        | {"wait", "terminate", "answer", "ask_user", "system_button"}
-    )
-)
+_WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 #: The function names under which actions are called.
-FUNCTIONS = frozenset({"mobile_use", "computer_use"})
+FUNCTIONS = frozenset(_WORDS["functions"])
 
 _MAX_NOTCHES = 50
 _MAX_SECONDS = 60.0
+_DIRECTIONS = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,178 +41,161 @@ class Vocabulary:
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
         """As a `family.toml` has it in its tables `swipe` and `system_button`; without them, those are unknown."""
-        swipe = data.get("swipe", {})
-        return cls(
-            grid=grid,
-            swipe_notches=swipe.get("notches", 5),
-            swipe_turns={name: turn for name, turn in swipe.items() if name != "notches"},
-            system_buttons={name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
-        )
+        turns = dict(data.get("swipe", {}))
+        buttons = {name: tuple(keys) for name, keys in data.get("system_button", {}).items()}
+        return cls(grid, turns.pop("notches", 5), turns, buttons)
 
 
 def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
     """The action of a call: one of the desktop, or under any other function's name a tool's. Raises ArgumentError."""
     if call.name in FUNCTIONS:
         return read_action(call.arguments, words)
-    return CallTool(call.name, dict(call.arguments))
+    return actions.CallTool(call.name, dict(call.arguments))
 
 
 def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridPoint]:
-    """The action of one call's arguments.
-
-    Raises:
-        ArgumentError: the action is unknown or an argument does not fit.
-    """
+    """The action of one call's arguments. Raises ArgumentError: it is unknown, or an argument does not fit."""
     written = arguments.get("action")
     if not isinstance(written, str) or not written.strip():
         raise ArgumentError("bad_argument", 'the call has no "action"')
     name = written.strip().lower().replace("-", "_").replace(" ", "_")
-    name = _OTHER_NAMES.get(name, name)
-    if name in _CLICKS:
-        button, count = _CLICKS[name]
-        return Click(_point(arguments, words.grid), button, count)
-    match name:
-        case "long_press":
-            return LongPress(_point(arguments, words.grid), _seconds(arguments, 1.0))
-        case "move":
-            return Move(_point(arguments, words.grid))
-        case "drag":
-            return _drag(arguments, words.grid)
-        case "swipe":
-            return _swipe(arguments, words)
-        case "scroll":
-            return _scroll(arguments, words)
-        case "type":
-            return TypeText(_text(arguments, name, strip=False))
-        case "key":
-            return PressKeys(_keys(arguments))
-        case "hold_key":
-            return HoldKeys(_keys(arguments), _seconds(arguments, 1.0))
-        case "open":
-            return OpenApp(_text(arguments, name, strip=True))
-        case "wait":
-            return Wait(_seconds(arguments, 1.0))
-        case "answer":
-            return Answer(_text(arguments, name, strip=True))
-        case "ask_user":
-            return AskUser(_text(arguments, name, strip=True))
-        case "terminate":
-            return _terminate(arguments)
-        case "system_button":
-            return _system_button(arguments, words)
+    name = _WORDS["other_names"].get(name, name)
+    call = _Arguments(name, arguments, words)
+    if name in _WORDS["clicks"]:
+        return actions.Click(call.point(), *_WORDS["clicks"][name])
+    if name in _ACTIONS:
+        return _ACTIONS[name](call)
     raise ArgumentError("unknown_action", f"there is no action {written[:40]!r}")
 
 
-def _point(arguments: Mapping[str, Any], grid: Grid, *names: str) -> GridPoint:
-    for name in names or ("coordinate", "point", "position"):
-        if arguments.get(name) is not None:
-            return _as_point(arguments[name], grid)
-    raise ArgumentError("bad_point", f'"{(names or ("coordinate",))[0]}" is missing')
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """The arguments of one call of an action, each read as what it has to be."""
+
+    action: str
+    values: Mapping[str, Any]
+    words: Vocabulary
+
+    def first(self, *names: str) -> Any:
+        """What the first of these names that is there has; None without any."""
+        return next((self.values[name] for name in names if self.values.get(name) is not None), None)
+
+    def point(self, *names: str) -> GridPoint:
+        names = names or ("coordinate", "point", "position")
+        value = self.first(*names)
+        if value is None:
+            raise ArgumentError("bad_point", f'"{names[0]}" is missing')
+        try:
+            return read_point(value, self.words.grid)
+        except PointError as error:
+            raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
+
+    def text(self, *, strip: bool = True) -> str:
+        value = self.first("text", "content", "value")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str):
+            raise ArgumentError("bad_argument", f'{self.action} needs "text"')
+        text = "".join(char for char in value if char in "\n\t" or unicodedata.category(char) != "Cc")
+        text = text.strip() if strip else text
+        if not text:
+            raise ArgumentError("bad_argument", f'{self.action} needs a "text" that is not empty')
+        return text
+
+    def word(self, name: str, most: int = 20) -> str:
+        return str(self.values.get(name, ""))[:most].strip().lower()
+
+    def keys(self) -> tuple[str, ...]:
+        value = self.first("keys", "key", "text")
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            keys: str | list[str] = value[:8]
+        elif isinstance(value, str) and value:
+            keys = value[:200]
+        else:
+            raise ArgumentError("bad_argument", 'a key press needs "keys", for example "ctrl+s"')
+        try:
+            return chord(keys)
+        except UnknownKeyError as error:
+            raise ArgumentError("bad_argument", str(error)) from error
+
+    def seconds(self) -> float:
+        return self.amount("seconds", "time", "duration", default=1.0, most=_MAX_SECONDS)
+
+    def amount(self, *names: str, default: float, most: float) -> float:
+        value = self.first(*names)
+        if value is None:
+            return default
+        try:
+            amount, _ = read_pair([value, 0])
+        except PointError as error:
+            raise ArgumentError("bad_argument", f'"{names[0]}" must be a number') from error
+        if amount < 0:
+            raise ArgumentError("bad_argument", f'"{names[0]}" must not be negative')
+        return min(amount, most)
 
 
-def _as_point(value: Any, grid: Grid) -> GridPoint:
-    try:
-        return read_point(value, grid)
-    except PointError as error:
-        raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
+def _drag(call: _Arguments) -> Action[GridPoint]:
+    ends: tuple[str, ...] = ("end_coordinate", "end", "coordinate2")
+    if call.first("start_coordinate") is not None:  # then a bare "coordinate" is where the drag ends
+        ends = (*ends, "coordinate")
+    if call.first(*ends) is None:  # only "coordinate": drag from the pointer to there
+        return actions.Drag(None, call.point())
+    return actions.Drag(call.point("start_coordinate", "start", "coordinate"), call.point(*ends))
 
 
-def _optional_point(arguments: Mapping[str, Any], grid: Grid) -> GridPoint | None:
-    value = arguments.get("coordinate")
-    return None if value is None or value in ([], "") else _as_point(value, grid)
-
-
-def _drag(arguments: Mapping[str, Any], grid: Grid) -> Drag[GridPoint]:
-    end_names: tuple[str, ...] = ("end_coordinate", "end", "coordinate2")
-    if arguments.get("start_coordinate") is not None:  # then a bare "coordinate" is where the drag ends
-        end_names = (*end_names, "coordinate")
-    if all(arguments.get(name) is None for name in end_names):  # only "coordinate": drag from the pointer to there
-        return Drag(None, _point(arguments, grid))
-    return Drag(_point(arguments, grid, "start_coordinate", "start", "coordinate"), _point(arguments, grid, *end_names))
-
-
-def _swipe(arguments: Mapping[str, Any], words: Vocabulary) -> Scroll[GridPoint]:
-    turn = words.swipe_turns.get(_direction(arguments))
+def _swipe(call: _Arguments) -> Action[GridPoint]:
+    turn = call.words.swipe_turns.get(call.word("direction"))
     if turn is None:
         raise ArgumentError("bad_argument", "a swipe needs a direction: up, down, left or right")
-    return _turn(turn, words.swipe_notches, _optional_point(arguments, words.grid))
+    return _turned(call, turn, call.words.swipe_notches)
 
 
-def _scroll(arguments: Mapping[str, Any], words: Vocabulary) -> Scroll[GridPoint]:
-    direction = _direction(arguments)
-    if direction not in ("up", "down", "left", "right"):
+def _scroll(call: _Arguments) -> Action[GridPoint]:
+    direction = call.word("direction")
+    if direction not in _DIRECTIONS:
         raise ArgumentError("bad_argument", "scroll needs a direction: up, down, left or right")
-    notches = round(_amount(arguments, ("amount", "notches", "clicks"), words.swipe_notches, _MAX_NOTCHES))
-    return _turn(direction, max(1, notches), _optional_point(arguments, words.grid))
+    usual = call.words.swipe_notches
+    notches = round(call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES))
+    return _turned(call, direction, max(1, notches))
 
 
-def _turn(direction: str, notches: int, point: GridPoint | None) -> Scroll[GridPoint]:
-    dx, dy = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}[direction]
-    return Scroll(point, dx * notches, dy * notches)
+def _turned(call: _Arguments, direction: str, notches: int) -> Action[GridPoint]:
+    dx, dy = _DIRECTIONS[direction]
+    point = None if call.values.get("coordinate") in (None, [], "") else call.point("coordinate")
+    return actions.Scroll(point, dx * notches, dy * notches)
 
 
-def _direction(arguments: Mapping[str, Any]) -> str:
-    return str(arguments.get("direction", ""))[:20].strip().lower()
+def _terminate(call: _Arguments) -> Action[GridPoint]:
+    status = call.word("status", 40)
+    message = call.values.get("text") or call.values.get("message") or ""
+    if status not in (*_WORDS["success"], *_WORDS["failure"]):
+        raise ArgumentError("bad_argument", 'terminate needs a "status": success or fail')
+    return actions.Finish(status in _WORDS["success"], message[:4000] if isinstance(message, str) else "")
 
 
-def _text(arguments: Mapping[str, Any], action: str, *, strip: bool) -> str:
-    value = next((arguments[name] for name in ("text", "content", "value") if arguments.get(name) is not None), None)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str):
-        raise ArgumentError("bad_argument", f'{action} needs "text"')
-    text = "".join(char for char in value if char in "\n\t" or unicodedata.category(char) != "Cc")
-    if strip:
-        text = text.strip()
-    if not text:
-        raise ArgumentError("bad_argument", f'{action} needs a "text" that is not empty')
-    return text
-
-
-def _keys(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    value = next((arguments[name] for name in ("keys", "key", "text") if arguments.get(name) is not None), None)
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        keys: str | list[str] = value[:8]
-    elif isinstance(value, str) and value:
-        keys = value[:200]
-    else:
-        raise ArgumentError("bad_argument", 'a key press needs "keys", for example "ctrl+s"')
-    try:
-        return chord(keys)
-    except UnknownKeyError as error:
-        raise ArgumentError("bad_argument", str(error)) from error
-
-
-def _seconds(arguments: Mapping[str, Any], default: float) -> float:
-    return _amount(arguments, ("seconds", "time", "duration"), default, _MAX_SECONDS)
-
-
-def _amount(arguments: Mapping[str, Any], names: tuple[str, ...], default: float, most: float) -> float:
-    value = next((arguments[name] for name in names if arguments.get(name) is not None), None)
-    if value is None:
-        return default
-    try:
-        amount, _ = read_pair([value, 0])
-    except PointError as error:
-        raise ArgumentError("bad_argument", f'"{names[0]}" must be a number') from error
-    if amount < 0:
-        raise ArgumentError("bad_argument", f'"{names[0]}" must not be negative')
-    return min(amount, most)
-
-
-def _terminate(arguments: Mapping[str, Any]) -> Finish:
-    status = str(arguments.get("status", ""))[:40].strip().lower()
-    message = arguments.get("text") or arguments.get("message") or ""
-    message = message[:4000] if isinstance(message, str) else ""
-    if status in _SUCCESS:
-        return Finish(True, message)
-    if status in _FAILURE:
-        return Finish(False, message)
-    raise ArgumentError("bad_argument", 'terminate needs a "status": success or fail')
-
-
-def _system_button(arguments: Mapping[str, Any], words: Vocabulary) -> PressKeys:
-    button = str(arguments.get("button", ""))[:20].strip().lower()
-    if button not in words.system_buttons:
+def _system_button(call: _Arguments) -> Action[GridPoint]:
+    button = call.word("button")
+    if button not in call.words.system_buttons:
         raise ArgumentError("bad_argument", f"there is no button {button!r}: use back, home, menu or enter")
-    return PressKeys(words.system_buttons[button])
+    return actions.PressKeys(call.words.system_buttons[button])
+
+
+_ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
+    "long_press": lambda call: actions.LongPress(call.point(), call.seconds()),
+    "move": lambda call: actions.Move(call.point()),
+    "drag": _drag,
+    "swipe": _swipe,
+    "scroll": _scroll,
+    "type": lambda call: actions.TypeText(call.text(strip=False)),
+    "key": lambda call: actions.PressKeys(call.keys()),
+    "hold_key": lambda call: actions.HoldKeys(call.keys(), call.seconds()),
+    "open": lambda call: actions.OpenApp(call.text()),
+    "wait": lambda call: actions.Wait(call.seconds()),
+    "answer": lambda call: actions.Answer(call.text()),
+    "ask_user": lambda call: actions.AskUser(call.text()),
+    "terminate": _terminate,
+    "system_button": _system_button,
+}
+
+#: Every action name that a call may carry; a call under any other name is a tool call.
+ACTION_NAMES = frozenset([*_ACTIONS, *_WORDS["clicks"], *_WORDS["other_names"]])
