@@ -5,6 +5,9 @@ that is read may come from a crash or an older version, so what is damaged in it
 this version is kept. Format 1 had no lists: a step's only action stood in the step itself, the only model in the run.
 """
 
+from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import (
@@ -13,10 +16,7 @@ from pydantic import (
     ConfigDict,
     SerializerFunctionWrapHandler,
     ValidationError,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
     WithJsonSchema,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -46,39 +46,33 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, data: Any) -> Self:
-        """The record in a JSON value, whatever is damaged in it."""
-        return cls.model_validate(data if isinstance(data, dict) else {}, context="reading")
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _leave_out_damage(cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-        """While reading: what is damaged in a list or a table is dropped from it, and anything else is as if absent."""
-        try:
-            return handler(value)
-        except ValidationError:
-            default = cls.model_fields[str(info.field_name)]
-            if not info.context or default.is_required():
-                raise
-        parts: list[Any] = []
-        if isinstance(value, list):
-            parts = [_kept(handler, [item]) for item in value]
-        elif isinstance(value, dict):
-            parts = [_kept(handler, {name: item}) for name, item in value.items()]
-        sound = [part for part in parts if part]
-        if not sound:
-            return default.get_default(call_default_factory=True)
-        return (
-            [part[0] for part in sound]
-            if isinstance(value, list)
-            else {k: v for part in sound for k, v in part.items()}
-        )
+        """The record in a JSON value; what is damaged in it is left out, with what cannot be without it."""
+        data = data if isinstance(data, dict) else {}
+        while True:
+            try:
+                return cls.model_validate(data)
+            except ValidationError as error:
+                data = _without(data, {_place(data, problem["loc"]) for problem in error.errors()})
 
 
-def _kept(handler: ValidatorFunctionWrapHandler, part: Any) -> Any:
-    try:
-        return handler(part)
-    except ValidationError:
-        return None
+#: The way to a part of a JSON value: names in tables, numbers in lists.
+_Place: TypeAlias = tuple[str | int, ...]
+
+
+def _place(data: Any, place: _Place) -> _Place:
+    """The place; where nothing is there, that of what lacks it."""
+    for depth, name in enumerate(place):
+        if isinstance(data, dict) and name not in data:
+            return place[:depth]
+        data = data[name]
+    return place
+
+
+def _without(data: dict[str, Any], places: set[_Place]) -> dict[str, Any]:
+    data = deepcopy(data)
+    for *way, last in sorted(places, reverse=True):  # the end of a list first, so that its other numbers stay
+        del reduce(getitem, way, data)[last]  # type: ignore[arg-type]
+    return data
 
 
 class CallRecord(Record):
