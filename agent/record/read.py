@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from agent.record.redact import Redactor
 from agent.record.schema import RunRecord, StepRecord
@@ -32,7 +35,7 @@ class Bundle:
     @cached_property
     def steps(self) -> tuple[StepRecord, ...]:
         """Its steps, in order."""
-        return tuple(StepRecord.read(step) for step in _read_lines(self.path / "steps.jsonl"))
+        return tuple(_read_steps(self.path / "steps.jsonl"))
 
     @property
     def step_count(self) -> int:
@@ -98,7 +101,7 @@ def _folders(runs: Path) -> list[Path]:
     return sorted(path for path in runs.iterdir() if (path / "run.json").is_file()) if runs.is_dir() else []
 
 
-def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _read_steps(path: Path) -> Iterator[StepRecord]:
     try:
         # Not splitlines(): JSON leaves U+2028 and its like as they are, and those would count as line ends.
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -106,11 +109,11 @@ def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in lines:
         try:
-            step = _from_json(line)
-        except (ValueError, RecursionError):
-            continue  # cut off by a crash
-        if isinstance(step, dict):
-            yield step
+            yield StepRecord.model_validate_json(line)
+        except ValidationError:  # something in it is damaged, or it was cut off by a crash
+            with suppress(ValueError, RecursionError):
+                if isinstance(step := _from_json(line), dict):
+                    yield StepRecord.read(step)
 
 
 def _from_json(text: str) -> Any:

@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     SerializerFunctionWrapHandler,
     ValidationError,
     WithJsonSchema,
@@ -276,7 +277,7 @@ class StepRecord(ActionRecord):
     changed: bool | None = None
     note: Text | None = None
     reply: Text | None = None
-    tokens: TokensRecord = TokensRecord()
+    tokens: TokensRecord = Field(default_factory=TokensRecord)
     milliseconds: dict[Text, float] = {}
 
     @model_validator(mode="after")

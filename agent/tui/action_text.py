@@ -22,9 +22,9 @@ from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
-_REMARK = re.compile(r"\s*\[[^\]]*\]\s*$")
-#: Between two sentences; not within “1. open it” or a name such as “settings.xml”.
-_SENTENCE = re.compile(r"(?<=[^\d\s][.!?])\s+(?=\S)")
+_REMARK = re.compile(r"\[[^\]]*\]\s*$")
+#: The end of a sentence before another; not within “1. open it” or a name such as “settings.xml”.
+_END = re.compile(r"[.!?](?<=[^\d\s].)\s+(?=\S)")
 _UNESCAPED = {written: char for char, written in _ESCAPES.items()}
 
 
@@ -33,10 +33,11 @@ def gist(thought: str, action: Action[DesktopPoint]) -> str:
 
     It stands beside the action's own words and never instead of them: a model may think one thing and do another.
     """
-    lines = [line for line in (_REMARK.sub("", line).strip() for line in thought.splitlines()) if line]
-    if not lines or isinstance(action, Finish):
+    lines = (_REMARK.sub("", line).strip() for line in reversed(thought.splitlines()))
+    last = next(filter(None, lines), "")
+    if isinstance(action, Finish):
         return ""
-    sentence = _SENTENCE.split(lines[-1])[-1].rstrip(".")
+    sentence = _END.split(last)[-1].rstrip(".")
     end = sentence.rpartition(": ")[2] or sentence
     return "" if end.casefold() == describe(action).casefold() else end
 
