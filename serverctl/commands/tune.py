@@ -79,11 +79,7 @@ def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: l
         MaiError: the new settings did not start; the old ones serve again.
     """
     because = {one.setting: f"tuned: {one.because}" for one in found if one.setting in wanted}
-    goal = replace(
-        request.goal,
-        adjustments={**request.goal.adjustments, **wanted},
-        adjusted_because={**request.goal.adjusted_because, **because},
-    )
+    goal = request.goal.adjusted(wanted, because)
     port = current_state(Folder(name)).port
     with StartProgress(quiet=quiet) as show_progress:
         control.stop(name)

@@ -1,7 +1,7 @@
 """What is wanted, and what comes out: goals, adjustments, reasons and plans, as plain frozen values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError
@@ -34,6 +34,11 @@ class Goal:
     adjustments: Mapping[str, Any] = field(default_factory=dict)
     adjusted_because: Mapping[str, str] = field(default_factory=dict)
     force: bool = False
+
+    def adjusted(self, values: Mapping[str, Any], because: Mapping[str, str]) -> "Goal":
+        """The same with more adjustments; they win over earlier ones of the same knobs."""
+        reasons = {**self.adjusted_because, **because}
+        return replace(self, adjustments={**self.adjustments, **values}, adjusted_because=reasons)
 
 
 @dataclass(frozen=True, slots=True)

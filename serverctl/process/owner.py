@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from foundation.errors import ExitStatus, MaiError
 from foundation.files import write_atomically
@@ -110,10 +111,11 @@ class Owner:
                 command = self._command(prepared)
                 self._key = self._key or self._folder.new_key()  # the same after a restart: clients go on
             except MaiError as error:
-                return self._fail("CANNOT_PLAN", error.what, "", error.remedy, "")
+                return self._fail(failure_json("CANNOT_PLAN", error.what), error.remedy)
             except OSError as error:
                 what = f"{error.filename or self._folder.path} cannot be written: {error.strerror or error}."
-                return self._fail("CANNOT_PLAN", what, "", "Is there space on the disk, and is the folder yours?", "")
+                remedy = "Is there space on the disk, and is the folder yours?"
+                return self._fail(failure_json("CANNOT_PLAN", what), remedy)
             if self._stop.is_set():
                 return self._stopped()
             failure = await self._life(prepared, command)
@@ -123,9 +125,8 @@ class Owner:
             self.state.failure = describe(failure)
             if step.action == "stop":
                 words = failure.words
-                return self._fail(
-                    failure.kind.value, words.title, words.cause, step.because, failure.evidence, words.remedy
-                )
+                told = failure_json(failure.kind.value, words.title, words.cause, words.remedy, failure.evidence)
+                return self._fail(told, step.because)
             self._apply(step)
             await self._pause(step, failure, prepared.plan)
             self._set("planning", "Looking at the hardware and planning.")
@@ -136,11 +137,9 @@ class Owner:
         if self._first_plan is None:
             self._first_plan = prepared.plan
             values, because = good_plans.recall(prepared.plan, self._goal, prepared.capabilities.version)
+            values = {name: value for name, value in values.items() if name not in self._goal.adjustments}
             if values:
-                merged = {**values, **self._goal.adjustments}
-                goal = replace(
-                    self._goal, adjustments=merged, adjusted_because={**because, **self._goal.adjusted_because}
-                )
+                goal = self._goal.adjusted(values, {name: because[name] for name in values})
                 # What worked with other memory free, or another model on the disk, need not work now.
                 with contextlib.suppress(MaiError):
                     prepared = prepare(self._request, goal)
@@ -315,11 +314,7 @@ class Owner:
 
     def _apply(self, step: Step) -> None:
         if step.changes:
-            self._goal = replace(
-                self._goal,
-                adjustments={**self._goal.adjustments, **step.changes},
-                adjusted_because={**self._goal.adjusted_because, **dict.fromkeys(step.changes, step.because)},
-            )
+            self._goal = self._goal.adjusted(step.changes, dict.fromkeys(step.changes, step.because))
         if step.new_port and self._request.port is None:
             self.state.port = None
         self._dropped += step.drop_flags
@@ -400,8 +395,7 @@ class Owner:
         self._set("stopped", "Stopped.")
         return ExitStatus.DONE
 
-    def _fail(self, kind: str, title: str, cause: str, because: str, evidence: str, remedy: str = "") -> ExitStatus:
-        told = failure_json(kind, title, cause, remedy or because, evidence)
-        self.state.failure = {**told, "stopped_because": because}
-        self._set("failed", f"{title.rstrip('.')}. {because}".strip())
+    def _fail(self, told: dict[str, Any], because: str) -> ExitStatus:
+        self.state.failure = {**told, "remedy": told["remedy"] or because, "stopped_because": because}
+        self._set("failed", f"{told['title'].rstrip('.')}. {because}".strip())
         return ExitStatus.NOT_DONE

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -263,12 +264,7 @@ def file_stamp(path: Path) -> tuple[int, int] | None:
 
 def check_name(name: str) -> None:
     """Raises UsageError for a name that is no plain word: it becomes a folder's name."""
-    if (
-        not name
-        or not all(char.isalnum() or char in "-_." for char in name)
-        or name.startswith((".", "-"))
-        or len(name) > 64
-    ):
+    if not re.fullmatch(r"\w[\w.-]{0,63}", name):
         raise UsageError(f"{name!r} is no name for a server.", "Use letters, digits and dashes.")
 
 
