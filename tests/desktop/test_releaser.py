@@ -36,8 +36,8 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlainDisplay]:
 
 def press(releaser: Releaser) -> None:
     connection = open_display()
-    releaser.down("key", KEY)
-    releaser.down("button", 1)
+    releaser.tell(f"+ key {KEY}")
+    releaser.tell("+ button 1")
     xtest.fake_input(connection, X.KeyPress, KEY)
     xtest.fake_input(connection, X.ButtonPress, 1)
     connection.sync()
@@ -72,7 +72,7 @@ def test_while_nothing_is_stopped_it_lets_nothing_go(display: PlainDisplay) -> N
 def test_what_the_hand_let_go_itself_is_none_of_its_business(display: PlainDisplay) -> None:
     releaser = Releaser(StopSwitch())
     press(releaser)
-    releaser.up("key", KEY)  # now it is the person who holds it
+    releaser.tell(f"- key {KEY}")  # now it is the person who holds it
     releaser.close()
     assert display.pressed() == [f"key {KEY}"]
 
@@ -81,7 +81,7 @@ def test_a_display_that_is_gone_holds_nobody_up(display: PlainDisplay) -> None:
     releaser = Releaser(StopSwitch())
     press(releaser)
     display.kill()
-    releaser.down("key", KEY)
+    releaser.tell(f"+ key {KEY}")
     releaser.close()
 
 

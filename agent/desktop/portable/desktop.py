@@ -8,6 +8,7 @@ from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry
 from agent.desktop.hand import Hand
 from agent.desktop.input import Input
 from agent.desktop.input_hand import InputHand
+from agent.desktop.portable.input import PyAutoGuiInput, PyperclipTextEntry
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.stop_chord import parse_chord
 from agent.desktop.windows import Windows
@@ -49,8 +50,6 @@ class PortableDesktop:
     @cached_property
     def text_entry(self) -> TextEntry:
         """See `Desktop.text_entry`."""
-        from agent.desktop.portable.text_entry import PyperclipTextEntry
-
         return PyperclipTextEntry()
 
     @cached_property
@@ -59,8 +58,6 @@ class PortableDesktop:
         return InputHand(self._stop, self._input(), self.text_entry, self.applications, self.home)
 
     def _input(self) -> Input:
-        from agent.desktop.portable.input import PyAutoGuiInput
-
         return PyAutoGuiInput()
 
     def open_windows(self) -> Windows | None:

@@ -1,11 +1,12 @@
-"""Input through pyautogui.
+"""Input through pyautogui, and text through the clipboard with pyperclip.
 
 pyautogui has not been maintained since 2023: it ends the program where tkinter is missing, ignores unknown keys in
 silence and pauses 0.1 s after every call. All of that stays inside this module.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -111,3 +112,20 @@ def import_pyautogui() -> Any:
     pyautogui.PAUSE = 0
     pyautogui.FAILSAFE = True
     return pyautogui
+
+
+class PyperclipTextEntry:
+    """See `TextEntry`; the old text of the clipboard is put back."""
+
+    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+        """See `TextEntry.enter`."""
+        import pyperclip
+
+        check_stop()
+        before = pyperclip.paste()
+        try:
+            pyperclip.copy(text)
+            press_paste()
+            time.sleep(0.3)  # these systems do not tell when the text was fetched
+        finally:
+            pyperclip.copy(before)

@@ -5,13 +5,11 @@ Typing key by key drops every character that the keyboard layout lacks, so text 
 
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
 
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11.text import Keyboard, SelectionOwner
+from agent.desktop.x11.text import SelectionOwner, type_keys
 from foundation.errors import EnvironmentLacksError
 
 #: Pasted at once; longer text goes in pieces. X servers refuse properties above 256 KiB without special requests.
@@ -21,14 +19,6 @@ _FETCH_TIMEOUT = 1.5
 #: Text that is not taken when pasted is typed key by key, if it is at most this long.
 _MOST_KEYS = 200
 _PROGRAM_TIMEOUT = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """What the clipboard held: one target with its bytes; None where it held nothing that can be kept."""
-
-    target: str
-    data: bytes
 
 
 class X11TextEntry:
@@ -48,33 +38,32 @@ class X11TextEntry:
         try:
             for number, piece in enumerate(pieces(text, _PIECE_BYTES)):
                 check_stop()
-                with SelectionOwner(piece) as owner:
-                    time.sleep(0.03)  # a clipboard manager looks at once; its look must not count as the paste
-                    owner.arm()
-                    press_paste()
-                    if owner.wait_fetched(_FETCH_TIMEOUT, check_stop):
-                        continue
-                with SelectionOwner(""):  # a late fetch by an application that hung must not get the person's own
-                    if number or not _type_keys(text, check_stop):
-                        raise ActionFailedError("nothing on the screen took the text: is the right field focused?")
+                if not _paste(piece, press_paste, check_stop) and (number or not _type(text, check_stop)):
+                    raise ActionFailedError("nothing on the screen took the text: is the right field focused?")
         finally:
             for name, content in saved.items():
-                _restore(name, content)
+                if content is not None:
+                    _xclip(name, "-i", "-t", content[0], data=content[1])
 
 
-def _type_keys(text: str, check_stop: Callable[[], None]) -> bool:
-    """Type short plain text key by key; False when this keyboard cannot."""
-    if len(text) > _MOST_KEYS:
-        return False
-    keyboard = Keyboard()
-    try:
-        strokes = keyboard.strokes(text)
-        if strokes is None:
-            return False
-        keyboard.press(strokes, check_stop)
-        return True
-    finally:
-        keyboard.close()
+def _paste(text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> bool:
+    """Paste it; False when nothing took it."""
+    with closing(SelectionOwner(text)) as owner:
+        owner.serve(0.03)  # a clipboard manager looks at once; its look must not count as the paste
+        press_paste()
+        return owner.serve_paste(_FETCH_TIMEOUT, check_stop)
+
+
+def _type(text: str, check_stop: Callable[[], None]) -> bool:
+    """Type it key by key; False when it is long or this keyboard cannot."""
+    # A late fetch by an application that hung must not get the person's own.
+    with closing(SelectionOwner("")) as nothing:
+
+        def before_each() -> None:
+            check_stop()
+            nothing.serve(0)
+
+        return len(text) <= _MOST_KEYS and type_keys(text, before_each)
 
 
 def pieces(text: str, most: int) -> list[str]:
@@ -90,18 +79,14 @@ def pieces(text: str, most: int) -> list[str]:
     return [*found, text[start:]] if text else []
 
 
-def _save(selection: str) -> _Saved | None:
+def _save(selection: str) -> tuple[str, bytes] | None:
+    """What a selection holds: one target with its bytes; None where that is nothing that can be kept."""
     listed = _xclip(selection, "-o", "-t", "TARGETS")
     targets = listed.decode("ascii", "replace").split() if listed else []
     for target in ("UTF8_STRING", "image/png", "text/html"):
         if target in targets and (data := _xclip(selection, "-o", "-t", target)) is not None:
-            return _Saved(target, data)
+            return target, data
     return None
-
-
-def _restore(selection: str, saved: _Saved | None) -> None:
-    if saved is not None:
-        _xclip(selection, "-i", "-t", saved.target, data=saved.data)
 
 
 def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes | None:

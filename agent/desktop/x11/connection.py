@@ -6,6 +6,7 @@ Every user opens a connection of its own, because Xlib connections must not be s
 import os
 from collections.abc import Callable
 from functools import cache, wraps
+from inspect import isfunction
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -46,19 +47,23 @@ def display_lost(error: BaseException) -> EnvironmentLacksError:
     return lost
 
 
-def tells_loss(method: Callable[P, T]) -> Callable[P, T]:
-    """Make a method raise EnvironmentLacksError for whatever Xlib raises when its connection is lost."""
+def tells_loss(kind: type[T]) -> type[T]:
+    """Make a class's public methods raise EnvironmentLacksError for whatever Xlib raises on a lost connection."""
 
-    @wraps(method)
-    def call(*arguments: P.args, **options: P.kwargs) -> T:
-        try:
-            return method(*arguments, **options)
-        except EnvironmentLacksError:
-            raise
-        except Exception as error:
-            raise display_lost(error) from error
+    def telling(method: Callable[P, Any]) -> Callable[P, Any]:
+        @wraps(method)
+        def call(*arguments: P.args, **options: P.kwargs) -> Any:
+            try:
+                return method(*arguments, **options)
+            except Exception as error:
+                raise display_lost(error) from error
 
-    return call
+        return call
+
+    for name, method in list(vars(kind).items()):
+        if isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, telling(method))
+    return kind
 
 
 def unless_gone(otherwise: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -81,9 +86,19 @@ def unless_gone(otherwise: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 @unless_gone(None)
 def read_property(display: Any, window: Any, name: str) -> Any:
-    """The value of a window's property; None where it has none, or closed in between."""
-    found = window.get_full_property(display.intern_atom(name), 0)  # 0: of any type
+    """The value of a window's property, by the window's identifier; None where it has none, or closed in between."""
+    found = window_of(display, window).get_full_property(display.intern_atom(name), 0)  # 0: of any type
     return None if found is None else found.value
+
+
+def window_of(display: Any, identifier: Any) -> Any:
+    """The window with an identifier."""
+    return display.create_resource_object("window", identifier)
+
+
+def client_of(display: Any, identifier: int) -> int:
+    """Which connection made a window: the upper bits of its identifier (X11 protocol, connection setup)."""
+    return identifier & ~int(display.display.info.resource_id_mask)
 
 
 def keys_down(display: Any) -> frozenset[int]:

@@ -10,8 +10,9 @@ from agent.desktop.input import Input
 from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.takeover import Takeover
 from agent.desktop.windows import Windows
+from agent.desktop.x11.clipboard import X11TextEntry
 from agent.desktop.x11.display_watch import DisplayWatch
-from agent.desktop.x11.input_state import X11InputState
+from agent.desktop.x11.input import X11Input, X11InputState
 from agent.desktop.x11.stop_key import StopKey
 from agent.desktop.x11.windows import open_windows, same_display
 from agent.safety.stop import StopSwitch
@@ -31,13 +32,9 @@ class X11Desktop(PortableDesktop):
     @cached_property
     def text_entry(self) -> TextEntry:
         """See `Desktop.text_entry`."""
-        from agent.desktop.x11.clipboard import X11TextEntry
-
         return X11TextEntry()
 
     def _input(self) -> Input:
-        from agent.desktop.x11.input import X11Input
-
         return X11Input(self._stop)
 
     def open_windows(self) -> Windows | None:

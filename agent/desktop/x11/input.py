@@ -1,14 +1,16 @@
-"""Input on X11: pyautogui's, with a process beside it that releases what a hand that hangs still holds.
+"""Input on X11: pyautogui's, with a process beside it that releases what a hand that hangs still holds; and its state.
 
 pyautogui connects to the X server when it is imported, and keeps that connection.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from agent.desktop.input import Press
 from agent.desktop.portable.input import PyAutoGuiInput, own_name
-from agent.desktop.x11.connection import display_lost, no_display, open_display, prepare_xlib
+from agent.desktop.takeover import Look
+from agent.desktop.x11.connection import display_lost, keys_down, no_display, open_display, prepare_xlib
 from agent.desktop.x11.releaser import Releaser
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
@@ -32,11 +34,11 @@ class X11Input(PyAutoGuiInput):
             raise no_display(error.__cause__ or error) from error.__cause__
         self._stop = stop
         self._releaser = Releaser(stop)
-        self._releaser.serve(_connected(self._gui.platformModule))
+        self._releaser.tell(f"client {_connected(self._gui.platformModule)}")
 
     def press(self, press: Press) -> None:
         """See `Input.press`."""
-        self._releaser.down(press.kind, self._code(press))
+        self._releaser.tell(f"+ {press.kind} {self._code(press)}")
         super().press(press)
 
     def release(self, presses: Sequence[Press]) -> None:
@@ -49,7 +51,7 @@ class X11Input(PyAutoGuiInput):
             xtest.fake_input(display, X.KeyRelease if press.kind == "key" else X.ButtonRelease, self._code(press))
         display.sync()
         for press in presses:
-            self._releaser.up(press.kind, self._code(press))
+            self._releaser.tell(f"- {press.kind} {self._code(press)}")
 
     def _code(self, press: Press) -> int:
         if press.kind == "button":
@@ -58,7 +60,7 @@ class X11Input(PyAutoGuiInput):
 
     def set_busy(self, busy: bool) -> None:
         """See `Input.set_busy`."""
-        self._releaser.busy(busy)
+        self._releaser.tell("busy" if busy else "idle")
 
     def lost(self, error: Exception) -> EnvironmentLacksError:
         """See `Input.lost`."""
@@ -80,3 +82,23 @@ def _connected(platform: Any) -> int:
     context = platform._display.screen().root.create_gc()
     platform._display.sync()
     return int(context.id)
+
+
+class X11InputState:
+    """See `InputState`. Raises EnvironmentLacksError where there is no display."""
+
+    def __init__(self) -> None:
+        self._display = open_display()
+        mapping = self._display.get_modifier_mapping()
+        self._modifiers = frozenset(code for codes in mapping for code in codes if code)
+
+    def look(self) -> Look:
+        """See `InputState.look`."""
+        at = self._display.screen().root.query_pointer()
+        buttons = frozenset(number for number in range(1, 6) if at.mask >> (7 + number) & 1)
+        return Look((at.root_x, at.root_y), buttons, keys_down(self._display) - self._modifiers)
+
+    def close(self) -> None:
+        """See `InputState.close`."""
+        with suppress(Exception):
+            self._display.close()

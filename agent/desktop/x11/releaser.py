@@ -5,12 +5,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from agent.safety import signals
 from agent.safety.stop import StopSwitch
-
-Kind: TypeAlias = Literal["key", "button"]
 
 _PROGRAM = Path(__file__).with_name("releaser_process.py")
 #: All that it needs: no key and no mark of a sandbox may end up in a process that outlives us.
@@ -35,23 +32,15 @@ class Releaser:
             )  # fmt: skip
             assert self._process.stdin is not None
             os.set_blocking(self._process.stdin.fileno(), False)  # a releaser that hangs must not hang the hand
-            stop.on_stop(lambda: self._tell("stop"))
+            stop.on_stop(lambda: self.tell("stop"))
 
-    def serve(self, client: int) -> None:
-        """The hand has this resource on its connection to the server."""
-        self._tell(f"client {client}")
-
-    def busy(self, busy: bool) -> None:
-        """The hand begins or ends an action."""
-        self._tell("busy" if busy else "idle")
-
-    def down(self, kind: Kind, code: int) -> None:
-        """Something is about to be pressed."""
-        self._tell(f"+ {kind} {code}")
-
-    def up(self, kind: Kind, code: int) -> None:
-        """Something was released."""
-        self._tell(f"- {kind} {code}")
+    def tell(self, line: str) -> None:
+        """Tell it something, in the words of `releaser_process.py`."""
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        with suppress(OSError, ValueError):  # it ended: the hand still lets go by itself
+            os.write(process.stdin.fileno(), f"{line}\n".encode())
 
     def close(self) -> None:
         """End it; what is still down is let go."""
@@ -65,10 +54,3 @@ class Releaser:
         except subprocess.TimeoutExpired:  # the display does not answer it either
             process.kill()
             process.wait()
-
-    def _tell(self, line: str) -> None:
-        process = self._process
-        if process is None or process.stdin is None:
-            return
-        with suppress(OSError, ValueError):  # it ended: the hand still lets go by itself
-            os.write(process.stdin.fileno(), f"{line}\n".encode())

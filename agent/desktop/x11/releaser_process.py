@@ -8,7 +8,7 @@ go on in the middle of what it did.
 
 Started by `releaser.py`; imports nothing of ours, to be up in a few milliseconds.
 
-    python releaser.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
+    python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
 
 Standard input says "client 1234" (a resource of the hand's connection), "busy", "idle", "+ key 38", "- button 1",
 "stop", or ends.

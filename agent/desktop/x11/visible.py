@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent.desktop.x11.connection import read_property, unless_gone
+from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of
 from agent.geometry import Region
 
 #: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
@@ -66,11 +66,8 @@ class VisibleParts:
             return []
         opaque, shadow = self._property(client, "_NET_WM_OPAQUE_REGION"), self._property(client, "_GTK_FRAME_EXTENTS")
         if client == identifier and opaque:
-            return [
-                Region(box.left + x, box.top + y, w, h)
-                for x, y, w, h in zip(*[iter(opaque)] * 4, strict=False)
-                if w and h
-            ]
+            parts = zip(*[iter(opaque)] * 4, strict=False)
+            return [Region(box.left + x, box.top + y, w, h) for x, y, w, h in parts if w and h]
         if shadow and len(shadow) == 4:
             left, right, top, bottom = shadow
             width, height = box.width - left - right, box.height - top - bottom
@@ -78,9 +75,8 @@ class VisibleParts:
         return [box]
 
     def _is_menu(self, identifier: int) -> bool:
-        mask = ~self._display.display.info.resource_id_mask
-        if any(identifier & mask == own & mask for own in self.of):  # a menu of one of them is part of it
-            return False
+        if client_of(self._display, identifier) in {client_of(self._display, own) for own in self.of}:
+            return False  # a menu of one of them is part of it
         kinds = self._property(identifier, "_NET_WM_WINDOW_TYPE") or ()
         return any(self._display.get_atom_name(kind) in _COVERING for kind in kinds)
 
@@ -92,7 +88,7 @@ class VisibleParts:
 
     @unless_gone(None)
     def _outermost(self, client: int) -> int | None:
-        handle = self._display.create_resource_object("window", client)
+        handle = window_of(self._display, client)
         while (parent := handle.query_tree().parent) and parent.id != self._root.id:
             handle = parent
         return int(handle.id)
@@ -102,7 +98,7 @@ class VisibleParts:
         """Where a child of the root is; None if it cannot be seen."""
         from Xlib import X
 
-        handle = self._display.create_resource_object("window", identifier)
+        handle = window_of(self._display, identifier)
         attributes = handle.get_attributes()
         if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
             return None
@@ -110,7 +106,7 @@ class VisibleParts:
         return Region(at.x, at.y, at.width + 2 * at.border_width, at.height + 2 * at.border_width)
 
     def _property(self, identifier: int, name: str) -> Any:
-        return read_property(self._display, self._display.create_resource_object("window", identifier), name)
+        return read_property(self._display, identifier, name)
 
 
 def without(region: Region, cover: Region) -> list[Region]:

@@ -5,12 +5,13 @@ from contextlib import suppress
 from typing import Any
 
 from agent.desktop.windows import Window, WindowId
-from agent.desktop.x11.connection import open_display, read_property, tells_loss, unless_gone
+from agent.desktop.x11.connection import client_of, open_display, read_property, tells_loss, unless_gone, window_of
 from agent.desktop.x11.visible import VisibleParts
 from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
 
 
+@tells_loss
 class X11Windows:
     """See `Windows`."""
 
@@ -19,23 +20,19 @@ class X11Windows:
         self._root = self._display.screen().root
         self._parts: VisibleParts | None = None
 
-    @tells_loss
     def windows(self) -> list[Window]:
         """See `Windows.windows`."""
         return [window for identifier in self._ids("_NET_CLIENT_LIST") if (window := self._describe(identifier))]
 
-    @tells_loss
     def active(self) -> Window | None:
         """See `Windows.active`."""
         identifiers = self._ids("_NET_ACTIVE_WINDOW")
         return self._describe(identifiers[0]) if identifiers and identifiers[0] else None
 
-    @tells_loss
     def stacking(self) -> list[WindowId]:
         """See `Windows.stacking`."""
         return [*self._ids("_NET_CLIENT_LIST_STACKING")]
 
-    @tells_loss
     def at(self, x: int, y: int) -> Window | None:
         """See `Windows.at`."""
         known = set(self._ids("_NET_CLIENT_LIST"))
@@ -49,27 +46,24 @@ class X11Windows:
         framed = self._within(top, known)
         return self._describe(framed) if framed else self._helper(top, known)
 
-    @tells_loss
     @unless_gone(None)
     def region(self, identifier: WindowId) -> Region | None:
         """See `Windows.region`."""
-        handle = self._display.create_resource_object("window", identifier)
+        handle = window_of(self._display, identifier)
         size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
         return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
 
-    @tells_loss
     @unless_gone(False)
     def is_ordinary(self, identifier: WindowId) -> bool:
         """See `Windows.is_ordinary`."""
         from Xlib import X
 
-        handle = self._display.create_resource_object("window", identifier)
+        handle = window_of(self._display, identifier)
         if handle.get_attributes().map_state != X.IsViewable:  # minimised, or on another workspace
             return False
-        kinds = {self._display.get_atom_name(kind) for kind in self._property(handle, "_NET_WM_WINDOW_TYPE") or ()}
+        kinds = {self._display.get_atom_name(kind) for kind in self._property(identifier, "_NET_WM_WINDOW_TYPE") or ()}
         return not kinds or bool(kinds & {"_NET_WM_WINDOW_TYPE_NORMAL", "_NET_WM_WINDOW_TYPE_DIALOG"})
 
-    @tells_loss
     def pointer(self) -> tuple[int, int]:
         """See `Windows.pointer`."""
         at = self._root.query_pointer()
@@ -89,11 +83,10 @@ class X11Windows:
         own = self._describe(handle.id)
         if own is not None and own.app:
             return own
-        client = ~self._display.display.info.resource_id_mask
-        owner = next((one for one in known if one & client == handle.id & client), None)
+        client = client_of(self._display, handle.id)
+        owner = next((one for one in known if client_of(self._display, one) == client), None)
         return own if owner is None else self._describe(owner)
 
-    @tells_loss
     def activate(self, identifier: WindowId) -> bool:
         """See `Windows.activate`."""
         from Xlib import X
@@ -102,7 +95,7 @@ class X11Windows:
         if identifier not in self._ids("_NET_CLIENT_LIST"):
             return False
         message = event.ClientMessage(
-            window=self._display.create_resource_object("window", identifier),
+            window=window_of(self._display, identifier),
             client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
             data=(32, [2, X.CurrentTime, 0, 0, 0]),  # 2: asked for by a pager, that is by the person (EWMH)
         )
@@ -110,33 +103,29 @@ class X11Windows:
         self._display.sync()
         return True
 
-    @tells_loss
     def window(self, identifier: WindowId) -> Window | None:
         """See `Windows.window`."""
         return self._describe(identifier)
 
-    @tells_loss
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         """See `Windows.visible`."""
         if self._parts is None or self._parts.of != identifiers:
             self._parts = VisibleParts(self._display, identifiers)
         return self._parts.visible()
 
-    @tells_loss
     def of_terminal(self, environ: Mapping[str, str]) -> Window | None:
         """See `Windows.of_terminal`; X11's terminals tell it as WINDOWID."""
         told = environ.get("WINDOWID", "")
-        found = self._client(int(told)) if told.isdigit() else None
-        return None if found is None else self._describe(found)
+        return self._around(int(told)) if told.isdigit() else None
 
     @unless_gone(None)
-    def _client(self, identifier: int) -> int | None:
+    def _around(self, identifier: int) -> Window | None:
         """The top-level window that a window is or lies in."""
         known = self._ids("_NET_CLIENT_LIST")
-        handle = self._display.create_resource_object("window", identifier)
+        handle = window_of(self._display, identifier)
         while handle and handle.id not in known:
             handle = handle.query_tree().parent
-        return handle.id if handle else None
+        return self._describe(handle.id) if handle else None
 
     def close(self) -> None:
         """See `Windows.close`."""
@@ -144,23 +133,20 @@ class X11Windows:
             self._display.close()
 
     def _ids(self, name: str) -> list[int]:
-        value = self._property(self._root, name)
-        return [int(identifier) for identifier in value] if value is not None else []
+        return [int(identifier) for identifier in self._property(self._root.id, name) or ()]
 
     def _describe(self, identifier: WindowId) -> Window | None:
-        handle = self._display.create_resource_object("window", identifier)
-        title = self._property(handle, "_NET_WM_NAME")
+        title = self._property(identifier, "_NET_WM_NAME")
         if title is None:
-            title = self._property(handle, "WM_NAME")
-        wm_class = self._property(handle, "WM_CLASS")
-        pid = self._property(handle, "_NET_WM_PID")
+            title = self._property(identifier, "WM_NAME")
+        wm_class, pid = self._property(identifier, "WM_CLASS"), self._property(identifier, "_NET_WM_PID")
         if title is None and wm_class is None:
             return None
-        app = _text(wm_class).rstrip("\0").split("\0")[-1] if wm_class is not None else ""
-        return Window(identifier, _text(title), app, int(pid[0]) if pid is not None and len(pid) else None)
+        app = _text(wm_class).rstrip("\0").split("\0")[-1]
+        return Window(identifier, _text(title), app, int(pid[0]) if pid else None)
 
-    def _property(self, window: Any, name: str) -> Any:
-        return read_property(self._display, window, name)
+    def _property(self, identifier: Any, name: str) -> Any:
+        return read_property(self._display, identifier, name)
 
 
 def open_windows() -> X11Windows | None:
