@@ -4,8 +4,10 @@ Desktop programs detach, fork and start each other over D-Bus, so a list of star
 of them inherits the environment, and with it the sandbox's name.
 """
 
+import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 import psutil
 
@@ -21,22 +23,18 @@ def marked(name: str) -> list[psutil.Process]:
 
 
 def end_marked(name: str, grace: float = 0.5) -> int:
-    """End every process of a sandbox, at first politely; returns how many there were.
-
-    Args:
-        name: the sandbox.
-        grace: seconds between SIGTERM and SIGKILL.
-    """
+    """End every process of a sandbox, with `grace` seconds between SIGTERM and SIGKILL; returns how many there were."""
     total = 0
     for _ in range(5):  # a dying bus may start a service once more
         processes = marked(name)
         if not processes:
             break
         total += len(processes)
-        _signal(processes, kill=False)
-        alive = _running_after(processes, grace)
-        _signal(alive, kill=True)
-        _running_after(alive, 2)
+        for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 2.0)):
+            for process in processes:
+                with suppress(psutil.Error):
+                    process.send_signal(number)
+            processes = _running_after(processes, patience)
     return total
 
 
@@ -53,26 +51,9 @@ def _running_after(processes: Iterable[psutil.Process], seconds: float) -> list[
 
 
 def _runs(process: psutil.Process) -> bool:
-    try:
-        process.wait(timeout=0)  # reaps it, if it is a child of ours
-    except psutil.TimeoutExpired:
-        pass
-    except psutil.Error:
-        return False
-    else:
-        return False
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
-
-
-def _signal(processes: Iterable[psutil.Process], *, kill: bool) -> None:
-    for process in processes:
-        try:
-            if kill:
-                process.kill()
-            else:
-                process.terminate()
-        except psutil.Error:
-            continue
+    with suppress(psutil.Error):
+        with suppress(psutil.TimeoutExpired):
+            process.wait(timeout=0)  # reaps it, if it is a child of ours
+            return False
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 from agent.desktop.x11.windows import X11Windows
 from agent.geometry import Size
@@ -88,7 +88,7 @@ def start(folder: Path, size: Size, session: Session, mark: Environ, check: Call
     """
     environ = _make_home(folder, session) | mark
     environ |= _start_display(folder, size, environ, check)
-    environ |= _start_bus(environ)
+    environ |= _start_bus(environ, check)
     for command in (["xfsettingsd", "--disable-wm-check"], ["xfwm4"], ["xfce4-panel"], ["xfdesktop"]):
         _spawn(command, environ)
     _wait_until_ready(environ, check)
@@ -124,24 +124,22 @@ def _make_home(folder: Path, session: Session) -> Environ:
     (channels / "xfwm4.xml").write_text(_XFWM)
     if _DEFAULT_PANEL.is_file():  # without it, the panel's first start asks a question
         shutil.copy(_DEFAULT_PANEL, channels / "xfce4-panel.xml")
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "LANGUAGE", "TZ", "USER")}
-    return (
-        {"LANG": "C.UTF-8"}
-        | kept
-        | {
-            "HOME": str(home),
-            "XDG_CONFIG_HOME": str(home / ".config"),
-            "XDG_CACHE_HOME": str(home / ".cache"),
-            "XDG_DATA_HOME": str(home / ".local/share"),
-            "XDG_STATE_HOME": str(home / ".local/state"),
-            "XDG_RUNTIME_DIR": str(folder / "run"),
-            "XDG_CURRENT_DESKTOP": session.upper(),
-            "XDG_SESSION_TYPE": "x11",
-            "GDK_BACKEND": "x11",
-            "NO_AT_BRIDGE": "1",
-            "LIBGL_ALWAYS_SOFTWARE": "1",
-        }
-    )
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LANGUAGE", "TZ", "USER") if name in os.environ}
+    return {
+        "LANG": "C.UTF-8",
+        **kept,
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_DATA_HOME": str(home / ".local/share"),
+        "XDG_STATE_HOME": str(home / ".local/state"),
+        "XDG_RUNTIME_DIR": str(folder / "run"),
+        "XDG_CURRENT_DESKTOP": session.upper(),
+        "XDG_SESSION_TYPE": "x11",
+        "GDK_BACKEND": "x11",
+        "NO_AT_BRIDGE": "1",
+        "LIBGL_ALWAYS_SOFTWARE": "1",
+    }
 
 
 def _spawn(command: list[str], environ: Environ, **options: Any) -> "subprocess.Popen[Any]":
@@ -155,53 +153,46 @@ def _start_display(folder: Path, size: Size, environ: Environ, check: Callable[[
     cookie = folder / "cookie"
     cookie.touch(0o600)
     reading, writing = os.pipe()
-    try:
-        with (folder / "xvfb.log").open("wb") as log:
-            xvfb = _spawn(
-                ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24", "-dpi", "96",
-                 "-auth", str(cookie), "-nolisten", "tcp", "-noreset"],
-                environ, pass_fds=(writing,), stderr=log,
-            )  # fmt: skip
-        # The cookie is filed under the display's number, which is only known now; Xvfb reads the file on the first
-        # connection after a change.
-        display = f":{_read_number(reading, xvfb, check)}"
-    finally:
-        os.close(reading)
-        os.close(writing)
+    with (folder / "xvfb.log").open("wb") as log, os.fdopen(writing, "wb"):
+        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24", "-dpi", "96",
+                   "-auth", str(cookie), "-nolisten", "tcp", "-noreset"]  # fmt: skip
+        xvfb = _spawn(command, environ, pass_fds=(writing,), stderr=log)
+    number = _first_line(os.fdopen(reading, "rb"), xvfb, check)
+    if not number.isdigit():
+        raise EnvironmentLacksError(
+            "Xvfb, the sandbox's display, did not start.", "Try `Xvfb -displayfd 1` by hand: it says why."
+        )
+    # The cookie is filed under the display's number, which is only known now; Xvfb reads the file on the first
+    # connection after a change.
+    display = f":{number}"
     added = environ | {"DISPLAY": display, "XAUTHORITY": str(cookie)}
     command = ["xauth", "-q", "-f", str(cookie), "add", display, "MIT-MAGIC-COOKIE-1", secrets.token_hex(16)]
     subprocess.run(command, env=added, check=True, timeout=10, stdin=subprocess.DEVNULL, capture_output=True)
     return {name: added[name] for name in _DISPLAY}
 
 
-def _read_number(reading: int, xvfb: "subprocess.Popen[bytes]", check: Callable[[], None]) -> int:
-    os.set_blocking(reading, False)
-    deadline = time.monotonic() + _START_TIMEOUT
-    text = b""
-    while time.monotonic() < deadline and not text.endswith(b"\n"):
-        with suppress(BlockingIOError):
-            text += os.read(reading, 16)
-        if xvfb.poll() is not None:
-            break
-        check()
-        time.sleep(0.02)
-    if not text.strip().isdigit():
-        raise EnvironmentLacksError(
-            "Xvfb, the sandbox's display, did not start.", "Try `Xvfb -displayfd 1` by hand: it says why."
-        )
-    return int(text)
-
-
-def _start_bus(environ: Environ) -> Environ:
-    bus = _spawn(
-        ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"], environ, stdout=subprocess.PIPE
-    )
+def _start_bus(environ: Environ, check: Callable[[], None]) -> Environ:
+    command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
+    bus = _spawn(command, environ, stdout=subprocess.PIPE)
     assert bus.stdout is not None
-    address = bus.stdout.readline().decode().strip()
+    address = _first_line(bus.stdout, bus, check)
     if not address:
         raise EnvironmentLacksError("The sandbox's session bus did not start.", "Is dbus-daemon installed whole?")
     # The system bus is the session's too: nothing in here reaches the machine's own services.
     return {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
+
+
+def _first_line(output: IO[bytes], program: "subprocess.Popen[bytes]", check: Callable[[], None]) -> str:
+    """The first line that a program writes there; "" when it ends or is silent for too long."""
+    with output:
+        os.set_blocking(output.fileno(), False)
+        deadline = time.monotonic() + _START_TIMEOUT
+        text = b""
+        while time.monotonic() < deadline and not text.endswith(b"\n") and program.poll() is None:
+            check()
+            time.sleep(0.01)
+            text += output.read() or b""
+        return text.decode().strip() if text.endswith(b"\n") else ""
 
 
 def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
@@ -209,8 +200,7 @@ def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
     before = dict(os.environ)
     apply(environ)
     try:
-        windows = X11Windows()
-        try:
+        with closing(X11Windows()) as windows:
             deadline = time.monotonic() + _START_TIMEOUT
             while not {"xfce4-panel", "xfdesktop"} <= {window.app.lower() for window in windows.windows()}:
                 if time.monotonic() >= deadline:
@@ -219,10 +209,8 @@ def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
                     )
                 check()
                 time.sleep(0.05)
-        finally:
-            windows.close()
     except BaseException:
-        for name in (*_DISPLAY, "WAYLAND_DISPLAY"):
+        for name in _DISPLAY:
             os.environ.pop(name, None)
         os.environ.update(before)
         raise
