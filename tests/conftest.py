@@ -19,18 +19,13 @@ settings.register_profile("person", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which tests stay together on one worker of pytest-xdist.
+    """The longest modules first, as each goes whole to one of two workers, and they are to end together.
 
-    A module does, as its fixtures are made once there, and so does everything with a real vLLM: two of them at a time
-    want more than two processors have. Tests with desktops take seconds each and go singly to whoever is free.
+    Those with a real vLLM come second: it may still be being installed.
     """
-    for item in items:
-        if "vllm_python" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("real vLLM"))
-        elif item.get_closest_marker("e2e") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    with_vllm = {item.path for item in items if "vllm_python" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: 0 if "e2e" in item.path.parts else 1 if item.path in with_vllm else 2)
 
 
 @pytest.fixture(scope="session", autouse=True)
