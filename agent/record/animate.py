@@ -10,6 +10,7 @@ from agent.record.redact import Redactor
 from agent.record.report.page import replace_file
 from agent.record.report.pictures import load
 from agent.record.report.view import screenshot, view_run, view_step
+from agent.screen.target import mark
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _MOST_FRAMES = 150
 #: Bytes at most; reached by lower quality first, then by smaller frames.
 _MOST_BYTES = 12_000_000
 _TRIES = ((_SIDE, 60), (_SIDE, 30), (640, 30), (400, 15), (240, 5))
-_MARK, _HALO = (230, 0, 62), (255, 255, 255)
 _CAPTION_LINES = 2
 
 
@@ -66,7 +66,7 @@ def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -
 
 
 def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: str) -> Iterator["Image"]:
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     size: tuple[int, int] | None = None
     for file, step in shown:
@@ -76,33 +76,18 @@ def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: st
         image.thumbnail((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
         size = size or image.size  # all frames of an animation have one size, that of the first
         if image.size != size:
-            image = _fitted(image, size)
+            image = ImageOps.pad(image, size, Image.Resampling.BILINEAR)
         _mark(image, step["marks"])
         yield _captioned(image, f"{step['number']}  {step['title']}", step["thought"] or instruction)
 
 
-def _fitted(image: "Image", size: tuple[int, int]) -> "Image":
-    from PIL import Image, ImageOps
-
-    return ImageOps.pad(image, size, Image.Resampling.BILINEAR)
-
-
 def _mark(image: "Image", marks: dict[str, Any] | None) -> None:
-    """The action's target, in the same shapes as in the report."""
-    from PIL import ImageDraw
-
+    """The action's target; a scroll as a line of its direction through it."""
     points = [] if marks is None else [(x * image.width, y * image.height) for x, y in filter(None, marks["points"])]
-    if not points or marks is None:
-        return
-    pen = ImageDraw.Draw(image)
-    if marks["kind"] == "scroll":
+    if points and marks is not None and marks["kind"] == "scroll":
         (x, y), (dx, dy) = points[0], marks["way"]
         points = [(x - 30 * dx, y - 30 * dy), (x + 30 * dx, y + 30 * dy)]
-    for colour, wider in ((_HALO, 4), (_MARK, 0)):
-        if len(points) > 1:
-            pen.line(points, fill=colour, width=3 + wider)
-        (x, y), radius = points[-1], 14 + wider // 2
-        pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=colour, width=3 + wider)
+    mark(image, points, radius=14, width=3)
 
 
 def _captioned(image: "Image", title: str, thought: str) -> "Image":
