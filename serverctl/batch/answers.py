@@ -7,39 +7,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from foundation.errors import MaiError, UsageError
 
 #: How every line begins: what else a cut-off last line begins with was not written by this program.
-_BEGINNING = b'{"id": '
+_BEGINNING = b'{"id": "'
 #: What broken lines of the request file are called: mended, they have another name.
 _OF_A_LINE = re.compile(r"line \d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request's outcome.
+    """One request's outcome."""
 
-    Args:
-        id: of the request.
-        text: the answer; None for a failure.
-        reasoning: what the model thought first, where the server tells it apart.
-        finish_reason: "length" when the token limit cut the answer off.
-        usage: prompt_tokens, completion_tokens, cached_tokens; None where the server does not say.
-        seconds: of the request that was answered.
-        kind: of a failure, for programs.
-        message: of a failure, for people.
-    """
-
-    id: str
-    text: str | None = None
-    reasoning: str | None = None
-    finish_reason: str | None = None
-    usage: dict[str, int | None] | None = None
-    seconds: float | None = None
-    kind: str = ""
-    message: str = ""
+    id: str  # of the request
+    text: str | None = None  # None for a failure
+    reasoning: str | None = None  # what the model thought first, where the server tells it apart
+    finish_reason: str | None = None  # "length" when the token limit cut the answer off
+    usage: dict[str, int | None] | None = None  # prompt_tokens, completion_tokens, cached_tokens; None is unknown
+    seconds: float | None = None  # of the request that was answered
+    kind: str = ""  # of a failure, for programs
+    message: str = ""  # of a failure, for people
 
     @property
     def ok(self) -> bool:
@@ -50,11 +39,10 @@ class Answer:
         """As a line of the answers file."""
         document: dict[str, Any] = {"id": self.id, "ok": self.ok}
         if self.ok:
-            document |= {"text": self.text}
-            if self.reasoning:
-                document |= {"reasoning": self.reasoning}
-            document |= {"finish_reason": self.finish_reason, "usage": self.usage or {}}
-            document |= {"seconds": None if self.seconds is None else round(self.seconds, 3)}
+            reasoning = {"reasoning": self.reasoning} if self.reasoning else {}
+            seconds = None if self.seconds is None else round(self.seconds, 3)
+            document |= {"text": self.text, **reasoning, "finish_reason": self.finish_reason}
+            document |= {"usage": self.usage or {}, "seconds": seconds}
         else:
             document |= {"error": {"kind": self.kind, "message": self.message}}
         try:
@@ -90,42 +78,36 @@ class AnswersFile:
             self._file.close()
             raise
 
-    def __enter__(self) -> "AnswersFile":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def _read(self) -> None:
-        """Learn what is answered; a last line that was cut off is taken away once all others are known to be ours."""
-        good_until, tail = 0, b""
+        """Learn what is answered, and take away a last line that was cut off."""
+        good_until, raw = 0, b"\n"
         with self._path.open("rb") as lines:
             for number, raw in enumerate(lines, 1):
-                if not raw.endswith(b"\n"):
-                    tail = raw
-                    break
+                outcome = _outcome(raw)
+                if outcome is not None:
+                    self._remember(*outcome)
+                elif not raw.endswith(b"\n"):
+                    self._cut_off(raw, good_until)
+                    return
+                elif raw.strip():
+                    raise self._foreign(f"line {number}")
                 good_until += len(raw)
-                if raw.strip():
-                    self._learn(raw, f"line {number}")
-        if not tail:
-            return
-        if _is_whole(tail):
-            self._learn(tail, "its last line")
+        if not raw.endswith(b"\n"):  # whole but for its end
             self._append(b"\n")
-            return
-        cut = tail.rstrip(b"\0")  # zeros are what a power cut leaves of the end
+
+    def _cut_off(self, last: bytes, good_until: int) -> None:
+        cut = last.rstrip(b"\0")  # zeros are what a power cut leaves of the end
         if not (cut.startswith(_BEGINNING) or _BEGINNING.startswith(cut)):
             raise self._foreign("its last line")
         self._file.truncate(good_until)
 
-    def _learn(self, raw: bytes, where: str) -> None:
-        try:
-            document = json.loads(raw)
-            name, ok = document["id"], document["ok"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._foreign(where) from error
-        if not isinstance(name, str) or not isinstance(ok, bool):
-            raise self._foreign(where)
+    def _remember(self, name: str, ok: bool) -> None:
         (self.answered if ok else self.failed).add(name)
 
     def _foreign(self, where: str) -> UsageError:
@@ -164,7 +146,7 @@ class AnswersFile:
     def write(self, answer: Answer) -> None:
         """Put an answer on disk now. Raises MaiError where that fails (a full disk)."""
         self._append(answer.line())
-        (self.answered if answer.ok else self.failed).add(answer.id)
+        self._remember(answer.id, answer.ok)
 
     def _append(self, data: bytes) -> None:
         try:
@@ -180,13 +162,16 @@ class AnswersFile:
         )
 
 
-def _is_whole(raw: bytes) -> bool:
-    """Whether a line lacks nothing but its end of line."""
+def _outcome(raw: bytes) -> tuple[str, bool] | None:
+    """A line's id, and whether it holds an answer; None for a line that is not ours."""
     try:
         document = json.loads(raw)
     except ValueError:
-        return False
-    return isinstance(document, dict) and "id" in document and "ok" in document
+        return None
+    match document:
+        case {"id": str(name), "ok": bool(ok)}:
+            return name, ok
+    return None
 
 
 def _lock(file: FileIO, path: Path) -> None:

@@ -37,19 +37,12 @@ class Asker(Protocol):
 
 @dataclass(slots=True)
 class HttpAsker:
-    """Asks an OpenAI-compatible server.
-
-    Args:
-        client: of the server.
-        endpoint: the server.
-        retries: further tries after something transient: a lost connection, no room, a server's own error.
-        say: told when the server is waited for.
-    """
+    """Asks an OpenAI-compatible server."""
 
     client: "AsyncOpenAI"
     endpoint: Endpoint
-    retries: int
-    say: Callable[[str], None] = lambda _: None
+    retries: int  # further tries after something transient: a lost connection, no room, a server's own error
+    say: Callable[[str], None]  # told when the server is waited for
     waiting: bool = False
 
     async def ask(self, prepared: Prepared) -> Answer:
@@ -59,11 +52,10 @@ class HttpAsker:
             try:
                 completion = await self.client.chat.completions.create(**_request(prepared, self.endpoint.model))
                 answer = _answer(prepared.id, completion, time.monotonic() - began)
-            except Exception as error:  # whatever the transport or the JSON reader raises
-                failure = explain(error)
-            else:
                 self.waiting = False
                 return answer
+            except Exception as error:  # whatever the transport or the JSON reader raises
+                failure = explain(error)
             if failure.kind not in TRANSIENT or attempt == self.retries:
                 break
             if failure.kind == "unreachable" and not self.waiting:

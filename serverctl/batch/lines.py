@@ -46,7 +46,7 @@ class Request(BaseModel):
     @field_validator("images")
     @classmethod
     def _are_of_this_machine(cls, images: list[str]) -> list[str]:
-        if any(image.startswith(("http://", "https://")) for image in images):
+        if any(map(is_fetched, images)):
             raise LineError("images are read from this machine: 'image' must be a path or a data: URL")
         return images
 
@@ -71,8 +71,8 @@ class Request(BaseModel):
 
     def paths(self) -> Iterator[str]:
         """Every image that is a file, as written in the line."""
-        yield from (image for image in self.images if not image.startswith("data:"))
-        yield from filter(is_path, message_images(self.messages or ()))
+        urls = [*self.images, *(image["url"] for image in image_parts(self.messages or ()))]
+        return (url for url in urls if not url.startswith("data:") and not is_fetched(url))
 
 
 #: What a line may hold, by the names it has there.
@@ -92,13 +92,8 @@ class Entry:
 class Broken:
     """A line that is no request."""
 
-    line: int
+    id: str  # among the answers "line 7": its own id may be missing, or another line's
     message: str
-
-    @property
-    def id(self) -> str:
-        """What it is called among the answers: its own id may be missing, or another line's."""
-        return f"line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +104,23 @@ class Index:
     broken: tuple[Broken, ...]
 
 
-def is_path(url: str) -> bool:
-    """Whether an image's URL is a file of this machine, and not one that the server fetches or that holds the data."""
-    return not url.startswith(("data:", "http://", "https://"))
+def is_fetched(url: str) -> bool:
+    """Whether the server is to fetch an image itself; else its URL is a file of this machine, or holds the data."""
+    return url.startswith(("http://", "https://"))
 
 
-def message_images(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The URLs of all images in a chat."""
+def image_parts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """All images in a chat: objects with a "url"."""
     for message in messages:
         content = message.get("content")
         for part in content if isinstance(content, list) else ():
-            image = part.get("image_url") if isinstance(part, dict) else None
-            if isinstance(image, dict) and isinstance(image.get("url"), str):
-                yield image["url"]
+            match part:
+                case {"image_url": {"url": str()} as image}:
+                    yield image
 
 
 def index_requests(path: Path, *, keep_going: bool = False) -> Index:
-    """Check every line and remember where it is.
-
-    Images are looked for but not opened.
+    """Check every line and remember where it is. Images are looked for but not opened.
 
     Raises:
         UsageError: the file cannot be read or holds no requests; or lines are broken, ids twice or images missing,
@@ -150,14 +143,14 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
                     if request.id in lines_of:
                         raise LineError(f"the id {request.id!r} is that of line {lines_of[request.id]} already")
                 except LineError as error:
-                    broken.append(Broken(number, str(error)))
+                    broken.append(Broken(f"line {number}", str(error)))
                     continue
                 lines_of[request.id] = number
                 entries.append(Entry(request.id, number, begin))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", "Name a file of JSON lines.") from error
     if broken and not keep_going:
-        named = "; ".join(f"line {one.line}: {one.message}" for one in broken[:_NAMED])
+        named = "; ".join(f"{one.id}: {one.message}" for one in broken[:_NAMED])
         more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
         raise UsageError(
             f"{path}: {named}{more}. Nothing was sent.",
@@ -182,15 +175,7 @@ def resolve(written: str, base: Path) -> Path:
 
 
 def parse_request(raw: bytes, number: int) -> Request:
-    """One line as a request.
-
-    Args:
-        raw: the line.
-        number: its number, which is its id where it has none.
-
-    Raises:
-        LineError: it is none.
-    """
+    """One line as a request; its number is its id where it has none. Raises LineError where it is no request."""
     given = {name: value for name, value in _document(raw).items() if value is not None}
     for name in (name for name in given if name not in _FIELDS):
         if name in _NOT_HERE:

@@ -1,7 +1,4 @@
-"""Answers requests without a server: vLLM's own engine in a child process, which runs `batch_offline.py`.
-
-The engine is as the plan has it, with the limits of a server of the same preset.
-"""
+"""Answers requests without a server: vLLM's own engine in a child process, which runs `batch_offline.py`."""
 
 import asyncio
 import json
@@ -11,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import serverctl
 from foundation.errors import EnvironmentLacksError
@@ -35,7 +32,7 @@ _SAME = (
 
 
 def engine_arguments(plan: Plan) -> dict[str, Any]:
-    """A plan's settings as arguments of vLLM's `LLM` class."""
+    """A plan's settings as arguments of vLLM's `LLM` class: with the limits of a server of the same preset."""
     settings = plan.settings
     arguments = {name: value for name, value in settings.given().items() if name in _SAME}
     arguments |= {"model": plan.model.source, "max_model_len": plan.context, "generation_config": "vllm"}
@@ -76,7 +73,7 @@ class OfflineAsker:
         self._fatal = ""
         self._unanswered = 0  # by the engine, also what nobody waits for any more
 
-    async def __aenter__(self) -> "OfflineAsker":
+    async def __aenter__(self) -> Self:
         with self._log.open("ab") as log:
             try:
                 self._child = await asyncio.create_subprocess_exec(
@@ -152,17 +149,16 @@ class OfflineAsker:
             document = json.loads(raw)
         except ValueError:
             return  # not ours: something wrote past the script's care
-        if not isinstance(document, dict):
-            return
-        if "ready" in document:
-            self._say(f"vLLM {document['ready'].get('vllm', '')} is ready")
-        elif "fatal" in document:
-            self._fatal = str(document["fatal"])
-        else:
-            self._unanswered -= 1
-            future = self._waiting.get(document.get("id", ""))
-            if future is not None and not future.done():
-                future.set_result(_answer(document))
+        match document:
+            case {"ready": {"vllm": version}}:
+                self._say(f"vLLM {version} is ready")
+            case {"fatal": str(reason)}:
+                self._fatal = reason
+            case {"id": str(name)}:
+                self._unanswered -= 1
+                future = self._waiting.get(name)
+                if future is not None and not future.done():
+                    future.set_result(_answer(document))
 
 
 def _engine_env(environ: Mapping[str, str]) -> dict[str, str]:
@@ -172,13 +168,7 @@ def _engine_env(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _answer(document: dict[str, Any]) -> Answer:
-    if not document.get("ok"):
-        error = document.get("error") or {}
-        return Answer(document["id"], kind=str(error.get("kind", "refused")), message=str(error.get("message", "")))
-    return Answer(
-        id=document["id"],
-        text=document["text"],
-        finish_reason=document.get("finish_reason"),
-        usage=document.get("usage"),
-        seconds=document.get("seconds"),
-    )
+    """As `batch_offline.py` wrote it."""
+    if not document.pop("ok"):
+        return Answer(document["id"], **document["error"])
+    return Answer(**document)

@@ -2,12 +2,10 @@
 
 import sys
 import time
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
 
 #: Seconds between lines where there is no terminal.
 _EVERY_S = 15.0
@@ -15,11 +13,11 @@ _EVERY_S = 15.0
 
 def make_progress() -> "Progress":
     """What fits standard error."""
-    return BarProgress() if sys.stderr.isatty() else LineProgress()
+    return BarProgress() if sys.stderr.isatty() else Progress()
 
 
-class Progress(ABC):
-    """Is told how far a batch is, and shows it."""
+class Progress:
+    """Is told how far a batch is, and shows it: a line at the beginning, and then one every 15 seconds at most."""
 
     def __init__(self) -> None:
         self._total = self._before = self._done = self._failed = 0
@@ -38,18 +36,22 @@ class Progress(ABC):
             self._first = time.monotonic()
         self._show()
 
-    @abstractmethod
     def say(self, text: str) -> None:
         """One sentence for the person."""
+        print(f"mai-server batch: {text}", file=sys.stderr, flush=True)
 
-    def close(self) -> None:  # noqa: B027  # most have nothing to close
+    def close(self) -> None:
         """Nothing more comes."""
 
-    @abstractmethod
-    def _begin(self) -> None: ...
+    def _begin(self) -> None:
+        self._told = time.monotonic()
+        self.say(f"{self._total} requests" + (f", {self._before} of them answered before" if self._before else ""))
 
-    @abstractmethod
-    def _show(self) -> None: ...
+    def _show(self) -> None:
+        if time.monotonic() - self._told >= _EVERY_S:
+            self._told = time.monotonic()
+            done = f"{self._before + self._done} of {self._total}"
+            self.say(", ".join(filter(None, (done, self._state()))))
 
     def _state(self) -> str:
         """Failures, rate and time left, as far as they are known."""
@@ -62,29 +64,10 @@ class Progress(ABC):
         return ", ".join(parts)
 
 
-class LineProgress(Progress):
-    """A line at the beginning, and then one every 15 seconds at most."""
-
-    def _begin(self) -> None:
-        self._told = time.monotonic()
-        self.say(f"{self._total} requests" + (f", {self._before} of them answered before" if self._before else ""))
-
-    def _show(self) -> None:
-        if time.monotonic() - self._told >= _EVERY_S:
-            self._told = time.monotonic()
-            done = f"{self._before + self._done} of {self._total}"
-            self.say(", ".join(filter(None, (done, self._state()))))
-
-    def say(self, text: str) -> None:
-        """As `Progress.say`."""
-        print(f"mai-server batch: {text}", file=sys.stderr, flush=True)
-
-
 class BarProgress(Progress):
     """A bar with rate and time left."""
 
     _bar: "Bar | None" = None
-    _task: "TaskID"
 
     def _begin(self) -> None:
         from rich.console import Console

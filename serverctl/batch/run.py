@@ -12,43 +12,29 @@ from foundation.errors import UsageError
 from serverctl.batch.answers import Answer, AnswersFile
 from serverctl.batch.ask import Asker
 from serverctl.batch.lines import Entry, Index, LineError, Request, parse_request
-from serverctl.batch.prepare import Defaults, Fit, ImageError, Prepared, prepare
+from serverctl.batch.prepare import Defaults, Fit, ImageError, prepare
 from serverctl.batch.progress import Progress
 from serverctl.tasks import EndedEarlyError, together, unless_stopped
 
 
 @dataclass(slots=True)
 class Stop:
-    """How a batch is ended from outside.
+    """How a batch is ended from outside."""
 
-    Args:
-        soon: nothing new is begun, what is under way is finished.
-        now: what is under way is given up; it will be asked again another time.
-    """
-
-    soon: asyncio.Event = field(default_factory=asyncio.Event)
-    now: asyncio.Event = field(default_factory=asyncio.Event)
+    soon: asyncio.Event = field(default_factory=asyncio.Event)  # nothing new is begun, what is under way is finished
+    now: asyncio.Event = field(default_factory=asyncio.Event)  # what is under way is given up, and asked another time
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a batch.
+    """What became of a batch."""
 
-    Args:
-        total: requests of the file, broken lines included.
-        before: of these, answered in earlier runs.
-        answered: answered in this run.
-        cut_off: of these, answers that the token limit cut off.
-        errors: failures of this run, by kind.
-        stopped: whether it ended early, by a person.
-    """
-
-    total: int
-    before: int
-    answered: int = 0
-    cut_off: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    stopped: bool = False
+    total: int  # requests of the file, broken lines included
+    before: int  # of these, answered in earlier runs
+    answered: int = 0  # in this run
+    cut_off: int = 0  # of these, answers that the token limit cut off
+    errors: Counter[str] = field(default_factory=Counter)  # failures of this run, by kind
+    stopped: bool = False  # whether it ended early, by a person
 
     @property
     def failed(self) -> int:
@@ -58,23 +44,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Batch:
-    """One batch.
+    """One batch."""
 
-    Args:
-        requests: the request file.
-        index: its lines.
-        answers: the answers file, opened.
-        defaults: what lines do not say.
-        progress: told of everything.
-        fit: the size at which images are sent; None leaves them as they are.
-    """
-
-    requests: Path
-    index: Index
+    requests: Path  # the request file
+    index: Index  # its lines
     answers: AnswersFile
     defaults: Defaults
-    progress: Progress
-    fit: Fit | None = None
+    progress: Progress  # told of everything
+    fit: Fit | None = None  # the size at which images are sent; None leaves them as they are
     todo: list[Entry] = field(init=False)
     outcome: Outcome = field(init=False)
 
@@ -91,12 +68,7 @@ class Batch:
             self._keep(Answer(broken.id, kind="line", message=f"{broken.message}."))
 
     async def run(self, asker: Asker, concurrency: int, stop: Stop) -> Outcome:
-        """Send what is not answered yet.
-
-        Args:
-            asker: who answers.
-            concurrency: requests under way at once; as many images are in memory.
-            stop: ends the batch early.
+        """Send what is not answered yet, so many at once; as many images are in memory.
 
         Raises:
             MaiError: the server is gone, the disk is full, or the request file was changed meanwhile; what was
@@ -115,16 +87,25 @@ class Batch:
         for entry in left:  # shared: every worker takes the next one
             if stop.soon.is_set() or stop.now.is_set():
                 return
-            request = _read(entry, file, self.requests)
+            request = self._read(entry, file)
             try:
-                prepared = await asyncio.to_thread(self._prepare, request)
+                prepared = await asyncio.to_thread(prepare, request, self.requests.parent, self.defaults, self.fit)
             except ImageError as error:
                 self._keep(Answer(entry.id, kind="image", message=f"{error}."))
-                continue
-            self._keep(await asker.ask(prepared))
+            else:
+                self._keep(await asker.ask(prepared))
 
-    def _prepare(self, request: Request) -> Prepared:
-        return prepare(request, self.requests.parent, self.defaults, self.fit)
+    def _read(self, entry: Entry, file: BinaryIO) -> Request:
+        """The request at an entry. Raises UsageError where the file is no longer what was checked."""
+        file.seek(entry.offset)
+        with suppress(LineError):
+            request = parse_request(file.readline(), entry.line)
+            if request.id == entry.id:
+                return request
+        raise UsageError(
+            f"{self.requests} was changed while it was worked on (line {entry.line}).",
+            "Run the same command again: what is answered stays answered.",
+        )
 
     def _keep(self, answer: Answer) -> None:
         self.answers.write(answer)
@@ -134,18 +115,3 @@ class Batch:
         else:
             self.outcome.errors[answer.kind] += 1
         self.progress.step(ok=answer.ok)
-
-
-def _read(entry: Entry, file: BinaryIO, path: Path) -> Request:
-    """The request at an entry. Raises UsageError where the file is no longer what was checked."""
-    file.seek(entry.offset)
-    try:
-        request = parse_request(file.readline(), entry.line)
-    except LineError:
-        request = None
-    if request is None or request.id != entry.id:
-        raise UsageError(
-            f"{path} was changed while it was worked on (line {entry.line}).",
-            "Run the same command again: what is answered stays answered.",
-        )
-    return request

@@ -7,24 +7,24 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
-from serverctl.batch.answers import AnswersFile
-from serverctl.batch.ask import Asker, HttpAsker
-from serverctl.batch.lines import Index, index_requests
-from serverctl.batch.offline import OfflineAsker, engine_arguments
-from serverctl.batch.prepare import Defaults, Fit
-from serverctl.batch.progress import Progress, make_progress
-from serverctl.batch.run import Batch, Outcome, Stop
-from serverctl.chat import MOST_CONNECTIONS, Endpoint, connect
+from serverctl.chat import MOST_CONNECTIONS, connect
 from serverctl.commands.endpoint_options import add_target, chosen_target
-from serverctl.resolve import resolve
+
+if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
+    from serverctl.batch.answers import AnswersFile
+    from serverctl.batch.ask import Asker
+    from serverctl.batch.lines import Index
+    from serverctl.batch.prepare import Fit
+    from serverctl.batch.progress import Progress
+    from serverctl.batch.run import Batch, Outcome
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
@@ -59,6 +59,10 @@ def main(arguments: list[str]) -> int:
     """Answer what is not answered yet."""
     options = _parser().parse_args(arguments)
     _check(options)
+    from serverctl.batch.answers import AnswersFile
+    from serverctl.batch.lines import index_requests
+    from serverctl.batch.progress import make_progress
+
     path: Path = options.requests
     out: Path = options.out or path.with_suffix(".answers.jsonl")
     if out.exists() and path.exists() and out.samefile(path):
@@ -76,35 +80,29 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("mai-server batch", description=_DESCRIPTION, epilog=_EXAMPLES)
-    defaults = Defaults()
-    parser.add_argument("requests", metavar="REQUESTS", type=Path, help="the requests, one JSON object a line")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="the answers (default: REQUESTS with .answers.jsonl)")
-    parser.add_argument(
-        "--concurrency", metavar="N", type=int, default=32, help="requests under way at once (default 32)"
-    )
-    parser.add_argument(
-        "--keep-going", action="store_true", help="record broken lines as errors instead of refusing the file"
-    )
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON at the end")
-    content = parser.add_argument_group("for lines that do not say").add_argument
-    content("--system", metavar="TEXT", help="the system text (default: none)")
-    content(
-        "--max-tokens", metavar="N", type=int, default=defaults.max_tokens,
-        help=f"limit of an answer (default {defaults.max_tokens})",
-    )  # fmt: skip
-    content("--temperature", metavar="T", type=float, default=0.0, help="0 for the same answer every time (default 0)")
-    images = parser.add_argument_group("images").add_argument
-    images("--max-pixels", metavar="N", type=int, help="make images fit the model's pixel grid, and this budget")
-    images("--family", choices=family_names(), help="whose grid (default: found out from the model's name)")
+    add = parser.add_argument
+    add("requests", metavar="REQUESTS", type=Path, help="the requests, one JSON object a line")
+    add("--out", metavar="FILE", type=Path, help="the answers (default: REQUESTS with .answers.jsonl)")
+    add("--concurrency", metavar="N", type=int, default=32, help="requests under way at once (default %(default)s)")
+    add("--keep-going", action="store_true", help="record broken lines as errors instead of refusing the file")
+    add("--json", action="store_true", help="print a summary as JSON at the end")
+    add = parser.add_argument_group("for lines that do not say").add_argument
+    add("--system", metavar="TEXT", help="the system text (default: none)")
+    # 2048 is the limit of MAI-UI's own client.
+    add("--max-tokens", metavar="N", type=int, default=2048, help="limit of an answer (default %(default)s)")
+    add("--temperature", metavar="T", type=float, default=0, help="0 for the same answer every time (default 0)")
+    add = parser.add_argument_group("images").add_argument
+    add("--max-pixels", metavar="N", type=int, help="make images fit the model's pixel grid, and this budget")
+    add("--family", choices=family_names(), help="whose grid (default: found out from the model's name)")
     add_target(parser)
-    patience = parser.add_argument_group("patience").add_argument
-    patience("--retries", metavar="N", type=int, default=5, help="after lost connections and full servers (default 5)")
-    patience("--timeout", metavar="S", type=float, default=600.0, help="longest wait for one answer (default 600)")
-    offline = parser.add_argument_group("without a server").add_argument
-    offline("--offline", action="store_true", help="start vLLM's engine just for this batch")
-    offline("--python", metavar="FILE", type=Path, help="the Python of an environment that has vLLM")
-    offline("--engine", metavar="JSON", default="{}", help="arguments of vLLM's LLM class, over the plan's")
-    offline("--chunk", metavar="N", type=int, default=64, help="requests given to the engine at once (default 64)")
+    add = parser.add_argument_group("patience").add_argument
+    add("--retries", metavar="N", type=int, default=5, help="after lost connections and full servers (default 5)")
+    add("--timeout", metavar="S", type=float, default=600, help="longest wait for one answer (default 600)")
+    add = parser.add_argument_group("without a server").add_argument
+    add("--offline", action="store_true", help="start vLLM's engine just for this batch")
+    add("--python", metavar="FILE", type=Path, help="the Python of an environment that has vLLM")
+    add("--engine", metavar="JSON", default="{}", help="arguments of vLLM's LLM class, over the plan's")
+    add("--chunk", metavar="N", type=int, default=64, help="requests given to the engine at once (default 64)")
     return parser
 
 
@@ -128,57 +126,44 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--offline asks no server, so there is no --endpoint.", "Leave one of them out.")
 
 
-def _answer_all(options: argparse.Namespace, index: Index, answers: AnswersFile, progress: Progress) -> Outcome:
+def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: "Progress") -> "Outcome":
     """Find out who answers, and let them."""
+    from serverctl.batch.ask import HttpAsker
+    from serverctl.batch.offline import OfflineAsker
+    from serverctl.batch.prepare import Defaults
+    from serverctl.batch.run import Batch
+
     defaults = Defaults(options.system, options.max_tokens, options.temperature)
-
-    def batch_for(fit: Fit | None) -> Batch:
-        return Batch(options.requests, index, answers, defaults=defaults, progress=progress, fit=fit)
-
-    if not (batch := batch_for(None)).todo:  # nobody is needed
+    batch = Batch(options.requests, index, answers, defaults, progress)
+    if not batch.todo:  # nobody is needed
         batch.begin()
         return batch.outcome
     if options.offline:
         python, engine = _engine(options)
-        batch = batch_for(_fit(options, str(engine["model"])))
-        log = (
-            options.requests.with_suffix(".engine.log")
-            if options.out is None
-            else options.out.with_suffix(".engine.log")
-        )
-        asker = OfflineAsker(python, engine, log, chunk=options.chunk, say=progress.say)
+        batch.fit = _fit(options, str(engine["model"]))
+        log = (options.out or options.requests).with_suffix(".engine.log")
+        offline = OfflineAsker(python, engine, log, chunk=options.chunk, say=progress.say)
         # One chunk is answered while the next one waits in line.
-        return asyncio.run(_run(batch, lambda: _itself(asker), 2 * options.chunk, progress, finish_s=0.0))
+        return asyncio.run(_run(batch, offline, 2 * options.chunk, finish_s=0.0))
     target = chosen_target(options)
-    batch = batch_for(_fit(options, target.model))
+    batch.fit = _fit(options, target.model)
+    if not target.is_local:
+        progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
 
     @asynccontextmanager
-    async def connected() -> AsyncIterator[Asker]:
+    async def connected() -> AsyncIterator[HttpAsker]:
         async with connect(target, options.timeout) as client:
             yield HttpAsker(client, target, options.retries, progress.say)
 
-    _warn_of_a_remote(target, progress)
-    return asyncio.run(_run(batch, connected, options.concurrency, progress, finish_s=_FINISH_S))
-
-
-@asynccontextmanager
-async def _itself(asker: OfflineAsker) -> AsyncIterator[Asker]:
-    async with asker:
-        yield asker
+    return asyncio.run(_run(batch, connected(), options.concurrency, finish_s=_FINISH_S))
 
 
 async def _run(
-    batch: Batch, asker: Callable[[], Any], concurrency: int, progress: Progress, *, finish_s: float
-) -> Outcome:
-    """Run the batch; the first Ctrl-C lets what is under way finish, the second one does not.
+    batch: "Batch", asker: "AbstractAsyncContextManager[Asker]", concurrency: int, *, finish_s: float
+) -> "Outcome":
+    """Run the batch; the first Ctrl-C lets what is under way finish for so many seconds, the second one does not."""
+    from serverctl.batch.run import Stop
 
-    Args:
-        batch: what is to be answered.
-        asker: makes the context manager of who answers.
-        concurrency: requests under way at once.
-        progress: told of everything.
-        finish_s: seconds for what is under way after the first Ctrl-C; 0 gives it up at once.
-    """
     stop = Stop()
     loop = asyncio.get_running_loop()
 
@@ -188,23 +173,23 @@ async def _run(
             return
         stop.soon.set()
         loop.call_later(finish_s, stop.now.set)
-        progress.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
+        batch.progress.say("Stopping: what is under way is finished; Ctrl-C again gives it up.")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGTERM, stop.now.set)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # under nohup it is, and stays so
         loop.add_signal_handler(signal.SIGHUP, stop.now.set)
     try:
-        async with asker() as ready:
+        async with asker as ready:
             batch.begin()
             return await batch.run(ready, concurrency, stop)
     except MaiError:
         done = batch.outcome
-        progress.say(f"{done.before + done.answered} of {done.total} have an answer.")
+        batch.progress.say(f"{done.before + done.answered} of {done.total} have an answer.")
         raise
 
 
-def _fit(options: argparse.Namespace, model: str) -> Fit | None:
+def _fit(options: argparse.Namespace, model: str) -> "Fit | None":
     """The size at which images are sent. Raises UsageError where the model's grid is not known."""
     if options.max_pixels is None:
         return None
@@ -216,22 +201,22 @@ def _fit(options: argparse.Namespace, model: str) -> Fit | None:
 
 def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     """The Python with vLLM and the engine's arguments: the plan's where no Python is named; the person's win."""
+    example = "It looks like '{\"max_model_len\": 16384}'."
     try:
         own = json.loads(options.engine)
     except ValueError as error:
-        raise UsageError(f"--engine is not JSON ({error}).", "It looks like '{\"max_model_len\": 16384}'.") from error
+        raise UsageError(f"--engine is not JSON ({error}).", example) from error
     if not isinstance(own, dict):
-        raise UsageError("--engine is not a JSON object.", "It looks like '{\"max_model_len\": 16384}'.")
-    if options.python is not None:
-        engine = dict(own)
-        if options.model is not None:
-            engine["model"] = options.model
-        if not isinstance(engine.get("model"), str):
-            raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
-        return options.python, engine
-    if options.model is None and "model" not in own:
+        raise UsageError("--engine is not a JSON object.", example)
+    model = options.model or own.get("model")
+    if not isinstance(model, str):
         raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
-    resolved = resolve(options.model or str(own["model"]), "throughput")
+    if options.python is not None:
+        return options.python, {**own, "model": model}
+    from serverctl.batch.offline import engine_arguments
+    from serverctl.resolve import resolve
+
+    resolved = resolve(model, "throughput")
     planned = engine_arguments(resolved.plan())
     if resolved.vllm is None:
         raise EnvironmentLacksError(
@@ -240,12 +225,7 @@ def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
     return resolved.vllm.python, {**planned, **own}
 
 
-def _warn_of_a_remote(target: Endpoint, progress: Progress) -> None:
-    if not target.is_local:
-        progress.say(f"Images and instructions go to {target.base_url}, which is not this machine.")
-
-
-def _finish(outcome: Outcome, out: Path, arguments: list[str], seconds: float, *, as_json: bool) -> int:
+def _finish(outcome: "Outcome", out: Path, arguments: list[str], seconds: float, *, as_json: bool) -> int:
     """One sentence about how it ended, and the exit status that says it."""
     answered = outcome.before + outcome.answered
     if as_json:
@@ -277,13 +257,10 @@ def _finish(outcome: Outcome, out: Path, arguments: list[str], seconds: float, *
 
 def _without_key(arguments: list[str]) -> list[str]:
     """The command line without the key: what is printed stays on screens and in logs."""
-    shown: list[str] = []
-    for position, argument in enumerate(arguments):
-        if position and arguments[position - 1] == "--api-key":
-            shown.append("KEY")
-        else:
-            shown.append("--api-key=KEY" if argument.startswith("--api-key=") else argument)
-    return shown
+    return [
+        "KEY" if before == "--api-key" else "--api-key=KEY" if argument.startswith("--api-key=") else argument
+        for before, argument in zip(["", *arguments], arguments, strict=False)
+    ]
 
 
 def _say(text: str) -> None:

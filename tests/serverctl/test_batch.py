@@ -532,7 +532,7 @@ def test_without_a_terminal_progress_is_an_occasional_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "_EVERY_S", 0.0)
-    lines = progress.LineProgress()
+    lines = progress.Progress()
     lines.start(4, 1)
     lines.step(ok=True)
     lines.step(ok=False)
