@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from foundation.addresses import is_loopback
-from foundation.errors import EnvironmentLacksError, MaiError, UsageError
+from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.refusals import RefusalKind, refusal_of
 
 if TYPE_CHECKING:
@@ -39,17 +39,11 @@ _SENTENCES: dict[RefusalKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that is asked.
+    """A server that is asked."""
 
-    Args:
-        base_url: with the API's path, for example http://127.0.0.1:8000/v1.
-        api_key: sent as a bearer token; "" for servers without one.
-        model: the served model's name.
-    """
-
-    base_url: str
-    api_key: str = field(repr=False)
-    model: str
+    base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
+    api_key: str = field(repr=False)  # sent as a bearer token; "" for servers without one
+    model: str  # the served model's name
 
     @property
     def is_local(self) -> bool:
@@ -64,17 +58,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request has no answer.
+    """Why a request has no answer."""
 
-    Args:
-        kind: for programs.
-        message: one sentence for people.
-        status: the HTTP status of a refusal.
-    """
-
-    kind: RefusalKind
-    message: str
-    status: int | None = None
+    kind: RefusalKind  # for programs
+    message: str  # one sentence for people
+    status: int | None = None  # the HTTP status of a refusal
 
 
 class ServerGoneError(EnvironmentLacksError):
@@ -82,12 +70,7 @@ class ServerGoneError(EnvironmentLacksError):
 
 
 def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
-    """A client of the server, for one event loop; it retries nothing.
-
-    Args:
-        endpoint: the server.
-        timeout_s: longest silence in a request, in seconds.
-    """
+    """A client of the server, for one event loop; it retries nothing, and bears so many seconds of silence."""
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
     # vLLM's HTTP server closes a connection that is idle for 5 seconds, which is how long the library would keep it:
@@ -134,19 +117,15 @@ async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpo
     raise UsageError(f"{base_url} does not serve {model!r}.", f"It serves: {choice}.")
 
 
-def _unusable(base_url: str, failure: Failure) -> MaiError:
+def _unusable(base_url: str, failure: Failure) -> EnvironmentLacksError:
+    message = f"{base_url} does not list its models ({failure.message})"
+    remedy = "Is that the address of an OpenAI-compatible API? Its model can be named with --model."
     if failure.kind == "bad_key":
-        return EnvironmentLacksError(
-            f"{base_url} refuses the key.", "Give the right one with --api-key, or in the variable MAI_AGENT_API_KEY."
-        )
-    if failure.kind in ("unreachable", "silent", "overloaded"):
-        return EnvironmentLacksError(
-            f"There is no server at {base_url} ({failure.message})", "`mai-server up` starts one."
-        )
-    return EnvironmentLacksError(
-        f"{base_url} does not list its models ({failure.message})",
-        "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
-    )
+        message = f"{base_url} refuses the key."
+        remedy = "Give the right one with --api-key, or in the variable MAI_AGENT_API_KEY."
+    elif failure.kind in ("unreachable", "silent", "overloaded"):
+        message, remedy = f"There is no server at {base_url} ({failure.message})", "`mai-server up` starts one."
+    return EnvironmentLacksError(message, remedy)
 
 
 async def is_alive(client: "AsyncOpenAI", endpoint: Endpoint) -> bool:

@@ -19,20 +19,13 @@ CAVEAT = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number of one setting for every server.
-
-    Args:
-        setting: what was measured.
-        quantity: a key of LATENCIES (mean, in milliseconds) or RATES.
-        values: one for each report, None where it is unknown.
-        differences: how each stands to the first; None for the first itself and where nothing can be said.
-    """
+    """One number of one setting for every server."""
 
     setting: Setting
-    quantity: str
-    values: tuple[float | None, ...]
-    differences: tuple[Difference | None, ...]
-    ratios: tuple[float | None, ...]
+    quantity: str  # a key of LATENCIES (mean, in milliseconds) or RATES
+    values: tuple[float | None, ...]  # one for each report, None where it is unknown
+    differences: tuple[Difference | None, ...]  # to the first; None for itself and where nothing can be said
+    ratios: tuple[float | None, ...]  # to the first, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,8 @@ class Comparison:
         return [row for base in self.reports[0].measurements for row in self._rows_of(base)] if self.reports else []
 
     def _rows_of(self, base: Measurement) -> Iterator[Row]:
-        measured = [_find(report, base.setting) for report in self.reports]
+        settings = [{one.setting: one for one in report.measurements} for report in self.reports]
+        measured = [measurements.get(base.setting) for measurements in settings]
         for latency in LATENCIES:
             first, *others = ([] if one is None else one.values(latency) for one in measured)
             pairs = zip(measured[1:], others, strict=True)
@@ -86,7 +80,3 @@ def _judged(first: Measurement, other: Measurement | None, difference: Differenc
     if difference is None or other is None or not (first.disturbed or other.disturbed):
         return difference
     return replace(difference, verdict="disturbed")
-
-
-def _find(report: Report, setting: Setting) -> Measurement | None:
-    return next((one for one in report.measurements if one.setting == setting), None)

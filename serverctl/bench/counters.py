@@ -5,36 +5,25 @@ and whoever reads the old name as 0 sees an idle cache.
 """
 
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
-from typing import TypeAlias
 
 from serverctl.chat import Endpoint
-
-#: Reads the server's counters by name, summed over their labels (models, engines); None where it has none to read.
-ReadMetrics: TypeAlias = Callable[[], Mapping[str, float] | None]
 
 _TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSide:
-    """What the server counted during one setting; None is unknown.
+    """What the server counted during one setting; None is unknown."""
 
-    Args:
-        prefix_hit_rate: 0 to 1, of the prompt tokens looked up in the prefix cache.
-        mm_hit_rate: 0 to 1, of the images looked up in the multimodal cache.
-        preemptions: requests that were thrown out of the KV cache and computed again.
-        queue_ms: mean time that a request waited to be scheduled, in milliseconds.
-        requests: requests that the server finished, those of others included.
-    """
-
-    prefix_hit_rate: float | None = None
-    mm_hit_rate: float | None = None
-    preemptions: float | None = None
-    queue_ms: float | None = None
-    requests: float | None = None
+    prefix_hit_rate: float | None = None  # 0 to 1, of the prompt tokens looked up in the prefix cache
+    mm_hit_rate: float | None = None  # 0 to 1, of the images looked up in the multimodal cache
+    preemptions: float | None = None  # requests that were thrown out of the KV cache and computed again
+    queue_ms: float | None = None  # mean time that a request waited to be scheduled, in milliseconds
+    requests: float | None = None  # requests that the server finished, those of others included
 
 
 def server_side(before: Mapping[str, float] | None, after: Mapping[str, float] | None) -> ServerSide:
@@ -61,35 +50,27 @@ def server_side(before: Mapping[str, float] | None, after: Mapping[str, float] |
     )
 
 
-def metrics_of(endpoint: Endpoint) -> ReadMetrics:
-    """A reader of the server's own /metrics."""
+def read_counters(endpoint: Endpoint) -> Mapping[str, float] | None:
+    """The server's own /metrics by name, summed over their labels (models, engines); None where there are none."""
     # Neither a proxy of the environment nor a redirection has a part in this, as with the requests themselves.
     opener = urllib.request.OpenerDirector()
     opener.add_handler(urllib.request.HTTPHandler())
     opener.add_handler(urllib.request.HTTPSHandler())
-
-    def read() -> Mapping[str, float] | None:
-        try:
-            with opener.open(f"{endpoint.root_url}/metrics", timeout=_TIMEOUT_S) as response:
-                if response is None or response.status != 200:
-                    return None
-                return parse_counters(response.read().decode("utf-8", "replace"))
-        except (OSError, ValueError, HTTPException):
-            return None
-
-    return read
+    try:
+        with opener.open(f"{endpoint.root_url}/metrics", timeout=_TIMEOUT_S) as response:
+            if response is None or response.status != 200:
+                return None
+            return parse_counters(response.read().decode("utf-8", "replace"))
+    except (OSError, ValueError, HTTPException):
+        return None
 
 
 def parse_counters(text: str) -> dict[str, float]:
-    """Every sample of a Prometheus page by its name, summed over its labels.
-
-    Raises:
-        ValueError: it is no such page.
-    """
+    """Every sample of a Prometheus page by its name, summed over its labels. Raises ValueError."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    sums: dict[str, float] = {}
+    sums: dict[str, float] = defaultdict(float)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
+            sums[sample.name] += sample.value
     return sums

@@ -42,25 +42,15 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One setting as measured.
-
-    Args:
-        setting: what was measured.
-        samples: its requests, in the order in which they ended.
-        seconds: from the first request sent to the last answer.
-        server: what the server counted meanwhile.
-        asked: answer length that was asked for, in tokens.
-        lag_ms: longest time that the measuring program itself was held up, in milliseconds.
-        complete: False where the bench was cut off in it.
-    """
+    """One setting as measured."""
 
     setting: Setting
-    samples: tuple[Sample, ...]
-    seconds: float
-    server: ServerSide
-    asked: int
-    lag_ms: float = 0.0
-    complete: bool = True
+    samples: tuple[Sample, ...]  # its requests, in the order in which they ended
+    seconds: float  # from the first request sent to the last answer
+    server: ServerSide  # what the server counted meanwhile
+    asked: int  # answer length that was asked for, in tokens
+    lag_ms: float = 0.0  # longest time that the measuring program itself was held up, in milliseconds
+    complete: bool = True  # False where the bench was cut off in it
 
     @property
     def good(self) -> tuple[Sample, ...]:
@@ -129,11 +119,11 @@ class Measurement:
             found.append(f"cold was not cold: {cached:.0%} of the prompts came from the cache.")
         if cached is not None and kind == "warm" and cached < _WARM_ENOUGH:
             found.append(f"warm was not warm: only {cached:.0%} of the prompts came from the cache.")
-        short = [sample for sample in self.good if (sample.completion_tokens or self.asked) < self.asked]
+        short = sum((sample.completion_tokens or self.asked) < self.asked for sample in self.good)
         if short:
-            found.append(f"{len(short)} of {len(self.good)} answers are shorter than {self.asked} tokens.")
-        others = None if self.server.requests is None else self.server.requests - len(self.samples)
-        if others is not None and others > 0 and self.complete:
+            found.append(f"{short} of {len(self.good)} answers are shorter than {self.asked} tokens.")
+        others = (self.server.requests or 0) - len(self.samples)
+        if others > 0 and self.complete:
             found.append(f"the server answered {others:.0f} requests of others at the same time.")
         if self.server.preemptions:
             found.append(f"the KV cache was too small: {self.server.preemptions:.0f} preemptions.")
@@ -180,27 +170,16 @@ def _sample_json(sample: Sample) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole bench of one server.
+    """A whole bench of one server."""
 
-    Args:
-        name: of the server among others, for example the preset it runs with.
-        model: as the server calls it.
-        base_url: where it was asked.
-        workload: what was sent.
-        run: the name of this run that made its cold requests new.
-        measurements: one for each setting, in order.
-        notes: what holds for all of them.
-        cut: why it ended early.
-    """
-
-    name: str
-    model: str
-    base_url: str
-    workload: Workload
-    run: str
-    measurements: tuple[Measurement, ...]
-    notes: tuple[str, ...] = ()
-    cut: Cut | None = None
+    name: str  # of the server among others, for example the preset it runs with
+    model: str  # as the server calls it
+    base_url: str  # where it was asked
+    workload: Workload  # what was sent
+    run: str  # the name of this run that made its cold requests new
+    measurements: tuple[Measurement, ...]  # one for each setting, in order
+    notes: tuple[str, ...] = ()  # what holds for all of them
+    cut: Cut | None = None  # why it ended early
 
     @property
     def all_notes(self) -> list[str]:

@@ -4,20 +4,19 @@ import asyncio
 import gc
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from foundation.errors import MaiError, UsageError
-from serverctl.bench.counters import ReadMetrics, ServerSide, server_side
+from serverctl.bench.counters import ServerSide, read_counters, server_side
 from serverctl.bench.report import Cut, Measurement, Report, ServerDiedError
 from serverctl.bench.sample import Asker, Sample
 from serverctl.bench.workload import Setting, Workload
 from serverctl.chat import TRANSIENT, Endpoint, connect, is_alive
 from serverctl.tasks import EndedEarlyError, together, unless_stopped
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+T = TypeVar("T")
 
 #: A request is never waited for longer than this, in seconds: as long as the agent's own patience.
 _SILENCE_S = 300.0
@@ -27,19 +26,12 @@ _SETTLE_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a bench is.
+    """How far a bench is."""
 
-    Args:
-        setting: what is being measured.
-        done: measured requests of all settings.
-        total: measured requests that there will be.
-        phase: "preparing" while screenshots are drawn, then "measuring".
-    """
-
-    setting: Setting
-    done: int
-    total: int
-    phase: str
+    setting: Setting  # what is being measured
+    done: int  # measured requests of all settings
+    total: int  # measured requests that there will be
+    phase: str  # "preparing" while screenshots are drawn, then "measuring"
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
@@ -58,23 +50,12 @@ async def measure(
     workload: Workload,
     *,
     name: str = "server",
-    read_metrics: ReadMetrics = lambda: None,
     progress: OnProgress = lambda _: None,
     stop: asyncio.Event | None = None,
     max_seconds: float = 1800.0,
     allow_remote: bool = False,
 ) -> Report:
-    """Measure a running server.
-
-    Args:
-        endpoint: the server.
-        workload: what is sent.
-        name: of the server in the report.
-        read_metrics: reads its counters; called in a thread, before and after each setting.
-        progress: called when something is done.
-        stop: set to end the run; the report says that it was cut.
-        max_seconds: the run ends after this time, likewise.
-        allow_remote: measure also a server that is not on this machine.
+    """Measure a running server, until `stop` is set or the time is up: then the report says that it was cut.
 
     Raises:
         UsageError: the server is not on this machine, and that was not allowed.
@@ -86,11 +67,12 @@ async def measure(
             f"{endpoint.base_url} is not on this machine, and a bench loads a server fully.",
             "Allow it with --allow-remote where the server is yours.",
         )
-    bench = _Bench(endpoint, workload, read_metrics, progress, stop or asyncio.Event(), max_seconds)
     cut: Cut | None = None
     async with connect(endpoint, _SILENCE_S) as client:
+        asker = Asker(client, endpoint, workload.max_tokens)
+        bench = _Bench(asker, workload, progress, stop or asyncio.Event(), max_seconds)
         try:
-            await bench.run(client)
+            await bench.run()
         except _CutError as error:
             cut = error.cut
     report = Report(
@@ -112,9 +94,8 @@ async def measure(
 class _Bench:
     """The state of one run."""
 
-    endpoint: Endpoint
+    asker: Asker
     workload: Workload
-    read_metrics: ReadMetrics
     progress: OnProgress
     stop: asyncio.Event
     max_seconds: float
@@ -125,12 +106,11 @@ class _Bench:
     before: int = 0  # requests measured in the settings before this one
     answered: bool = False  # whether the server has answered at all
 
-    async def run(self, client: "AsyncOpenAI") -> None:
+    async def run(self) -> None:
         """Every setting. Raises _CutError, and MaiError where the server refuses them all."""
-        asker = Asker(client, self.endpoint, self.workload.max_tokens)
         refusals: list[str] = []
         for setting in self.workload.settings():
-            refusal = await self._measure(setting, asker, client)
+            refusal = await self._measure(setting)
             if refusal is not None:
                 refusals.append(refusal)
                 self.notes.append(f"{setting}: not measured. {refusal}")
@@ -141,7 +121,7 @@ class _Bench:
                 "Change --size, --images, --text-tokens or --max-tokens, or start it with other limits.",
             )
 
-    async def _measure(self, setting: Setting, asker: Asker, client: "AsyncOpenAI") -> str | None:
+    async def _measure(self, setting: Setting) -> str | None:
         """Measure one setting; the reason where the server refuses it. Raises _CutError."""
 
         def tell(done: int, phase: str) -> None:
@@ -152,10 +132,10 @@ class _Bench:
         numbers = range(-1, 0 if setting.cache == "warm" else self.workload.requests)
         first, *cold = [await self._until_cut(asyncio.to_thread(self._chat, setting, number)) for number in numbers]
         chats = cold or [first]
-        refusal: str | None = await self._until_cut(self._warm_up(first, asker, client))
+        refusal = await self._until_cut(self._warm_up(first))
         if refusal is not None:
             return refusal
-        before = await self._read()
+        before = await self._counters()
         samples: list[Sample] = []
         tell(0, "measuring")
         origin = time.perf_counter()
@@ -163,11 +143,10 @@ class _Bench:
 
         async def work() -> None:
             for number in left:
-                sample = await asker.ask(chats[number % len(chats)], origin)
+                sample = await self.asker.ask(chats[number % len(chats)], origin)
                 samples.append(sample)
                 tell(len(samples), "measuring")
-                if sample.failure is not None and sample.failure.kind in TRANSIENT:
-                    await self._check_alive(client)
+                await self._check_alive(sample)
 
         cut: _CutError | None = None
         lag = _Lag()
@@ -182,13 +161,13 @@ class _Bench:
             gc.unfreeze()
         seconds = max((sample.sent_ms + sample.total_ms for sample in samples), default=0.0) / 1000
         died = cut is not None and cut.cut.kind == "server"
-        server = ServerSide() if died else server_side(before, await self._read(settle=True))
+        if not died:
+            await asyncio.sleep(_SETTLE_S)
+        server = ServerSide() if died else server_side(before, await self._counters())
         if samples:
-            self.measurements.append(
-                Measurement(
-                    setting, tuple(samples), seconds, server, self.workload.max_tokens, lag.most_ms, cut is None
-                )
-            )
+            asked, complete = self.workload.max_tokens, cut is None
+            measurement = Measurement(setting, tuple(samples), seconds, server, asked, lag.most_ms, complete)
+            self.measurements.append(measurement)
         if cut is not None:
             raise cut
         return None
@@ -196,36 +175,38 @@ class _Bench:
     def _chat(self, setting: Setting, number: int) -> list[dict[str, Any]]:
         return self.workload.messages(setting, number, self.run_name)
 
-    async def _warm_up(self, chat: list[dict[str, Any]], asker: Asker, client: "AsyncOpenAI") -> str | None:
+    async def _warm_up(self, chat: list[dict[str, Any]]) -> str | None:
         """Send one request that is not measured: it fills the caches of a warm setting, and loads what loads late.
 
         Returns:
             Why the server refuses it, in one sentence; None where it was answered.
         """
-        sample = await (asker.ask(chat, 0.0) if self.answered else asker.negotiate(chat))
-        if sample.failure is not None and sample.failure.kind in TRANSIENT:
-            await self._check_alive(client)
-            sample = await asker.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
+        sample = await (self.asker.ask(chat, 0.0) if self.answered else self.asker.negotiate(chat))
+        if await self._check_alive(sample):
+            sample = await self.asker.negotiate(chat)  # a hiccup while nothing is measured is worth a second try
         if sample.failure is not None:
             return sample.failure.message
         if not self.answered:
             self.answered = True
-            if not asker.options.equal_lengths:
+            if not self.asker.equal_lengths:
                 self.notes.append("the server cannot be told to ignore the end of text: answers differ in length.")
             if sample.completion_tokens is None:
                 self.notes.append("the server tells no token counts: times per token and token rates are unknown.")
         return None
 
-    async def _check_alive(self, client: "AsyncOpenAI") -> None:
-        if not await is_alive(client, self.endpoint):
-            raise _CutError(Cut("server", f"The server at {self.endpoint.base_url} died during the measurement."))
+    async def _check_alive(self, sample: Sample) -> bool:
+        """Whether a request failed by something that may be over in a moment. Raises _CutError where it is not."""
+        if sample.failure is None or sample.failure.kind not in TRANSIENT:
+            return False
+        endpoint = self.asker.endpoint
+        if not await is_alive(self.asker.client, endpoint):
+            raise _CutError(Cut("server", f"The server at {endpoint.base_url} died during the measurement."))
+        return True
 
-    async def _read(self, *, settle: bool = False) -> Any:
-        if settle:
-            await asyncio.sleep(_SETTLE_S)
-        return await asyncio.to_thread(self.read_metrics)
+    async def _counters(self) -> Mapping[str, float] | None:
+        return await asyncio.to_thread(read_counters, self.asker.endpoint)
 
-    async def _until_cut(self, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _until_cut(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something, unless the run is stopped or its time is up first. Raises _CutError."""
         left = max(0.0, self.began + self.max_seconds - time.monotonic())
         try:

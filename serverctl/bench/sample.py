@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,31 +12,31 @@ from serverctl.chat import Endpoint, Failure, explain
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_USAGE: Mapping[str, Any] = {"stream_options": {"include_usage": True}}
+#: The parts of a request that not every server knows, and less and less of them for one that refuses. First answers of
+#: exactly the same length: special tokens are kept as text then, because what comes after an ignored end of text would
+#: otherwise be invisible, and its time with it.
+_EXTRAS: Sequence[Mapping[str, Any]] = (
+    {**_USAGE, "extra_body": {"ignore_eos": True, "skip_special_tokens": False}},
+    _USAGE,
+    {},
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one request took. Times are in milliseconds; None is what the server did not tell or do.
+    """What one request took. Times are in milliseconds; None is what the server did not tell or do."""
 
-    Args:
-        sent_ms: when it was sent, from the beginning of its setting.
-        ttft_ms: from sending to the first piece with text.
-        total_ms: from sending to the end of the answer, or to the failure.
-        gaps_ms: between pieces with text. A piece may hold several tokens (speculative decoding, characters of many
-            bytes), so the time per token is `tpot_ms`.
-        prompt_tokens: as the server counts them, image tokens included.
-        completion_tokens: likewise.
-        cached_tokens: of the prompt, those that came from the prefix cache.
-        failure: why there is no answer.
-    """
-
-    sent_ms: float
-    ttft_ms: float | None
-    total_ms: float
+    sent_ms: float  # from the beginning of its setting
+    ttft_ms: float | None  # from sending to the first piece with text
+    total_ms: float  # from sending to the end of the answer, or to the failure
+    # Between pieces with text. A piece may hold several tokens (speculative decoding, characters of many bytes), so the
+    # time per token is `tpot_ms`.
     gaps_ms: tuple[float, ...] = ()
-    prompt_tokens: int | None = None
+    prompt_tokens: int | None = None  # as the server counts them, image tokens included
     completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    failure: Failure | None = None
+    cached_tokens: int | None = None  # of the prompt, those that came from the prefix cache
+    failure: Failure | None = None  # why there is no answer
 
     @property
     def tpot_ms(self) -> float | None:
@@ -46,68 +46,44 @@ class Sample:
         return (self.total_ms - self.ttft_ms) / (self.completion_tokens - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The parts of a request that not every server knows.
-
-    Args:
-        equal_lengths: ask for answers of exactly the same length. Special tokens are kept as text too: what comes
-            after an ignored end of text would otherwise be invisible, and its time with it.
-        usage: ask for token counts.
-    """
-
-    equal_lengths: bool = True
-    usage: bool = True
-
-
-#: What is tried in turn with a server that refuses something.
-_FALLBACKS = (Options(), Options(equal_lengths=False), Options(equal_lengths=False, usage=False))
-
-
 @dataclass(slots=True)
 class Asker:
-    """Sends timed requests to one server.
-
-    Args:
-        client: of the server.
-        endpoint: the server.
-        max_tokens: length of every answer.
-        options: what the server knows, as far as was found out.
-    """
+    """Sends timed requests to one server."""
 
     client: "AsyncOpenAI"
     endpoint: Endpoint
-    max_tokens: int
-    options: Options = Options()
+    max_tokens: int  # length of every answer
+    left_out: int = 0  # how far down _EXTRAS the server had to be met
+
+    @property
+    def equal_lengths(self) -> bool:
+        """Whether all answers have the same length."""
+        return self.left_out == 0
 
     async def negotiate(self, messages: Sequence[dict[str, Any]]) -> Sample:
         """Ask once without measuring, and leave out from then on what the server refuses to know."""
-        known = self.options
-        first: Sample | None = None
-        for self.options in _FALLBACKS[_FALLBACKS.index(known) :]:
+        known, first = self.left_out, None
+        for self.left_out in range(known, len(_EXTRAS)):
             sample = await self.ask(messages, time.perf_counter())
             if sample.failure is None:
                 return sample
             first = first or sample
             if sample.failure.status not in (400, 422):
                 break
-        self.options = known  # it was not the options
+        self.left_out = known  # it was not the options
         assert first is not None
         return first
 
     async def ask(self, messages: Sequence[dict[str, Any]], origin: float) -> Sample:
-        """One timed request; whatever goes wrong is in the sample.
-
-        Args:
-            messages: the chat.
-            origin: `time.perf_counter()` at the beginning of its setting.
-        """
+        """One timed request; whatever goes wrong is in the sample. Its setting began at `origin` (perf_counter)."""
+        request: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages), "stream": True}
+        request |= {"max_tokens": self.max_tokens, "temperature": 0, **_EXTRAS[self.left_out]}
         reader = AnswerReader()
         pieces: list[float] = []  # when each came
         failure: Failure | None = None
         sent = ended = time.perf_counter()
         try:
-            async with await self.client.chat.completions.create(**self._request(messages)) as stream:
+            async with await self.client.chat.completions.create(**request) as stream:
                 async for chunk in stream:
                     now = time.perf_counter()
                     if reader.take(chunk):
@@ -131,17 +107,3 @@ class Asker:
             cached_tokens=answer.usage.cached,
             failure=failure,
         )
-
-    def _request(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            "model": self.endpoint.model,
-            "messages": list(messages),
-            "max_tokens": self.max_tokens,
-            "temperature": 0,
-            "stream": True,
-        }
-        if self.options.usage:
-            request["stream_options"] = {"include_usage": True}
-        if self.options.equal_lengths:
-            request["extra_body"] = {"ignore_eos": True, "skip_special_tokens": False}
-        return request

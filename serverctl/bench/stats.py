@@ -1,7 +1,7 @@
 """The few statistics of a bench: percentiles, and whether two sets of samples differ at all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -12,19 +12,12 @@ INTERVAL = "95 % bootstrap of the ratio of means, 4000 resamples of the requests
 LEAST_SAMPLES = 5
 _RESAMPLES = 4000
 
+#: "disturbed": one of the two was not measured in peace.
 Verdict: TypeAlias = Literal["lower", "higher", "within noise", "too few samples", "disturbed"]
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """A percentile by linear interpolation between the two nearest ranks.
-
-    Args:
-        values: at least one, in any order.
-        percent: 0 to 100.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """A percentile (0 to 100) of values in any order. Raises ValueError where there are none."""
     import numpy as np
 
     if not values:
@@ -46,9 +39,8 @@ class Summary:
 
     def to_json(self) -> dict[str, float]:
         """As a JSON object."""
-        numbers = {"mean": self.mean, "p50": self.p50, "p95": self.p95, "p99": self.p99}
-        limits = {"min": self.least, "max": self.most}
-        return {"n": self.n, **{name: round(value, 3) for name, value in (numbers | limits).items()}}
+        names = {"least": "min", "most": "max"}
+        return {names.get(name, name): round(value, 3) for name, value in asdict(self).items()}
 
 
 def summarize(values: Sequence[float]) -> Summary | None:
@@ -61,19 +53,12 @@ def summarize(values: Sequence[float]) -> Summary | None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one set of values stands to another.
+    """How one set of values stands to another."""
 
-    Args:
-        ratio: its mean over the other's.
-        low: lower end of the 95 % interval of the ratio; None with too few samples.
-        high: upper end.
-        verdict: "within noise" where the interval holds 1; "disturbed" where one of them was not measured in peace.
-    """
-
-    ratio: float
-    low: float | None
-    high: float | None
-    verdict: Verdict
+    ratio: float  # its mean over the other's
+    low: float | None  # lower end of the 95 % interval of the ratio; None with too few samples
+    high: float | None  # upper end
+    verdict: Verdict  # "within noise" where the interval holds 1
 
 
 def compare(first: Sequence[float], other: Sequence[float]) -> Difference | None:
@@ -92,12 +77,7 @@ def compare(first: Sequence[float], other: Sequence[float]) -> Difference | None
         return Difference(ratio, None, None, "too few samples")
     dice = np.random.default_rng(0)  # the same samples always give the same verdict
 
-    def means(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-        picks = dice.integers(0, len(values), (_RESAMPLES, len(values)))
-        resampled: np.ndarray[tuple[int], np.dtype[np.float64]] = values[picks].mean(axis=1)
-        return resampled
-
-    below, above = means(a), means(b)
+    below, above = (values[dice.integers(0, len(values), (_RESAMPLES, len(values)))].mean(axis=1) for values in (a, b))
     ratios = np.divide(above, below, out=np.full_like(above, ratio), where=below > 0)
     low, high = (float(value) for value in np.percentile(ratios, (2.5, 97.5)))
     verdict: Verdict = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")

@@ -4,6 +4,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal, TypeAlias
 
 from foundation.errors import UsageError
@@ -27,21 +28,13 @@ _WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One point of the grid that a workload spans.
+    """One point of the grid that a workload spans."""
 
-    Args:
-        width: of every screenshot, in pixels.
-        height: of every screenshot, in pixels.
-        images: screenshots in a request.
-        concurrency: requests under way at once.
-        cache: what the server may have seen before.
-    """
-
-    width: int
+    width: int  # of every screenshot, in pixels
     height: int
-    images: int
-    concurrency: int
-    cache: Cache
+    images: int  # screenshots in a request
+    concurrency: int  # requests under way at once
+    cache: Cache  # what the server may have seen before
 
     def __str__(self) -> str:
         return f"{self.images} x {self.width}x{self.height}, {self.concurrency} at once, {self.cache}"
@@ -49,65 +42,59 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What a bench sends.
+    """What a bench sends. Raises UsageError where a number makes no sense."""
 
-    Args:
-        sizes: of the screenshots, width and height in pixels.
-        images: screenshots in a request.
-        requests: measured requests of each setting.
-        concurrency: requests under way at once; one setting for each number.
-        max_tokens: length of every answer in tokens (the end-of-text token is ignored where the server can).
-        text_tokens: length of the prompt's text in tokens, roughly; the server's own count is in the report.
-        cache: which caches to measure.
-        seed: of screenshots and texts.
-
-    Raises:
-        UsageError: a number makes no sense.
-    """
-
-    sizes: tuple[tuple[int, int], ...] = ((1920, 1080),)
-    images: int = 1
-    requests: int = 20
-    concurrency: tuple[int, ...] = (1,)
-    # A thought and one action; MAI-UI's own limit of 2048 would measure runaway answers.
+    sizes: tuple[tuple[int, int], ...] = ((1920, 1080),)  # of the screenshots, width and height in pixels
+    images: int = 1  # screenshots in a request
+    requests: int = 20  # measured requests of each setting
+    concurrency: tuple[int, ...] = (1,)  # requests under way at once; one setting for each number
+    # Length of every answer in tokens (the end-of-text token is ignored where the server can): a thought and one
+    # action. MAI-UI's own limit of 2048 would measure runaway answers.
     max_tokens: int = 128
-    # The text of an agent's prompt: the system text with its actions, the task, and the calls of the steps before.
+    # Length of the prompt's text in tokens, roughly; the server's own count is in the report. That of an agent's: the
+    # system text with its actions, the task, and the calls of the steps before.
     text_tokens: int = 1500
-    cache: Literal["warm", "cold", "both"] = "both"
-    seed: int = 0
+    cache: Literal["warm", "cold", "both"] = "both"  # which caches to measure
+    seed: int = 0  # of screenshots and texts
 
     def __post_init__(self) -> None:
         if not self.sizes or not self.concurrency:
             raise UsageError("There is nothing to measure.", "Name at least one size and one concurrency.")
-        if any(min(size) < 32 or max(size) > 16_384 for size in self.sizes):
-            raise UsageError("A screenshot's sides must be 32 to 16384 pixels.", "A usual size is 1920x1080.")
-        if not 0 <= self.images <= 64:
-            raise UsageError(f"{self.images} images in a request make no sense.", "Use 0 to 64.")
-        if min(self.concurrency) < 1 or max(self.concurrency) > MOST_CONNECTIONS:
-            raise UsageError(f"Concurrency must be 1 to {MOST_CONNECTIONS}.", "One person at a screen is 1.")
-        if self.requests < max(self.concurrency):
-            raise UsageError(
-                f"{self.requests} requests never are {max(self.concurrency)} at once.",
-                f"Use --requests {4 * max(self.concurrency)} or more.",
-            )
+        least, most = min(self.concurrency), max(self.concurrency)
         pixels = self.requests * self.images * max(width * height for width, height in self.sizes)
-        if pixels > _MOST_PIXELS:
-            raise UsageError(
+        for wrong, message, remedy in (
+            (
+                any(min(size) < 32 or max(size) > 16_384 for size in self.sizes),
+                "A screenshot's sides must be 32 to 16384 pixels.",
+                "A usual size is 1920x1080.",
+            ),
+            (not 0 <= self.images <= 64, f"{self.images} images in a request make no sense.", "Use 0 to 64."),
+            (
+                least < 1 or most > MOST_CONNECTIONS,
+                f"Concurrency must be 1 to {MOST_CONNECTIONS}.",
+                "One person at a screen is 1.",
+            ),
+            (
+                self.requests < most,
+                f"{self.requests} requests never are {most} at once.",
+                f"Use --requests {4 * most} or more.",
+            ),
+            (
+                pixels > _MOST_PIXELS,
                 f"{self.requests} requests with these screenshots do not fit into memory.",
                 "Use fewer --requests or --images, or a smaller --size.",
-            )
-        if self.max_tokens < 2:
-            raise UsageError("Answers of one token have no time per token.", "Use --max-tokens 2 or more.")
-        if self.text_tokens < 0:
-            raise UsageError("A text cannot have fewer than 0 tokens.", "Use --text-tokens 0 or more.")
+            ),
+            (self.max_tokens < 2, "Answers of one token have no time per token.", "Use --max-tokens 2 or more."),
+            (self.text_tokens < 0, "A text cannot have fewer than 0 tokens.", "Use --text-tokens 0 or more."),
+        ):
+            if wrong:
+                raise UsageError(message, remedy)
 
     def settings(self) -> Iterator[Setting]:
         """Every setting, the cold ones first."""
         caches: tuple[Cache, ...] = ("cold", "warm") if self.cache == "both" else (self.cache,)
-        for cache in caches:
-            for width, height in self.sizes:
-                for concurrency in self.concurrency:
-                    yield Setting(width, height, self.images, concurrency, cache)
+        for cache, (width, height), concurrency in product(caches, self.sizes, self.concurrency):
+            yield Setting(width, height, self.images, concurrency, cache)
 
     @property
     def total(self) -> int:
@@ -115,13 +102,10 @@ class Workload:
         return self.requests * sum(1 for _ in self.settings())
 
     def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
-        """The chat of one request.
+        """The chat of one request by its number; -1 is the one that is not measured.
 
-        Args:
-            setting: what is measured.
-            request: its number; -1 is the one that is not measured.
-            run: a name of this run. It is in the first words and in every picture, so that the server cannot remember
-                a cold request from an earlier run with the same seed.
+        The name of the run is in the first words and in every picture, so that the server cannot remember a cold
+        request from an earlier run with the same seed.
         """
         number = 0 if setting.cache == "warm" else request
         key = f"{run}/{self.seed}/{setting}/{number}"

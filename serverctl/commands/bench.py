@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,45 +48,33 @@ def main(arguments: list[str]) -> int:
     workload = Workload(
         sizes=tuple(parse_screen(text) for text in options.size.split(",")),
         concurrency=_numbers(options.concurrency),
-        **{
-            name: getattr(options, name)
-            for name in ("images", "requests", "max_tokens", "text_tokens", "cache", "seed")
-        },
+        **{name: getattr(options, name) for name in _AS_GIVEN},
     )
     presets = _presets(options)
     if not presets:
-        return _show([], [("server", lambda: _as_it_is(chosen_target(options)))], workload, options)
+        return _show([], [("server", lambda: nullcontext(chosen_target(options)))], workload, options)
     starts = [(preset, _starter(preset, options.model)) for preset in presets]
     return _show(presets, starts, workload, options)
 
 
 def _parser() -> Parser:
     parser = Parser("mai-server bench", description=_DESCRIPTION, epilog=_EXAMPLES)
-    defaults = Workload()
-    load = parser.add_argument_group("what is sent").add_argument
-    load("--size", metavar="WxH[,WxH]", default="1920x1080", help="screenshots, in pixels (default 1920x1080)")
-    load("--images", metavar="N", type=int, default=defaults.images, help="screenshots in a request (default 1)")
-    load(
-        "--requests", metavar="N", type=int, default=defaults.requests,
-        help=f"measured requests of each setting (default {defaults.requests})",
-    )  # fmt: skip
-    load("--concurrency", metavar="N[,N]", default="1", help="requests under way at once (default 1)")
-    load(
-        "--max-tokens", metavar="N", type=int, default=defaults.max_tokens,
-        help=f"length of every answer (default {defaults.max_tokens})",
-    )  # fmt: skip
-    load(
-        "--text-tokens", metavar="N", type=int, default=defaults.text_tokens,
-        help=f"length of the prompt's text, roughly (default {defaults.text_tokens})",
-    )  # fmt: skip
-    load("--cache", choices=("cold", "warm", "both"), default="both", help="what to measure (default both)")
-    load("--seed", metavar="N", type=int, default=0, help="of screenshots and texts (default 0)")
-    run = parser.add_argument_group("the run").add_argument
-    run("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
-    run("--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)")
-    run("--allow-remote", action="store_true", help="measure also a server on another machine")
-    run("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
-    run("--json", action="store_true", help="print JSON instead of tables, every request in it")
+    parser.set_defaults(**{name: getattr(Workload(), name) for name in _AS_GIVEN})
+    add = parser.add_argument_group("what is sent").add_argument
+    add("--size", metavar="WxH[,WxH]", default="1920x1080", help="screenshots, in pixels (default 1920x1080)")
+    add("--images", metavar="N", type=int, help="screenshots in a request (default %(default)s)")
+    add("--requests", metavar="N", type=int, help="measured requests of each setting (default %(default)s)")
+    add("--concurrency", metavar="N[,N]", default="1", help="requests under way at once (default 1)")
+    add("--max-tokens", metavar="N", type=int, help="length of every answer (default %(default)s)")
+    add("--text-tokens", metavar="N", type=int, help="length of the prompt's text, roughly (default %(default)s)")
+    add("--cache", choices=("cold", "warm", "both"), help="what to measure (default %(default)s)")
+    add("--seed", metavar="N", type=int, help="of screenshots and texts (default %(default)s)")
+    add = parser.add_argument_group("the run").add_argument
+    add("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
+    add("--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)")
+    add("--allow-remote", action="store_true", help="measure also a server on another machine")
+    add("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
+    add("--json", action="store_true", help="print JSON instead of tables, every request in it")
     add_target(parser)
     return parser
 
@@ -127,12 +115,6 @@ def _starter(preset: str, model: str | None) -> Callable[[], AbstractContextMana
     return start
 
 
-@contextmanager
-def _as_it_is(target: Endpoint) -> Iterator[Endpoint]:
-    """A server that runs already, and goes on."""
-    yield target
-
-
 def _show(
     presets: Sequence[str],
     starts: Sequence[tuple[str, Callable[[], AbstractContextManager[Endpoint]]]],
@@ -149,21 +131,15 @@ def _show(
         try:
             with start() as target:
                 reports.append(_measured(name, target, workload, options))
-        except ServerDiedError as error:
-            reports.append(error.report)
-            print(f"mai-server: {error}", file=sys.stderr)
-            status = error.exit_status
-            break
-        except MaiError as error:
-            if not reports:
-                raise
-            print(f"mai-server: {error}", file=sys.stderr)
-            status = error.exit_status
-            break
-        except KeyboardInterrupt:
+        except (MaiError, KeyboardInterrupt) as error:
+            if isinstance(error, ServerDiedError):
+                reports.append(error.report)
             if not reports:
                 raise
             status = ExitStatus.STOPPED
+            if isinstance(error, MaiError):
+                print(f"mai-server: {error}", file=sys.stderr)
+                status = error.exit_status
             break
         cut = reports[-1].cut
         if cut is not None and cut.kind == "stopped":
@@ -192,7 +168,6 @@ def _show(
 
 def _measured(name: str, target: Endpoint, workload: Workload, options: argparse.Namespace) -> "Report":
     """Measure one server; Ctrl-C ends the run, a second one ends it without a report."""
-    from serverctl.bench.counters import metrics_of
     from serverctl.bench.run import measure
 
     async def run(progress: "OnProgress") -> "Report":
@@ -206,7 +181,7 @@ def _measured(name: str, target: Endpoint, workload: Workload, options: argparse
         loop.add_signal_handler(signal.SIGINT, interrupt)
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         return await measure(
-            target, workload, name=name, read_metrics=metrics_of(target), progress=progress, stop=stop,
+            target, workload, name=name, progress=progress, stop=stop,
             max_seconds=options.max_seconds, allow_remote=options.allow_remote,
         )  # fmt: skip
 

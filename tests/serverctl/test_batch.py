@@ -74,6 +74,13 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "requests.answers.jsonl"
 
 
+def test_help_loads_neither_a_validation_library_nor_anything_else_that_is_heavy() -> None:
+    heavy = "[m for m in ('pydantic', 'openai', 'PIL', 'rich', 'numpy') if m in sys.modules]"
+    program = f"import sys; import serverctl.commands.batch as batch; batch._parser().format_help(); print({heavy})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+
+
 # ---------------------------------------------------------------------------------------------------------- lines
 
 

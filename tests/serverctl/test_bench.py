@@ -25,7 +25,7 @@ from stubs.token_server import KEY, MODEL, Die, Hang, Refuse, Say, TokenServer, 
 
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from serverctl.bench.compare import Comparison
-from serverctl.bench.counters import ServerSide, metrics_of, parse_counters, server_side
+from serverctl.bench.counters import ServerSide, parse_counters, read_counters, server_side
 from serverctl.bench.render import print_comparison, print_report
 from serverctl.bench.report import Measurement, Report, ServerDiedError
 from serverctl.bench.run import Progress, measure
@@ -47,8 +47,7 @@ def target_of(server: TokenServer) -> Endpoint:
 
 async def bench(server: TokenServer, **changes: Any) -> Report:
     options = {name: changes.pop(name) for name in ("stop", "max_seconds", "progress") if name in changes}
-    target = target_of(server)
-    return await measure(target, Workload(**{**SMALL, **changes}), read_metrics=metrics_of(target), **options)
+    return await measure(target_of(server), Workload(**{**SMALL, **changes}), **options)
 
 
 def prefix(text: str) -> str:
@@ -309,8 +308,8 @@ def test_counters_of_several_engines_are_added_up() -> None:
 
 def test_a_server_without_metrics_or_without_anything_has_unknown_counters() -> None:
     with TokenServer(traits=Traits(metrics=False)) as server:
-        assert metrics_of(target_of(server))() is None
-    assert metrics_of(Endpoint("http://127.0.0.1:9/v1", "", "m"))() is None
+        assert read_counters(target_of(server)) is None
+    assert read_counters(Endpoint("http://127.0.0.1:9/v1", "", "m")) is None
 
 
 # ------------------------------------------------------------------------------------------------------- trouble
