@@ -135,7 +135,7 @@ class Workplace:
         Raises:
             MaiError: something that it needs is not there.
         """
-        from agent.desktop.stop_chord import DEFAULT_CHORD
+        from agent.desktop.base import DEFAULT_CHORD
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor
         from agent.run.session import Request

@@ -13,6 +13,12 @@ from agent.desktop.windows import Windows
 from agent.geometry import DesktopPoint, Region
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
+from foundation.errors import UsageError
+
+#: The stop key unless told otherwise: free in XFCE, GNOME and KDE, which use ctrl+alt+escape, ctrl+shift+escape and
+#: super+escape themselves.
+DEFAULT_CHORD = "ctrl+alt+shift+escape"
+_MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 
 _LACKS = {
     "windows": "Here it is not known which window gets an action: only rules about keys, texts and applications hold.",
@@ -23,19 +29,12 @@ _LACKS = {
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a desktop can do besides being seen and touched.
+    """What a desktop can do besides being seen and touched."""
 
-    Args:
-        windows: it tells which window is where.
-        takeover: it tells when the person uses mouse or keyboard.
-        stop_key: a chord of keys stops a run wherever the focus is.
-        remarks: what else it cannot do, as sentences.
-    """
-
-    windows: bool = True
-    takeover: bool = True
-    stop_key: bool = True
-    remarks: tuple[str, ...] = ()
+    windows: bool = True  # it tells which window is where
+    takeover: bool = True  # it tells when the person uses mouse or keyboard
+    stop_key: bool = True  # a chord of keys stops a run wherever the focus is
+    remarks: tuple[str, ...] = ()  # what else it cannot do, as sentences
 
     def lacks(self) -> list[str]:
         """What it cannot do, as sentences for the person."""
@@ -80,16 +79,11 @@ class Steered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TakeoverWatch:
-    """What is needed to notice that the person takes over.
+    """What is needed to notice that the person takes over."""
 
-    Args:
-        steering: is told.
-        rest: of the hand, whose own doing does not count.
-        is_ours: whether a point, or the window with the focus for None, is our own: there, the person talks to us.
-    """
-
-    steering: Steered
-    rest: Rest
+    steering: Steered  # is told
+    rest: Rest  # of the hand, whose own doing does not count
+    #: Whether a point, or the window with the focus for None, is our own: there, the person talks to us.
     is_ours: Callable[[tuple[int, int] | None], bool]
 
 
@@ -162,3 +156,15 @@ class Desktop(Protocol):
 #: Opens a desktop for a run with this stop switch: a monitor or None for the primary one, and the environment that
 #: applications are started in, or None for this process's own. Raises EnvironmentLacksError, or UsageError.
 OpenDesktop: TypeAlias = Callable[[StopSwitch, int | None, Mapping[str, str] | None], Desktop]
+
+
+def parse_chord(chord: str) -> tuple[list[str], str]:
+    """Modifiers and key of a stop key as a person writes it; no key for none. Raises UsageError."""
+    if chord.strip().lower() in ("", "none"):
+        return [], ""
+    *modifiers, key = [part.strip().lower() for part in chord.split("+")]
+    if not modifiers or not key or not _MODIFIERS.issuperset(modifiers) or key in _MODIFIERS:
+        raise UsageError(
+            f"The stop key cannot be {chord!r}.", "Write it like ctrl+alt+shift+escape, or none for no stop key."
+        )
+    return modifiers, key

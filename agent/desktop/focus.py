@@ -5,6 +5,7 @@ It also raises the terminal, which then covers what was approved to be clicked: 
 """
 
 import asyncio
+from contextlib import closing
 
 from agent.actions import Action
 from agent.desktop.windows import OpenWindows, WindowId, Windows
@@ -27,7 +28,7 @@ class FocusKeeper:
         windows = self._open_windows()
         if windows is None:
             return await self._approver.approve(action, question)
-        try:
+        with closing(windows):
             before, order = windows.active(), windows.stacking()
             approval = await self._approver.approve(action, question)
             now = windows.active()
@@ -39,8 +40,6 @@ class FocusKeeper:
                 await asyncio.sleep(_HANDOVER)
                 return approval
             return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")
-        finally:
-            windows.close()
 
 
 def _put_back_above(windows: Windows, order: list[WindowId], raised: WindowId) -> None:

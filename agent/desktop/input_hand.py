@@ -25,6 +25,7 @@ from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
+_CORNER = "the pointer was moved into a corner of the screen"
 #: A drag shorter than about 0.1 s sends one motion event, which applications miss (GTK and Tk, seen under Xvfb).
 _DRAG_SECONDS = 0.4
 _DRAG_STEPS = 20
@@ -35,14 +36,9 @@ _AFTER_MOVE = 0.02
 
 
 class InputHand:
-    """Moves the real pointer and presses real keys.
+    """Moves the real pointer and presses real keys; `stop` is checked before every single event.
 
-    Args:
-        stop: checked before every single event.
-        source: of these events.
-        text: how text is entered.
-        applications: opens them.
-        home: where the wheel turns when an action names no point.
+    The wheel turns at `home` when an action names no point.
     """
 
     touches = True
@@ -66,8 +62,8 @@ class InputHand:
         try:
             return self._perform(action) or describe(action)
         except CornerError as error:
-            self._stop.stop("the pointer was moved into a corner of the screen")
-            raise StoppedError("Stopped: the pointer was moved into a corner of the screen.") from error
+            self._stop.stop(_CORNER)
+            raise StoppedError(f"Stopped: {_CORNER}.") from error
         except (ActionFailedError, StoppedError, EnvironmentLacksError):
             raise
         except Exception as error:

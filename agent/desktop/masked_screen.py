@@ -15,13 +15,7 @@ _LINGER = 0.25
 
 
 class MaskedScreen:
-    """A `Screen` on which our own windows are blank, as far as they can be seen.
-
-    Args:
-        screen: the real one.
-        own: our windows.
-        open_windows: tells where they can be seen; called on the thread that captures.
-    """
+    """A `Screen` on which our own windows are blank; `open_windows` is called on the thread that captures."""
 
     def __init__(self, screen: Screen, own: frozenset[WindowId], open_windows: OpenWindows) -> None:
         self._screen = screen

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import psutil
@@ -38,20 +38,15 @@ def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], boo
         open_windows: of a desktop.
         shows: whether the windows of a program with an environment appear on it.
     """
-    here = [process for process in _terminal_ends() if _is_local(environ := _environ(process)) and shows(environ)]
+    here = [process for process in _terminal_ends() if _is_local(_environ(process)) and shows(_environ(process))]
     if not here:
         return Own()
     served = bool(os.environ.get("TEXTUAL_DRIVER"))  # in some browser, on this desktop or another
     visible = served or (sys.stdout is not None and sys.stdout.isatty())
-    windows = open_windows()
-    if windows is None:
-        return Own(remark=_REMARK if visible else "")
-    try:
-        found = frozenset(one for process in here for one in _windows_of(process, windows))
-    except EnvironmentLacksError:
-        found = frozenset()
-    finally:
-        windows.close()
+    found: frozenset[WindowId] = frozenset()
+    if windows := open_windows():
+        with closing(windows), suppress(EnvironmentLacksError):
+            found = frozenset(one for process in here for one in _windows_of(process, windows))
     return Own(found, "" if found or not visible else _REMARK)
 
 
@@ -67,13 +62,8 @@ def _terminal_ends() -> list[psutil.Process]:
             )  # fmt: skip
             return [psutil.Process(int(line)) for line in told.stdout.split()]
         if environ.get("STY"):
-            return [
-                process
-                for process in psutil.process_iter(["name", "uids", "terminal"])
-                if process.info["name"] == "screen"
-                and process.info["terminal"]
-                and process.info["uids"].real == os.getuid()
-            ]
+            named = (one for one in psutil.process_iter(["name", "uids", "terminal"]) if one.info["name"] == "screen")
+            return [one for one in named if one.info["terminal"] and one.info["uids"].real == os.getuid()]
         return [psutil.Process()]
     return []
 

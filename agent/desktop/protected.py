@@ -1,7 +1,5 @@
 """A desktop as a run uses it: our own windows out of sight and reach, and every action where it was judged to go."""
 
-from collections.abc import Callable
-
 from agent.desktop.base import Desktop, Steered, TakeoverWatch
 from agent.desktop.checked_hand import CheckedHand, receiver
 from agent.desktop.focus import FocusKeeper
@@ -29,33 +27,19 @@ class ProtectedDesktop:
     def __init__(self, desktop: Desktop, *, dry_run: bool = False, ours: bool = True) -> None:
         self._desktop = desktop
         self._own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
+        self._watching = Connection(desktop.open_windows)  # of the thread that watches for a takeover
+        own, home, open_windows = self._own.windows, desktop.home, desktop.open_windows
         self.applications = desktop.applications
-        self.screen: Screen = desktop.screen
-        if self._own.windows:
-            self.screen = MaskedScreen(desktop.screen, self._own.windows, desktop.open_windows)
+        self.screen: Screen = MaskedScreen(desktop.screen, own, open_windows) if own else desktop.screen
         self.surroundings = DesktopSurroundings(
-            self.screen,
-            desktop.applications,
-            desktop.home,
-            desktop.open_windows,
-            lambda windows: receiver(windows, self._own.windows),
+            self.screen, desktop.applications, home, open_windows, lambda windows: receiver(windows, own)
         )
         self.hand: Hand = RecordingHand()
         if not dry_run:
-            self.hand = CheckedHand(
-                desktop.hand,
-                desktop.open_windows,
-                self._own.windows,
-                desktop.home,
-                lambda: self.surroundings.judged,
-            )
+            self.hand = CheckedHand(desktop.hand, open_windows, own, home, lambda: self.surroundings.judged)
 
     def remarks(self, *, judged: bool) -> list[str]:
-        """What the person must know about this desktop.
-
-        Args:
-            judged: whether a policy judges what is done.
-        """
+        """What the person must know about this desktop; `judged` by a policy, more."""
         said = [*self._desktop.abilities.lacks(), self._own.remark, self.surroundings.remark() if judged else ""]
         return [remark for remark in said if remark]
 
@@ -75,20 +59,15 @@ class ProtectedDesktop:
         """
         if steering is None or not self.hand.touches:
             return self._desktop.watch(stop_key, None)
-        return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours()))
+        return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours))
 
-    def _is_ours(self) -> Callable[[tuple[int, int] | None], bool]:
-        """Tells whether a point, or the focus for None, is on one of our own windows; for one thread."""
-        own, connection = self._own.windows, Connection(self._desktop.open_windows)
-
-        def is_ours(at: tuple[int, int] | None) -> bool:
-            windows = connection.get() if own else None
-            if windows is None:
-                return False
-            found = windows.active() if at is None else windows.at(*at)
-            return found is not None and found.id in own
-
-        return is_ours
+    def _is_ours(self, at: tuple[int, int] | None) -> bool:
+        """Whether a point, or the focus for None, is on one of our own windows."""
+        windows = self._watching.get() if self._own.windows else None
+        if windows is None:
+            return False
+        found = windows.active() if at is None else windows.at(*at)
+        return found is not None and found.id in self._own.windows
 
     def close(self) -> None:
         """End the watches; screen and hand are closed on their own threads."""

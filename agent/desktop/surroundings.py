@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent.actions import TOUCHING, TYPING, Action, Drag, OpenApp, Scroll, points_of
+from agent.actions import TOUCHING, TYPING, Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, points_of
 from agent.desktop.base import Applications
-from agent.desktop.typed_text import TypedText
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
 from agent.safety.situation import UNKNOWN, Place, Situation
+from agent.safety.text import spelled
 from agent.screen.captions import caption_at
 from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
@@ -25,6 +25,10 @@ from foundation.errors import EnvironmentLacksError
 T = TypeVar("T")
 
 _WHO = "Knowing what a click would hit"
+#: Of what was typed before, so much is kept to judge a text that comes in pieces.
+_REMEMBERED = 300
+#: Of its beginnings, so many are kept in mind when an unknown part was erased.
+_ERASED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,28 @@ class Judged:
 
     action: Action[DesktopPoint]
     windows: tuple[WindowId | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _TypedText:
+    """What was typed into a window without a pause: a text may come in pieces, and be corrected."""
+
+    window: WindowId | None
+    text: str = ""  # its end
+    judged: int | None = None  # so many characters of it were judged as they stand; None for all
+    erased: tuple[str, ...] = ()  # what may stand there instead, where it is not known how much was taken away
+
+    def after(self, action: Action[DesktopPoint]) -> "_TypedText":
+        """What stands there after an action."""
+        if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
+            entered = spelled(action)
+            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
+            return _TypedText(self.window, (self.text + entered)[-_REMEMBERED:], None, kept)
+        if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
+            return _TypedText(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
+        # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
+        ends = range(max(0, len(self.text) - _ERASED), len(self.text))
+        return _TypedText(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
 
 
 class DesktopSurroundings:
@@ -60,7 +86,7 @@ class DesktopSurroundings:
         self._receiver = receiver
         self._windows = Connection(open_windows)
         self._ocr: Ocr | None = None
-        self._typed = TypedText(None)
+        self._typed = _TypedText(None)
         self.judged: Judged | None = None
 
     @staticmethod
@@ -91,10 +117,10 @@ class DesktopSurroundings:
     def _of_typing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
         window = self._asked(windows, self._receiver)
         identifier = window.id if window else None
-        before = self._typed if self._typed.window == identifier else TypedText(identifier)
+        before = self._typed if self._typed.window == identifier else _TypedText(identifier)
         self._typed = before.after(action)
         if windows is not None:
-            self.judged = Judged(action, (window.id if window else None,))
+            self.judged = Judged(action, (identifier,))
         return Situation(self._place(window, windows), typed=before.text, judged=before.judged, erased=before.erased)
 
     def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:

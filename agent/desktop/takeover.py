@@ -7,12 +7,11 @@ while the hand is at rest: the pointer is elsewhere than where it rested, a key 
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from agent.desktop.base import TakeoverWatch
-from foundation.errors import EnvironmentLacksError
 
 #: Between two looks, in seconds: a key that is typed is down for 50 ms and more.
 _POLL = 0.025
@@ -46,11 +45,7 @@ class InputState(Protocol):
 
 
 class TakeoverJudge:
-    """Decides, look by look, what the person did; knows no display and no clock.
-
-    Args:
-        tell: is told what the person did, in words.
-    """
+    """Decides, look by look, what the person did, and tells it in words; knows no display and no clock."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -64,13 +59,7 @@ class TakeoverJudge:
         self._told.clear()
 
     def look(self, seen: Look, now: float, *, ours: bool) -> None:
-        """Take in one look.
-
-        Args:
-            seen: what is there.
-            now: when.
-            ours: whether pointer and focus are on our own window, where the person talks to us.
-        """
+        """Take in one look; `ours` when pointer or focus are on our own window, where the person talks to us."""
         base = self._base
         if base is None or ours:
             self._base, self._way = seen, None
@@ -104,12 +93,7 @@ class TakeoverJudge:
 
 
 class Takeover:
-    """Watches until it is closed.
-
-    Args:
-        watch: who is told, and what does not count.
-        open_input: opens the connection, on the watching thread; raises EnvironmentLacksError.
-    """
+    """Watches until it is closed; `open_input` opens the connection, on the watching thread."""
 
     def __init__(self, watch: TakeoverWatch, open_input: Callable[[], InputState]) -> None:
         self._watch = watch
@@ -122,13 +106,8 @@ class Takeover:
         self._closed.set()
 
     def _run(self) -> None:
-        try:
-            state = self._open_input()
-        except EnvironmentLacksError:
-            return
-        with suppress(Exception):  # a lost display is told by the watch on it
+        with suppress(Exception), closing(self._open_input()) as state:  # a lost display is told by the watch on it
             self._follow(state, TakeoverJudge(self._watch.steering.user_acted))
-        state.close()
 
     def _follow(self, state: InputState, judge: TakeoverJudge) -> None:
         steering, rest, is_ours = self._watch.steering, self._watch.rest, self._watch.is_ours

@@ -12,19 +12,12 @@ WindowId: TypeAlias = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A top-level window.
-
-    Args:
-        id: which.
-        title: its title.
-        app: the name of the application's class, such as Firefox.
-        pid: the process that shows it; None where that is not known.
-    """
+    """A top-level window."""
 
     id: WindowId
     title: str
-    app: str
-    pid: int | None
+    app: str  # the name of the application's class, such as Firefox
+    pid: int | None  # the process that shows it; None where that is not known
 
 
 class Windows(Protocol):

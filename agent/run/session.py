@@ -8,10 +8,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.desktop.base import OpenDesktop
+from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
-from agent.desktop.stop_chord import DEFAULT_CHORD
 from agent.model.client import Patience
 from agent.model.engine import Engine
 from agent.run.actor import Actor

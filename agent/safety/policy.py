@@ -39,36 +39,22 @@ APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's decision.
-
-    Args:
-        allowed: whether the action may be carried out.
-        by: who or what decided.
-        note: what to do instead, for the model.
-        always: the same scope need not be asked about again in this session.
-        instead: the action as the person changed it; carried out in place of the model's.
-    """
+    """A person's decision."""
 
     allowed: bool
-    by: str
-    note: str = ""
-    always: bool = False
-    instead: Action[DesktopPoint] | None = None
+    by: str  # who or what decided
+    note: str = ""  # what to do instead, for the model
+    always: bool = False  # the same scope need not be asked about again in this session
+    instead: Action[DesktopPoint] | None = None  # as the person changed it; carried out in place of the model's
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Why a person is asked about an action.
+    """Why a person is asked about an action."""
 
-    Args:
-        reason: as a clause, naming the rule.
-        scope: what "always" would allow, as words that a person can judge, for example "typing into xfce4-terminal".
-        held: whether it is asked only because the person paused, or goes step by step.
-    """
-
-    reason: str
-    scope: str
-    held: bool = False
+    reason: str  # as a clause, naming the rule
+    scope: str  # what "always" would allow, in words that a person can judge: "typing into xfce4-terminal"
+    held: bool = False  # it is asked only because the person paused, or goes step by step
 
 
 class Grants(set[Question]):

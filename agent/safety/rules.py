@@ -72,21 +72,7 @@ class PolicyPart(BaseModel):
 
 
 class Rule(PolicyPart):
-    """One rule: these actions need a person, where all the conditions hold that it has.
-
-    Args:
-        name: what it is called.
-        actions: the types of actions that it speaks of; `action` in the file.
-        reason: why, as a clause.
-        keys: chords; an action that presses all keys of one of them.
-        patterns: searched in the text that is typed, or in the names of the application or tool.
-        windows: searched in class and title of the window that gets the action.
-        words: searched in what is written at the target.
-        buttons: mouse buttons.
-        excepted: names of applications that may be opened, or of tools that may be called; `except` in the file, where
-            * stands for anything.
-        always: whether a person may allow it for good.
-    """
+    """One rule: these actions need a person, where all the conditions hold that it has."""
 
     name: _Text
     actions: Annotated[
@@ -94,14 +80,15 @@ class Rule(PolicyPart):
         Field(alias="action", min_length=1),
         BeforeValidator(lambda written: [written] if isinstance(written, str) else written),
     ]
-    reason: _Text
-    keys: _Some[Annotated[frozenset[str], BeforeValidator(_chord)]] = ()
-    patterns: _Patterns = ()
-    windows: _Patterns = ()
-    words: _Patterns = ()
+    reason: _Text  # as a clause
+    keys: _Some[Annotated[frozenset[str], BeforeValidator(_chord)]] = ()  # chords: all keys of one of them are pressed
+    patterns: _Patterns = ()  # searched in the text that is typed, or in the names of the application or tool
+    windows: _Patterns = ()  # searched in class and title of the window that gets the action
+    words: _Patterns = ()  # searched in what is written at the target
     buttons: _Some[Button] = ()
+    #: Names of applications that may be opened, or of tools that may be called; * stands for anything.
     excepted: Annotated[tuple[_Text, ...], Field(alias="except"), BeforeValidator(_named)] = ()
-    always: StrictBool = True
+    always: StrictBool = True  # whether a person may allow it for good
 
     @model_validator(mode="after")
     def _no_idle_condition(self) -> Self:

@@ -27,17 +27,11 @@ _PREFIX = "mai-agent-sandbox-"
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """What kind of desktop.
+    """What kind of desktop."""
 
-    Args:
-        size: of its one monitor, in pixels.
-        keep: leave it running afterwards.
-        session: what applications believe to run in; `gnome` lets GNOME's applications appear.
-    """
-
-    size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
-    keep: bool = False
-    session: xfce.Session = "xfce"
+    size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen; of its one monitor, in pixels
+    keep: bool = False  # leave it running afterwards
+    session: xfce.Session = "xfce"  # what applications believe to run in; `gnome` lets GNOME's applications appear
 
 
 class Sandbox:

@@ -10,23 +10,14 @@ from foundation.configs import load_config
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An installed application.
+    """An installed application."""
 
-    Args:
-        id: the system's identifier (the desktop file without its suffix, a bundle path, an AppUserModelID).
-        name: what it is called, in the person's language.
-        other_names: its untranslated name and generic names.
-        keywords: words it may be found by.
-        command: the program and its arguments.
-        terminal: whether it needs a terminal around it.
-    """
-
-    id: str
-    name: str
-    other_names: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    terminal: bool = False
+    id: str  # the system's: the desktop file without its suffix, a bundle path, an AppUserModelID
+    name: str  # what it is called, in the person's language
+    other_names: tuple[str, ...] = ()  # its untranslated name and generic names
+    keywords: tuple[str, ...] = ()  # words it may be found by
+    command: tuple[str, ...] = ()  # the program and its arguments
+    terminal: bool = False  # whether it needs a terminal around it
 
 
 def plain(text: str) -> str:

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry
+from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
 from agent.desktop.hand import Hand
 from agent.desktop.input import Input
 from agent.desktop.input_hand import InputHand
 from agent.desktop.portable.input import PyAutoGuiInput, PyperclipTextEntry
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.stop_chord import parse_chord
 from agent.desktop.windows import Windows
 from agent.geometry import DesktopPoint, Region
 from agent.safety.stop import StopSwitch

@@ -6,7 +6,8 @@ used from one thread only. Geometry is read in one function, because mss 11 chan
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.screen.capture import Frame
@@ -33,7 +34,11 @@ class MssScreen:
         self._mss = _open_mss()
         regions = self.monitors()
         if monitor is None:
-            self._region = regions[_primary_index(self._mss.monitors)]
+            primary = [
+                one for one, entry in zip(regions, self._mss.monitors[1:], strict=True) if entry.get("is_primary")
+            ]
+            first = [one for one in regions if one.left == one.top == 0]
+            self._region = [*primary, *first, *regions][0]
         elif 1 <= monitor <= len(regions):
             self._region = regions[monitor - 1]
         else:
@@ -43,10 +48,8 @@ class MssScreen:
 
     def monitors(self) -> list[Region]:
         """All monitors in desktop units, in the system's order; offsets may be negative."""
-        return [
-            Region(int(entry["left"]), int(entry["top"]), int(entry["width"]), int(entry["height"]))
-            for entry in self._mss.monitors[1:]
-        ]
+        sides = ("left", "top", "width", "height")
+        return [Region(*(int(entry[side]) for side in sides)) for entry in self._mss.monitors[1:]]
 
     @property
     def home(self) -> DesktopPoint:
@@ -59,10 +62,8 @@ class MssScreen:
         from mss.exception import ScreenShotError
         from PIL import Image
 
-        region = self._region
-        area = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
         try:
-            shot = self._mss.grab(area)
+            shot = self._mss.grab(asdict(self._region))
         except (ScreenShotError, OSError) as error:
             raise EnvironmentLacksError(
                 f"The screen can no longer be captured ({error}).", "Is the display still there, and unlocked?"
@@ -70,7 +71,7 @@ class MssScreen:
         # The scale is what was captured over what was asked for: never assumed.
         captured = Size(shot.width, shot.height)
         image = Image.frombytes("RGB", (captured.width, captured.height), shot.bgra, "raw", "BGRX")
-        return Frame(image, Viewport(region, captured), time.monotonic())
+        return Frame(image, Viewport(self._region, captured), time.monotonic())
 
     def close(self) -> None:
         """Close the capture; safe to call twice."""
@@ -93,13 +94,3 @@ def _open_mss() -> "MSS":
             "XAUTHORITY). Or run with --sandbox to use a throw-away desktop.",
         ) from error
     return capture
-
-
-def _primary_index(monitors: list[Any]) -> int:
-    for index, entry in enumerate(monitors[1:]):
-        if entry.get("is_primary"):
-            return index
-    for index, entry in enumerate(monitors[1:]):
-        if entry["left"] == 0 and entry["top"] == 0:
-            return index
-    return 0
