@@ -8,7 +8,7 @@ call the index 0, some none. What is none of this is passed over: no chunk raise
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
@@ -47,6 +47,10 @@ class Usage:
     prompt: int | None = None
     completion: int | None = None
     cached: int | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Both together; what is unknown counts as none."""
+        return Usage(*((one or 0) + (more or 0) for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

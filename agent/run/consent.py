@@ -1,14 +1,12 @@
 """Puts an action to the policy, and to a person where the policy or the person wants that."""
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint
 from agent.run.events import ApprovalAsked, ApprovalGiven
-from agent.run.race import Waiting
+from agent.run.race import Race
 from agent.run.sink import Emit
 from agent.run.steering import Steering
 from agent.run.worker import Worker
@@ -33,21 +31,12 @@ class Consent:
         target: Action[DesktopPoint],
         dry_run: bool,
         emit: Emit,
-        race: Waiting,
+        race: Race,
         worker: Worker,
-        off_the_clock: Callable[[], AbstractAsyncContextManager[None]],
     ) -> Approval:
         """What policy and person say of an action; nothing is emitted when it may simply go ahead.
 
-        Args:
-            step: its number.
-            index: which of its actions.
-            target: the action.
-            dry_run: nothing will be touched, so nobody is asked; what would be asked is still told.
-            emit: is told what is asked and answered.
-            race: waits.
-            worker: where the surroundings are looked at.
-            off_the_clock: entered while a person is waited for.
+        In a dry run nobody is asked, but what would be asked is told. The surroundings are looked at on the worker.
         """
         question = self.policy.question(target, await self._situation(target, race, worker))
         held = self.steering.hold
@@ -62,15 +51,14 @@ class Consent:
         elif dry_run and not held:
             given = Approval(allowed=True, by="dry run")
         else:
-            async with off_the_clock():
-                given = await race(self.approver.approve(target, question))
+            given = await race.for_person(self.approver.approve(target, question))
             if given.allowed and given.always:
                 self.grants.add(question)
         took = (time.perf_counter() - began) * 1000
         emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took, index=index))
         return given
 
-    async def _situation(self, target: Action[DesktopPoint], race: Waiting, worker: Worker) -> Situation:
+    async def _situation(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
         if self.surroundings is None or self.policy.mode == "never":
             return UNKNOWN
         return await race(worker.call(self.surroundings.of, target))

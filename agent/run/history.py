@@ -11,10 +11,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent.families.base import Call, PastStep
+from agent.families.base import PastStep
 from agent.model.endpoint import Limits
-from agent.screen.encode import EncodedImage
-from foundation.chat_stream import Answer
 
 HistoryRule: TypeAlias = Literal["sliding", "block", "grow"]
 
@@ -36,24 +34,10 @@ def estimate_tokens(text: str) -> int:
     return int(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN) + _FRAME_TOKENS
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """One finished step as the history keeps it."""
-
-    thought: str
-    calls: tuple[Call, ...]
-    images: tuple[EncodedImage, ...]
-    image_tokens: int
-    user_reply: str | None = None
-    tool_result: str | None = None
-    note: str | None = None
-    answer: Answer | None = None
-
-    def text_tokens(self) -> int:
-        """An estimate of what the step costs without its image."""
-        written = "".join(json.dumps(dict(call.arguments), ensure_ascii=False) for call in self.calls)
-        replies = "".join(text for text in (self.user_reply, self.tool_result, self.note) if text)
-        return estimate_tokens(self.thought) + estimate_tokens(written) + estimate_tokens(replies) + 20
+def _text_tokens(step: PastStep) -> int:
+    """An estimate of what a step costs without its images."""
+    written = "".join(json.dumps(dict(call.arguments), ensure_ascii=False) for call in step.calls)
+    return sum(map(estimate_tokens, (step.thought, written, "".join(step.replies)))) + 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +51,13 @@ class Window:
 class History:
     """The steps so far, and the moving window over them.
 
-    Args:
-        rule: `sliding`, `block` or `grow`.
-        limits: the server's images per request and context.
-        answer_tokens: room kept for the answer.
-        images: replaces the rule's own number: of `sliding`, or the high of `block`.
+    Room is kept for an answer of `answer_tokens`; `images` replaces the rule's own number, or its high one.
     """
 
     def __init__(self, rule: HistoryRule, limits: Limits, answer_tokens: int, images: int | None = None) -> None:
-        self._steps: list[Past] = []
-        self._costs: list[int] = []
+        self._steps: list[PastStep] = []
+        self._text_costs: list[int] = []
+        self._image_costs: list[int] = []
         match rule:
             case "sliding":
                 low = high = images or BLOCK_LOW
@@ -99,10 +80,11 @@ class History:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def add(self, step: Past) -> None:
-        """Append a finished step."""
+    def add(self, step: PastStep, image_tokens: int) -> None:
+        """Append a finished step; its images cost so many tokens."""
         self._steps.append(step)
-        self._costs.append(step.text_tokens())
+        self._text_costs.append(_text_tokens(step))
+        self._image_costs.append(image_tokens + _FRAME_TOKENS)
 
     def annotate(self, note: str) -> bool:
         """Add a note to the newest step; False when there is none yet."""
@@ -110,7 +92,7 @@ class History:
             return False
         newest = self._steps[-1]
         self._steps[-1] = replace(newest, note=f"{newest.note} {note}" if newest.note else note)
-        self._costs[-1] = self._steps[-1].text_tokens()
+        self._text_costs[-1] = _text_tokens(self._steps[-1])
         return True
 
     def limit_images(self, most: int) -> None:
@@ -144,9 +126,8 @@ class History:
         """The window for the next request.
 
         Args:
-            fixed_tokens: what the request costs without the past: system text, instruction, feedback.
-            image_tokens: tokens of the current images.
-            images: how many these are.
+            fixed_tokens: what it costs without the past: system text, instruction, feedback.
+            image_tokens: of the images of now, which are so many `images`.
         """
         self._current_images = images
         if self._images_shown() + images > self._high:
@@ -154,23 +135,9 @@ class History:
         if self._context is not None:
             room = self._context - self._answer_tokens - fixed_tokens - image_tokens - _FRAME_TOKENS
             self._fit(room)
-        return Window(
-            tuple(
-                PastStep(
-                    thought=step.thought,
-                    calls=step.calls,
-                    images=step.images if index >= self._first_shown else (None,) * len(step.images),
-                    shown=index >= self._first_shown,
-                    user_reply=step.user_reply,
-                    tool_result=step.tool_result,
-                    note=step.note,
-                    answer=step.answer,
-                )
-                for index, step in enumerate(self._steps)
-                if index >= self._skipped
-            ),
-            self._skipped,
-        )
+        first = max(self._first_shown, self._skipped)
+        older = (replace(step, images=(None,) * len(step.images)) for step in self._steps[self._skipped : first])
+        return Window((*older, *(replace(step, shown=True) for step in self._steps[first:])), self._skipped)
 
     def _fit(self, room: int) -> None:
         """Drop screenshots, then the oldest steps, until the past fits.
@@ -198,7 +165,7 @@ class History:
             self._first_shown += 1
 
     def _cost(self) -> int:
-        return sum(self._costs[self._skipped :]) + self._image_cost()
+        return sum(self._text_costs[self._skipped :]) + self._image_cost()
 
     def _image_cost(self) -> int:
-        return sum(step.image_tokens + _FRAME_TOKENS for step in self._steps[self._first_shown :])
+        return sum(self._image_costs[self._first_shown :])

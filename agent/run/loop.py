@@ -7,13 +7,12 @@ loop ends in exactly one way: with a `RunFinished`, after everything held down w
 import asyncio
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from agent.actions import Answer, Finish, Wait, describe, map_points
-from agent.families.base import Decision, ParseFailure
+from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
 from agent.run.actor import Reading
 from agent.run.context import RunContext
@@ -28,7 +27,6 @@ from agent.run.events import (
     StepFinished,
     UserActed,
 )
-from agent.run.history import Past
 from agent.run.loop_detector import LoopDetector
 from agent.run.observe import Observation
 from agent.run.performer import Performed, Performer
@@ -44,24 +42,6 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
 #: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
 _LET_GO_TIMEOUT = 3.0
-
-
-@dataclass(slots=True)
-class _Tally:
-    began: float = field(default_factory=time.monotonic)
-    steps: int = 0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-    def add(self, usage: Usage) -> None:
-        self.prompt += usage.prompt or 0
-        self.completion += usage.completion or 0
-        self.cached += usage.cached or 0
-
-    @property
-    def usage(self) -> Usage:
-        return Usage(self.prompt, self.completion, self.cached)
 
 
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
@@ -85,9 +65,11 @@ class Loop:
         self._context = context
         self._detector = LoopDetector(settings.loop_rule)
         self._observing, self._acting = Worker("observer"), Worker("hand")
-        self._tally = _Tally()
+        self._began = time.monotonic()
+        self._step = 0
+        self._usage = Usage(0, 0, 0)
         self._race = Race(context.stop)
-        self._performer = Performer(settings, context, self._race, self._observing, self._acting, self._off_the_clock)
+        self._performer = Performer(settings, context, self._race, self._observing, self._acting)
 
     async def run(self, emit: Emit) -> RunFinished:
         """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
@@ -96,7 +78,7 @@ class Loop:
             Exception: what `emit` raised; nothing is held down any more.
         """
         self._sink = Sink(emit)
-        self._set_alarm(self._settings.max_seconds)
+        self._race.limit(self._settings.max_seconds, _OutOfTimeError())
         try:
             await self._steps()
             end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
@@ -116,10 +98,10 @@ class Loop:
             what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             end = _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
         finally:
-            self._alarm.cancel()
+            self._race.end()
             await self._let_go()
-        seconds = time.monotonic() - self._tally.began
-        finished = RunFinished(end.outcome, end.status, end.message, self._tally.steps, seconds, self._tally.usage)
+        seconds = time.monotonic() - self._began
+        finished = RunFinished(end.outcome, end.status, end.message, self._step, seconds, self._usage)
         self._sink.close(finished)
         return finished
 
@@ -127,8 +109,7 @@ class Loop:
         settled: Settled | None = None
         while True:
             self._check_budgets()
-            self._tally.steps += 1
-            step = self._tally.steps
+            self._step = step = self._step + 1
             if await self._gate(step):
                 settled = None  # whatever the person did meanwhile is to be seen
             seen = await self._see(settled)
@@ -139,27 +120,13 @@ class Loop:
             # A screen seen before a person or a tool answered is no longer true.
             settled = await self._carry_out(step, seen, decision, answer)
 
-    def _set_alarm(self, seconds: float) -> None:
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._context.stop.fail, _OutOfTimeError())
-
-    @asynccontextmanager
-    async def _off_the_clock(self) -> AsyncIterator[None]:
-        """While a person is waited for, their time is not the run's."""
-        left = self._alarm.when() - asyncio.get_running_loop().time()
-        self._alarm.cancel()
-        try:
-            yield
-        finally:
-            self._set_alarm(max(0.0, left))
-
     async def _gate(self, step: int) -> bool:
         """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
         steering, actor = self._context.consent.steering, self._context.actor
         paused, before = steering.paused, self._sink.count
         if paused:
             self._sink.emit(Paused(step, paused))
-            async with self._off_the_clock():
-                await self._race(steering.resumed())
+            await self._race.for_person(steering.resumed())
             self._sink.emit(Resumed(step))
         for what in steering.take_acts():
             self._sink.emit(UserActed(step, what))
@@ -180,7 +147,7 @@ class Loop:
         tried: list[Reading] = []
         while True:
             reading = await self._race(self._context.actor.ask(step, seen, tried, self._sink.emit))
-            self._tally.add(reading.answer.usage)
+            self._usage += reading.answer.usage
             self._sink.emit(self._decided(step, seen, reading))
             if isinstance(reading.result, Decision):
                 return reading.result, reading.answer
@@ -192,16 +159,12 @@ class Loop:
     def _decided(self, step: int, seen: Observation, reading: Reading) -> Decided:
         began = time.perf_counter()
         result, answer = reading.result, reading.answer
+        decided = partial(Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer)
         if isinstance(result, ParseFailure):
-            return Decided(
-                step, reading.raw, result.thought, (), (), (), result, answer.usage, reading.milliseconds, answer=answer
-            )
+            return decided((), (), (), result, milliseconds=reading.milliseconds)
         targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
         milliseconds = reading.milliseconds | {"map": (time.perf_counter() - began) * 1000}
-        return Decided(
-            step, reading.raw, result.thought, result.calls, result.actions, targets, None, answer.usage, milliseconds,
-            answer=answer,
-        )  # fmt: skip
+        return decided(result.calls, result.actions, targets, None, milliseconds=milliseconds)
 
     async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
@@ -217,20 +180,21 @@ class Loop:
         if ending is not None and not done.incomplete:
             self._sink.emit(StepFinished(step, done.changed, done.note, None, done.milliseconds))
             raise _ending(ending)
-        past = Past(
-            decision.thought, decision.calls, seen.images, seen.tokens, done.reply, done.tool_result, done.note, answer
-        )
-        self._context.history.add(past)
+        past = PastStep(
+            decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
+            note=done.note, answer=answer,
+        )  # fmt: skip
+        self._context.history.add(past, seen.tokens)
         self._sink.emit(StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds))
         return done.settled
 
     def _check_budgets(self) -> None:
         self._context.stop.check()
-        settings, tally = self._settings, self._tally
+        settings, used = self._settings, (self._usage.prompt or 0) + (self._usage.completion or 0)
         over = None
-        if tally.steps >= settings.max_steps:
+        if self._step >= settings.max_steps:
             over = f"the limit of {settings.max_steps} steps (--max-steps)"
-        elif settings.max_tokens is not None and tally.prompt + tally.completion >= settings.max_tokens:
+        elif settings.max_tokens is not None and used >= settings.max_tokens:
             over = f"the limit of {settings.max_tokens} tokens (--max-tokens)"
         if over is not None:
             raise _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {over} is reached.")

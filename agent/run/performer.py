@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from agent.actions import TOUCHING, Action, AskUser, CallTool, OpenApp, Wait, describe, map_points
 from agent.desktop.hand import ActionFailedError
@@ -40,52 +39,28 @@ class Performed:
 
 
 class Performer:
-    """Carries out the actions of decisions.
-
-    Args:
-        settings: of the run.
-        context: what it works with.
-        race: waits that a stop ends.
-        observing, acting: the threads of screen and hand.
-        off_the_clock: entered while a person is waited for.
-    """
+    """Carries out the actions of decisions; `observing` and `acting` are the threads of screen and hand."""
 
     def __init__(
-        self,
-        settings: RunSettings,
-        context: RunContext,
-        race: Race,
-        observing: Worker,
-        acting: Worker,
-        off_the_clock: Callable[[], AbstractAsyncContextManager[None]],
+        self, settings: RunSettings, context: RunContext, race: Race, observing: Worker, acting: Worker
     ) -> None:
         self._settings = settings
         self._context = context
         self._race = race
         self._observing = observing
         self._acting = acting
-        self._off_the_clock = off_the_clock
 
     async def perform(
         self, step: int, seen: Observation, actions: tuple[Action[GridPoint], ...], done: Performed, emit: Emit
     ) -> None:
         """Carry the actions out one after the other, until one is not; what comes of them goes into `done`.
 
-        Args:
-            step: its number.
-            seen: the screen that they were decided on.
-            actions: in order; none of them ends the run.
-            done: takes notes and results.
-            emit: is told.
-
-        Raises:
-            StoppedError: in the middle of an action, or while waiting.
+        None of them ends the run. Raises StoppedError: in the middle of an action, or while waiting.
         """
         for index, action in enumerate(actions):
             match action:
                 case AskUser(question):
-                    async with self._off_the_clock():
-                        reply = await self._race(self._context.person.ask(question))
+                    reply = await self._race.for_person(self._context.person.ask(question))
                     done.reply, done.settled = reply or str(Note("nobody")), None
                     went_on = False  # what follows was decided without the reply
                 case CallTool(name) if name not in self._context.tools.names:
@@ -106,7 +81,7 @@ class Performer:
         target = map_points(action, seen.viewport.to_desktop)
         if isinstance(action, (*TOUCHING, CallTool)):
             verdict = await self._context.consent.ask(
-                step, index, target, self._settings.dry_run, emit, self._race, self._observing, self._off_the_clock
+                step, index, target, self._settings.dry_run, emit, self._race, self._observing
             )
             if not verdict.allowed:
                 done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
@@ -117,12 +92,7 @@ class Performer:
             if self._context.consent.steering.acted:
                 done.notes.append(Note("taken_over"))
                 return False
-        try:
-            acted = await self._act(step, index, target, done)
-        except StoppedError:
-            emit(self._cut_off(step, index, target))
-            raise
-        emit(acted)
+        acted = await self._act(step, index, target, done, emit)
         if acted.error is not None:
             done.notes.append(Note("failed", acted.error))
         elif acted.dry_run:
@@ -139,9 +109,10 @@ class Performer:
             done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
         return acted.error is None
 
-    async def _act(self, step: int, index: int, target: Action[DesktopPoint], done: Performed) -> Acted:
+    async def _act(self, step: int, index: int, target: Action[DesktopPoint], done: Performed, emit: Emit) -> Acted:
         began = time.perf_counter()
         hand = self._context.hand
+        acted = partial(Acted, step, target, dry_run=not hand.touches, index=index)
         error: str | None = None
         detail = describe(target) if hand.touches else f"would {describe(target)}"
         try:
@@ -151,30 +122,17 @@ class Performer:
             elif isinstance(target, Wait):  # by watching, afterwards
                 detail = describe(target)
             else:
-                detail = await self._on_hand(hand.perform, target)
+                detail = await self._race(self._acting.call(hand.perform, target))
         except (ActionFailedError, ToolFailedError) as failure:
             error = str(failure)
-        return Acted(
-            step,
-            target,
-            executed=hand.touches and error is None,
-            dry_run=not hand.touches,
-            detail=detail,
-            error=error,
-            milliseconds=(time.perf_counter() - began) * 1000,
-            index=index,
-        )
-
-    def _on_hand(self, perform: Callable[[Action[DesktopPoint]], str], target: Action[DesktopPoint]) -> Awaitable[str]:
-        return self._race(self._acting.call(perform, target))
-
-    def _cut_off(self, step: int, index: int, target: Action[DesktopPoint]) -> Acted:
-        """What the record says of an action that a stop ended: nobody knows how much of it happened."""
-        error = "stopped before it was finished; part of it may have happened"
-        return Acted(
-            step, target, executed=False, dry_run=not self._context.hand.touches, detail="", error=error,
-            milliseconds=0.0, index=index,
-        )  # fmt: skip
+        except StoppedError:  # nobody knows how much of it happened
+            error = "stopped before it was finished; part of it may have happened"
+            emit(acted(executed=False, detail="", error=error, milliseconds=0.0))
+            raise
+        milliseconds = (time.perf_counter() - began) * 1000
+        result = acted(executed=hand.touches and error is None, detail=detail, error=error, milliseconds=milliseconds)
+        emit(result)
+        return result
 
     async def _settle(self, action: Action[GridPoint], acted: Acted) -> Settled:
         rule, stop = self._settings.settle, self._context.stop

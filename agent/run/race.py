@@ -3,19 +3,12 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from agent.safety.stop import StopSwitch
+from foundation.errors import MaiError
 
 T = TypeVar("T")
-
-
-class Waiting(Protocol):
-    """Waits that a stop ends, as a `Race` does."""
-
-    async def __call__(self, waiting: Awaitable[T]) -> T:
-        """Wait for something."""
-        ...
 
 
 class Race:
@@ -24,6 +17,7 @@ class Race:
     def __init__(self, stop: StopSwitch) -> None:
         self._stop = stop
         self._stopped: asyncio.Event | None = None
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def __call__(self, waiting: Awaitable[T]) -> T:
         """Wait for something.
@@ -44,6 +38,27 @@ class Race:
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task}, timeout=0.2)
+
+    async def for_person(self, waiting: Awaitable[T]) -> T:
+        """Wait for a person, whose time is not the run's: the limit on its time moves on. Raises StoppedError."""
+        if self._alarm is None:
+            return await self(waiting)
+        left = self._alarm.when() - asyncio.get_running_loop().time()
+        self._alarm.cancel()
+        try:
+            return await self(waiting)
+        finally:
+            self.limit(max(0.0, left), self._too_late)
+
+    def limit(self, seconds: float, too_late: MaiError) -> None:
+        """Stop with this error when the time has passed."""
+        self._too_late = too_late
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._stop.fail, too_late)
+
+    def end(self) -> None:
+        """Lift the limit."""
+        if self._alarm is not None:
+            self._alarm.cancel()
 
     def _listening(self) -> asyncio.Event:
         if self._stopped is None:

@@ -13,7 +13,7 @@ from agent.model.client import ChatClient, Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.events import ModelInUse
-from agent.run.race import Waiting
+from agent.run.race import Race
 
 #: actor: looks and acts; planner: splits the task; grounder: finds the point; verifier: judges whether it is done.
 Role: TypeAlias = Literal["actor", "planner", "grounder", "verifier"]
@@ -39,24 +39,17 @@ async def open_model(
     family: str | None,
     patience: Patience,
     on_open: Callable[[ChatClient], object],
-    wait: Waiting | None = None,
+    race: Race | None = None,
 ) -> ServedModel:
-    """Ask an engine's endpoint what it serves, and find the model's family.
+    """Ask an engine's endpoint what it serves, and find the model's family, unless that is named.
 
-    Args:
-        engine: what serves the model.
-        family: its family's name; None to find it out.
-        patience: how long to wait for the model.
-        on_open: is given the client, which is to be closed in the end.
-        wait: waits so that a stop ends it; None where nothing can be stopped.
-
-    Raises:
-        MaiError: the endpoint cannot be asked, or there is no such family.
+    The client is given to `on_open` before anything is asked, and is to be closed in the end. Raises MaiError: the
+    endpoint cannot be asked, or there is no such family.
     """
     client = ChatClient(engine.endpoint, patience, engine.condition)
     on_open(client)
     discovering = client.discover(detect_family)
-    endpoint = await (discovering if wait is None else wait(discovering))
+    endpoint = await (discovering if race is None else race(discovering))
     remarks = [engine.remark] if engine.remark else []
     if not endpoint.is_local:
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")

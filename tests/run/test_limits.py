@@ -8,7 +8,7 @@ import pytest
 from stubs.desk import HURRIED
 from stubs.endpoint import DONE, MODEL, Checks, FakeEndpoint, act, pictures, refuse, say, texts
 
-from agent.families.base import Decision
+from agent.families.base import Decision, PastStep
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
@@ -17,7 +17,7 @@ from agent.model.refusals import ModelError
 from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens
 from agent.run.events import Event, Warned
-from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule, Past
+from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
 from agent.screen.encode import EncodedImage, encode
@@ -64,7 +64,7 @@ class Long:
             for number, seen in enumerate(looks(steps)):
                 decision = (await self.actor.ask(number + 1, seen, [], self._hear)).result
                 assert isinstance(decision, Decision)
-                self.history.add(Past(decision.thought, decision.calls, seen.images, TOKENS, note=note(number)))
+                self.history.add(PastStep(decision.thought, decision.calls, seen.images, note=note(number)), TOKENS)
         finally:
             await self.client.aclose()
 
