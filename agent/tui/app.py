@@ -2,13 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
-from textual.message import Message
 from textual.screen import Screen
 
 from agent.options import RunOptions
@@ -22,14 +20,7 @@ if TYPE_CHECKING:
 
 
 class MaiApp(App[int]):
-    """`mai-agent` in a terminal.
-
-    Args:
-        options: how runs are done.
-        conductor: replaces the one that carries runs out.
-        memory: replaces what is remembered.
-        clock: seconds.
-    """
+    """`mai-agent` in a terminal; conductor, memory and clock may be replaced."""
 
     CSS_PATH = "app.tcss"
     TITLE = "mai-agent"
@@ -38,12 +29,6 @@ class MaiApp(App[int]):
         Binding("ctrl+c", "stop_or_quit", "Stop", priority=True, show=False),
         Binding("ctrl+q", "leave", "Quit", priority=True),
     ]
-
-    @dataclass
-    class Reported(Message):
-        """The run's thread has something to tell."""
-
-        report: Report
 
     def __init__(
         self,
@@ -72,24 +57,19 @@ class MaiApp(App[int]):
         await super().on_event(event)
 
     def report(self, report: Report) -> None:
-        """Take a report in; may be called from any thread."""
-        self.post_message(self.Reported(report))
+        """Pass a report on to the run screen, also while another one is in front; may be called from any thread."""
+        self.call_later(self._run_screen.take, report)
 
     def get_default_screen(self) -> Screen[None]:
-        """The run screen."""
         return self._run_screen
 
     def on_mount(self) -> None:
         """Take up the instruction of the command line."""
-        self.theme = self.memory.get("theme", "textual-dark")
-        self.theme_changed_signal.subscribe(self, lambda theme: self.memory.set("theme", theme.name))
+        self.theme = self.memory.theme or "textual-dark"
+        self.theme_changed_signal.subscribe(self, lambda theme: self.memory.keep_theme(theme.name))
         instruction = (self._options.instruction or "").strip()
         if instruction:
             self.call_after_refresh(self._run_screen.start, instruction)
-
-    def on_mai_app_reported(self, message: Reported) -> None:
-        """Pass it on to the run screen, also while another one is in front."""
-        self._run_screen.take(message.report)
 
     def action_stop_or_quit(self) -> None:
         """Ctrl-C: stop the run at once; quit where none is under way."""
@@ -99,7 +79,6 @@ class MaiApp(App[int]):
             self.action_leave()
 
     def action_leave(self) -> None:
-        """Stop the run, and leave."""
         self.conductor.stop("the program was left")
         self.exit(self.conductor.status)
 
@@ -113,7 +92,6 @@ class MaiApp(App[int]):
         return self._run_screen.view if self._run_screen.view.instruction else None
 
     def action_runs(self) -> None:
-        """Show the recorded runs."""
         from agent.tui.screens.runs import RunsScreen
 
         self.push_screen(RunsScreen(self._options.runs, self._run_screen.use_instruction))

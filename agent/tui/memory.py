@@ -3,7 +3,6 @@
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from foundation.files import write_atomically
 from foundation.paths import state_folder
@@ -13,18 +12,13 @@ _MOST = 500
 
 
 class Memory:
-    """A small file of settings and one of instructions. A disk that takes nothing is no reason to stop.
-
-    Args:
-        folder: where; it is made when something is remembered.
-    """
+    """A small file for the look and one of instructions. A disk that takes nothing is no reason to stop."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or state_folder()
-        self._settings: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            stored = json.loads((self._folder / "tui.json").read_text(encoding="utf-8"))
-            self._settings = stored if isinstance(stored, dict) else {}
+        self.theme = ""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            self.theme = str(json.loads((self._folder / "tui.json").read_text(encoding="utf-8"))["theme"])
         self.instructions: list[str] = []
         self._unwritten: set[str] = set()
         with suppress(OSError):
@@ -34,17 +28,11 @@ class Memory:
                         self.instructions.append(text)
         self.instructions = self.instructions[-_MOST:]
 
-    def get(self, name: str, default: str) -> str:
-        """A remembered setting."""
-        value = self._settings.get(name, default)
-        return value if isinstance(value, str) else default
-
-    def set(self, name: str, value: str) -> None:
-        """Remember a setting."""
-        if self._settings.get(name) == value:
-            return
-        self._settings[name] = value
-        self._write("tui.json", json.dumps(self._settings, indent=1))
+    def keep_theme(self, name: str) -> None:
+        """Remember the theme."""
+        if name != self.theme:
+            self.theme = name
+            self._write("tui.json", json.dumps({"theme": name}))
 
     def add_instruction(self, text: str) -> None:
         """Remember an instruction: one given before moves to the end, one with a secret is not written down."""

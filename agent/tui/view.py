@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint, Viewport
+from agent.safety.text import harmless
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
@@ -18,79 +19,50 @@ SIGNS: dict[Mark, str] = {
 
 @dataclass(slots=True)
 class Row:
-    """One line of the history: a step of the run, or something that happened between two steps.
+    """One line of the history: a step of the run, or something that happened between two steps."""
 
-    Args:
-        number: of the step; None for what is no step.
-        mark: how it stands.
-        words: what it does.
-        began: seconds since the run began.
-        seconds: how long it took; None while it goes on.
-        thought: the model's reasoning, or the answer so far while it streams in.
-        answers: the raw answers, several when some could not be read.
-        target: the action in desktop units.
-        viewport: how the screenshot lies on the desktop.
-        image: the screenshot's file.
-        data: the screenshot itself, where no file of it is known.
-        approval: what was asked and decided.
-        gist: why it is done, on one line.
-        outcome: what became of it, when that says more than the mark.
-        note: what the model was told about it.
-        tokens: prompt, completion and cached tokens; None where the server does not tell.
-        milliseconds: of every stage.
-    """
-
-    number: int | None
+    number: int | None  # of the step; None for what is no step
     mark: Mark
-    words: str
-    began: float = 0.0
-    seconds: float | None = None
-    thought: str = ""
-    answers: list[str] = field(default_factory=list)
+    words: str  # what it does
+    began: float = 0.0  # seconds since the run began
+    seconds: float | None = None  # how long it took; None while it goes on
+    thought: str = ""  # the model's reasoning, or the answer so far while it streams in
+    answers: list[str] = field(default_factory=list)  # as they came; several when some could not be read
     target: Action[DesktopPoint] | None = None
-    viewport: Viewport | None = None
-    image: Path | None = None
-    data: bytes | None = None
-    approval: str = ""
-    gist: str = ""
-    outcome: str = ""
-    note: str = ""
-    tokens: tuple[int | None, int | None, int | None] = (None, None, None)
-    milliseconds: dict[str, float] = field(default_factory=dict)
+    viewport: Viewport | None = None  # how the screenshot lies on the desktop
+    image: Path | None = None  # the screenshot's file
+    data: bytes | None = None  # the screenshot itself, where no file of it is known
+    approval: str = ""  # what was asked and decided
+    gist: str = ""  # why it is done, on one line
+    outcome: str = ""  # what became of it, when that says more than the mark
+    note: str = ""  # what the model was told about it
+    tokens: tuple[int | None, int | None, int | None] = (None, None, None)  # prompt, completion, cached; None: unknown
+    milliseconds: dict[str, float] = field(default_factory=dict)  # of every stage
 
 
 @dataclass(slots=True)
 class RunView:
-    """One run.
-
-    Args:
-        instruction: what it is to do.
-        state: what it is doing.
-        rows: its history.
-        stage: the last word about what it waits for: a server's start, a pause's reason, its end.
-        engine, model: who decides.
-        dry_run: nothing is touched.
-        sandbox: on a throw-away desktop.
-        step: the step under way.
-        max_steps: its limit; None where it is not known.
-        bundle: where it is recorded.
-        status: its exit status once it ended.
-    """
+    """One run."""
 
     instruction: str = ""
     state: State = "idle"
     rows: list[Row] = field(default_factory=list)
-    stage: str = ""
+    stage: str = ""  # the last word about what it waits for: a server's start, a pause's reason, its end
     engine: str = ""
     model: str = ""
     dry_run: bool = False
     sandbox: bool = False
-    step: int = 0
-    max_steps: int | None = None
-    bundle: Path | None = None
-    status: int | None = None
+    step: int = 0  # the one under way
+    max_steps: int | None = None  # None where it is not known
+    bundle: Path | None = None  # where it is recorded
+    status: int | None = None  # its exit status once it ended
     tokens: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # how long it took once it ended
+
+    @property
+    def title(self) -> str:
+        """The instruction on one line, fit for a terminal."""
+        return harmless(" ".join(self.instruction.split()))
 
     @property
     def active(self) -> bool:

@@ -1,5 +1,6 @@
 """Two recorded runs side by side, step by step."""
 
+import asyncio
 from pathlib import Path
 
 from textual import work
@@ -18,12 +19,7 @@ from agent.tui.widgets.history import History
 
 
 class CompareScreen(Screen[None]):
-    """Shows two bundles; the cursor moves in both.
-
-    Args:
-        left: one bundle.
-        right: the other.
-    """
+    """Shows two bundles; the cursor moves in both."""
 
     CSS = """
     CompareScreen {
@@ -44,29 +40,21 @@ class CompareScreen(Screen[None]):
         self._views = {"left": RunView(), "right": RunView()}
 
     def compose(self) -> ComposeResult:
-        """Two columns."""
         with Horizontal(id="sides"):
-            for side in self._paths:
+            for side, view in self._views.items():
                 with Vertical(id=side, classes="side"):
                     yield Static()
-                    yield History(self._views[side].rows)
+                    yield History(view.rows)
                     yield Detail()
         yield Footer(compact=True)
 
-    def on_mount(self) -> None:
-        """Read both."""
-        self._read()
-
-    @work(thread=True)
-    def _read(self) -> None:
+    @work
+    async def on_mount(self) -> None:
         for side, path in self._paths.items():
-            self.app.call_from_thread(self._show, side, read_view(path))
-
-    def _show(self, side: str, view: RunView) -> None:
-        self._views[side] = view
-        words = f"{' '.join(view.instruction.split())}\n{view.stage} · {len(view.rows)} steps · {view.seconds:.1f} s"
-        self.query_one(f"#{side} > Static", Static).update(Content(harmless(words)))
-        self.query_one(f"#{side} History", History).show(view.rows, 0 if view.rows else -1)
+            self._views[side] = view = await asyncio.to_thread(read_view, path)
+            words = f"{view.title}\n{harmless(view.stage)} · {len(view.rows)} steps · {view.seconds:.1f} s"
+            self.query_one(f"#{side} > Static", Static).update(Content(words))
+            self.query_one(f"#{side} History", History).show(view.rows, 0 if view.rows else -1)
 
     def on_history_chosen(self, event: History.Chosen) -> None:
         """Show the step on its side, and go to the same step on the other."""

@@ -1,8 +1,10 @@
 """The run screen: the history on the left, the chosen step on the right, the person's line below."""
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -74,22 +76,18 @@ class RunScreen(AnsweringScreen):
         self._applied: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """All parts, the panel for approvals hidden."""
-        yield Static(id="title")
         yield from self.compose_steps()
-        yield Static(id="stage")
         yield ApprovalPanel(self._clock, id="asking")
         yield Prompt(self._memory.instructions, id="prompt")
         yield StatusLine(id="status")
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to tick."""
         self.set_interval(1.0, self.show_status)
         self.set_interval(_STREAM, self._show_stream)
         self.set_interval(_LOAD, self._ask_load)
+        self.show_rows(-1)
         self.show_status()
-        self._title()
         self.query_one(Prompt).open("instruct")
 
     # What comes in
@@ -101,15 +99,14 @@ class RunScreen(AnsweringScreen):
         self._memory.add_instruction(instruction)
         self.query_one(Prompt).history = self._memory.instructions
         options = self._options
-        self._view = RunView(instruction, "preparing", dry_run=options.dry_run, sandbox=options.sandbox)
-        self._translator = Translator(self._view, self._clock)
-        self.query_one(History).show(self._view.rows, -1)
+        self.view = RunView(instruction, "preparing", dry_run=options.dry_run, sandbox=options.sandbox)
+        self._translator = Translator(self.view, self._clock)
+        self.show_rows(-1)
         self.query_one(Detail).show(None)
         self._conductor.start(instruction)
         prompt = self.query_one(Prompt)
         prompt.purpose = "tell"
         self.query_one(History).focus()
-        self._title()
         self.show_status()
 
     def take(self, report: Report) -> None:
@@ -119,7 +116,7 @@ class RunScreen(AnsweringScreen):
             return
         match report:
             case RunBegan(_, max_steps):
-                self._view.max_steps = max_steps
+                self.view.max_steps = max_steps
                 self._tell_stop_key()
             case RunEvent(event):
                 change = translator.apply(event)
@@ -142,7 +139,7 @@ class RunScreen(AnsweringScreen):
             case QuestionOver():
                 translator.answered()
                 self._nothing_wanted()
-            case RunClosed() if not self._view.active:  # the next one may have been started meanwhile
+            case RunClosed() if not self.view.active:  # the next one may have been started meanwhile
                 self.query_one(Prompt).open("instruct")
         self.show_status()
 
@@ -169,48 +166,36 @@ class RunScreen(AnsweringScreen):
 
     # What is shown
 
-    def _title(self) -> None:
-        words = harmless(" ".join(self._view.instruction.split())) or "mai-agent"
-        self.query_one("#title", Static).update(Content.assemble((f" {words}", "bold")))
-
     def show_status(self) -> None:
         """Show how the run stands: the line at the bottom, the one above it, and the keys that apply."""
-        view = self._view
-        self.query_one(StatusLine).show(
-            view, self._translator.elapsed if self._translator else 0.0, self._load if view.active else ""
-        )
+        view = self.view
+        elapsed = self._translator.elapsed if self._translator else 0.0
+        self.query_one(StatusLine).show(view, elapsed, self._load if view.active else "")
         stage = self.query_one("#stage", Static)
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
         colour = "$text-warning" if view.state in ("paused", "asking") else colour
         hint = "  (space: go on)" if view.state == "paused" else ""
         if view.state == "idle":
             hint = " ↑ past instructions · Esc, then o: recorded runs · ctrl+p: everything there is"
-        stage.display = bool(view.stage or hint) and not self.query_one(ApprovalPanel).display
+        stage.display = bool(view.stage or hint) and not self.asking.display
         stage.update(Content.assemble((f" {harmless(view.stage)}" if view.stage else "", colour), (hint, "dim")))
-        applies = (view.state, self.query_one(ApprovalPanel).wanted is None)
+        applies = (view.state, self.asking.wanted is None)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies
             self.refresh_bindings()
 
-    def _ask_load(self) -> None:
-        if self._view.engine == "vllm" and self._view.active:
-            self._read_load()
-
-    @work(thread=True, exclusive=True)
-    def _read_load(self) -> None:
-        load = self._conductor.server_load()
-        self.app.call_from_thread(self._show_load, load)
-
-    def _show_load(self, load: str) -> None:
-        self._load = load
-        self.show_status()
+    @work(exclusive=True)
+    async def _ask_load(self) -> None:
+        if self.view.engine == "vllm" and self.view.active:
+            self._load = await asyncio.to_thread(self._conductor.server_load)
+            self.show_status()
 
     # Approval
 
     def _asked(self, wanted: ApprovalWanted) -> None:
-        rows = self._view.rows
+        rows = self.view.rows
         history = self.query_one(History)
-        self.query_one(ApprovalPanel).ask(wanted, rows[-1] if rows else None)
+        self.asking.ask(wanted, rows[-1] if rows else None)
         history.cursor = len(rows) - 1
         prompt = self.query_one(Prompt)
         if not (prompt.line.has_focus and prompt.line.value):  # never take a half-typed line away
@@ -219,7 +204,7 @@ class RunScreen(AnsweringScreen):
 
     def _nothing_wanted(self) -> None:
         self._reply = None
-        self.query_one(ApprovalPanel).settle()
+        self.asking.settle()
         prompt = self.query_one(Prompt)
         if prompt.purpose in ("reply", "instead", "edit"):
             prompt.line.value = ""
@@ -229,19 +214,18 @@ class RunScreen(AnsweringScreen):
     # The person's line
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        """Do what the line was for."""
         run, prompt = self._conductor.run, self.query_one(Prompt)
-        match "tell" if event.purpose == "instruct" and self._view.active else event.purpose:
+        match "tell" if event.purpose == "instruct" and self.view.active else event.purpose:
             case "instruct":
                 self.start(event.text)
                 return
-            case "tell" if run is not None and self._view.active:
+            case "tell" if run is not None and self.view.active:
                 run.steering.tell(event.text)
                 self.notify("It gets this with its next request.", title="told")
             case "reply" if self._reply is not None:
                 self._reply.answer(event.text)
             case "instead":
-                self.answer(False, note=event.text)
+                self.asking.answer(False, note=event.text)
             case "edit":
                 if not self.answer_changed(event.text):
                     return
@@ -258,9 +242,8 @@ class RunScreen(AnsweringScreen):
     # Steering
 
     def action_pause(self) -> None:
-        """Pause, or go on."""
         run, translator = self._conductor.run, self._translator
-        if run is None or translator is None or not self._view.active:
+        if run is None or translator is None or not self.view.active:
             return
         if run.steering.hold:
             run.steering.resume()
@@ -273,7 +256,7 @@ class RunScreen(AnsweringScreen):
     def action_single(self) -> None:
         """Go on until the next action, and ask before that."""
         run = self._conductor.run
-        if run is None or not self._view.active:
+        if run is None or not self.view.active:
             return
         run.steering.step()
         self.let_held_go()
@@ -281,7 +264,7 @@ class RunScreen(AnsweringScreen):
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""
         prompt = self.query_one(Prompt)
-        prompt.open("reply" if self._reply is not None else "tell" if self._view.active else "instruct")
+        prompt.open("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
 
     def action_escape(self) -> None:
         """Twice within a second: stop."""
@@ -291,7 +274,7 @@ class RunScreen(AnsweringScreen):
             self.stop("Esc Esc")
             return
         self._escaped = now
-        if self._view.active:
+        if self.view.active:
             self.notify("Press Esc once more to stop.", timeout=_DOUBLE)
 
     def stop(self, reason: str) -> None:
@@ -300,33 +283,25 @@ class RunScreen(AnsweringScreen):
         self.app.clear_notifications()
 
     def action_search(self) -> None:
-        """Search past instructions."""
-        from textual.command import CommandPalette
-
-        from agent.tui.palette import past_instructions
-
-        past = past_instructions(self._memory.instructions, self.use_instruction)
-        self.app.push_screen(CommandPalette([past], placeholder="Search past instructions"))
+        past = [(text, partial(self.use_instruction, text)) for text in reversed(self._memory.instructions)]
+        self.app.search_commands(past, placeholder="Search past instructions")
 
     def action_runs(self) -> None:
-        """Show the recorded runs."""
         self.app.action_runs()  # type: ignore[attr-defined]  # the application's own
 
     def use_instruction(self, text: str) -> None:
         """Put an instruction on the line."""
-        self.query_one(Prompt).open("tell" if self._view.active else "instruct", text)
+        self.query_one(Prompt).open("tell" if self.view.active else "instruct", text)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys are shown and taken only where they apply."""
         if not self.is_mounted:
             return True
-        asking = self.query_one(ApprovalPanel).wanted
-        if action == "always":
-            return asking is not None and bool(asking.question.scope)
-        if action in ("yes", "no", "instead", "edit", "skip"):
-            return asking is not None
+        asking = self.asking.wanted
+        if action in ("answer", "instead", "edit"):
+            return asking is not None and (parameters != ("always",) or bool(asking.question.scope))
         if action in ("pause", "single", "escape"):
-            return self._view.active
+            return self.view.active
         if action in ("runs", "search"):  # a letter of a word must not hide the question
             return asking is None
         return True

@@ -1,5 +1,6 @@
 """The recorded runs: search them, open one, lay two side by side, run one again, or replay its decisions dry."""
 
+import asyncio
 import os
 import sys
 import webbrowser
@@ -24,12 +25,7 @@ _COLOURS = {"done": "$text-success", "stopped": "$text-warning", "running": "$te
 
 
 class RunsScreen(Screen[None]):
-    """A table of runs.
-
-    Args:
-        folder: where the bundles are.
-        again: takes the instruction of a run that is to be run again.
-    """
+    """A table of the runs in a folder; `again` takes the instruction of one that is to be run again."""
 
     CSS = """
     RunsScreen {
@@ -58,27 +54,23 @@ class RunsScreen(Screen[None]):
         self._marked: Path | None = None
 
     def compose(self) -> ComposeResult:
-        """Search line and table."""
         yield Static("recorded runs", id="title")
         yield Input(placeholder="/ search", id="search", compact=True)
         yield DataTable(cursor_type="row", zebra_stripes=True)
         yield Static(id="told")
         yield Footer(compact=True)
 
-    def on_mount(self) -> None:
+    @work
+    async def on_mount(self) -> None:
         """Fill the table; reading a thousand runs must not hold the keys up."""
+        from agent.record.read import list_bundles
+
         table = self.query_one(DataTable)
         widths = {"": 1, "when": 19, "outcome": 13, "steps": 5, "seconds": 8}
         for name, width in (widths | {"instruction": max(20, self.app.size.width - 60)}).items():
             table.add_column(name, width=width)
-        self._read()
-
-    @work(thread=True, exclusive=True)
-    def _read(self) -> None:
-        from agent.record.read import list_bundles
-
-        self._runs = list_bundles(self._folder)
-        self.app.call_from_thread(self._fill)
+        self._runs = await asyncio.to_thread(list_bundles, self._folder)
+        self._fill()
 
     def _fill(self) -> None:
         table: DataTable[Content] = self.query_one(DataTable)
@@ -101,11 +93,9 @@ class RunsScreen(Screen[None]):
         self.query_one("#told", Static).update(Content(f"{table.row_count} of {len(self._runs)} runs"))
 
     def on_input_changed(self, _: Input.Changed) -> None:
-        """Search as it is typed."""
         self._fill()
 
     def on_input_submitted(self, _: Input.Submitted) -> None:
-        """Back to the table."""
         self.query_one(DataTable).focus()
 
     def _chosen(self) -> "Bundle | None":
@@ -116,7 +106,6 @@ class RunsScreen(Screen[None]):
         return next((bundle for bundle in self._runs if str(bundle.path) == key), None)
 
     def action_open(self) -> None:
-        """Look at a run."""
         if self.query_one("#search", Input).has_focus:
             self.query_one(DataTable).focus()
             return
@@ -126,7 +115,6 @@ class RunsScreen(Screen[None]):
             self.app.push_screen(RecordedScreen(bundle.path))
 
     def action_search(self) -> None:
-        """Type what to search for."""
         self.query_one("#search", Input).focus()
 
     def action_compare(self) -> None:
@@ -157,18 +145,15 @@ class RunsScreen(Screen[None]):
         self.app.pop_screen()
         self._again(bundle.run.instruction)
 
-    def action_replay(self) -> None:
+    @work(exclusive=True)
+    async def action_replay(self) -> None:
         """Run its decisions through parser, map and policy again, without a model and without touching anything."""
-        if (bundle := self._chosen()) is not None:
-            self._replay(bundle.path)
-
-    @work(thread=True, exclusive=True)
-    def _replay(self, path: Path) -> None:
-        from agent.record.read import read_bundle
         from agent.record.replay import replay_as_recorded
 
+        if (bundle := self._chosen()) is None:
+            return
         try:
-            steps = list(replay_as_recorded(read_bundle(path)))
+            steps = await asyncio.to_thread(lambda: list(replay_as_recorded(bundle)))
         except MaiError as error:
             self.notify(str(error), severity="error")
             return
@@ -177,26 +162,25 @@ class RunsScreen(Screen[None]):
         text = f"{len(steps)} decisions replayed; {asks} would be asked about. " + (
             f"These come out otherwise now: {', '.join(map(str, other))}." if other else "All come out the same."
         )
-        self.notify(text, title=path.name)
+        self.notify(text, title=bundle.path.name)
 
-    def action_report(self) -> None:
+    @work(exclusive=True)
+    async def action_report(self) -> None:
         """Open its report in a browser."""
-        if (bundle := self._chosen()) is not None:
-            self._open_report(bundle.path)
-
-    @work(thread=True, exclusive=True)
-    def _open_report(self, path: Path) -> None:
         from agent.record.report import write_report
 
-        report = path / "report.html"
+        if (bundle := self._chosen()) is None:
+            return
+        report = bundle.path / "report.html"
         try:
             if not report.is_file():
-                report = write_report(path).path
+                report = (await asyncio.to_thread(write_report, bundle.path)).path
         except (MaiError, OSError) as error:
             self.notify(str(error), severity="error")
             return
         graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
-        opened = graphical and webbrowser.open(report.as_uri())  # a browser in this terminal would draw over us
+        # A browser in this terminal would draw over us.
+        opened = graphical and await asyncio.to_thread(webbrowser.open, report.as_uri())
         words = f"Its report opens in your browser: {report}" if opened else f"No browser here; the report is {report}"
         self.notify(words, severity="information" if opened else "warning")
 

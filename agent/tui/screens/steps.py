@@ -5,7 +5,9 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.screen import Screen
+from textual.widgets import Static
 
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
@@ -13,7 +15,7 @@ from agent.tui.widgets.history import History
 
 
 class StepsScreen(Screen[None]):
-    """Shows the rows of `self._view`."""
+    """Shows a run under a title."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
@@ -26,26 +28,27 @@ class StepsScreen(Screen[None]):
 
     def __init__(self, view: RunView) -> None:
         super().__init__()
-        self._view = view
-
-    @property
-    def view(self) -> RunView:
-        """The run that is shown."""
-        return self._view
+        self.view = view
 
     def compose_steps(self) -> ComposeResult:
-        """The two columns."""
+        """The title, the two columns, and the line below them."""
+        yield Static(id="title")
         with Horizontal(id="body"):
-            yield History(self._view.rows, id="history")
+            yield History(self.view.rows, id="history")
             yield Detail(id="detail")
+        yield Static(id="stage")
+
+    def show_rows(self, cursor: int) -> None:
+        """Show the run from a row on, -1 for none yet."""
+        self.query_one("#title", Static).update(Content.styled(f" {self.view.title or 'mai-agent'}", "bold"))
+        self.query_one(History).show(self.view.rows, cursor)
 
     def on_history_chosen(self, event: History.Chosen) -> None:
-        """Show the chosen step."""
         self.show_row(event.index)
 
     def show_row(self, index: int) -> None:
         """Show a row; one that is no step under the screenshot of the step before it."""
-        rows = self._view.rows
+        rows = self.view.rows
         if not 0 <= index < len(rows):
             self.query_one(Detail).show(None)
             return
@@ -53,12 +56,10 @@ class StepsScreen(Screen[None]):
         self.query_one(Detail).show(rows[index], next(steps, None))
 
     def action_zoom(self) -> None:
-        """Show the whole screenshot, or the part around the action."""
         detail = self.query_one(Detail)
         detail.whole = not detail.whole
 
     def action_page(self) -> None:
-        """Thought, answer, details."""
         self.query_one(Detail).next_page()
 
     def action_detail(self) -> None:

@@ -51,7 +51,6 @@ class ApprovalPanel(Horizontal):
         self.wanted: ApprovalWanted | None = None
 
     def compose(self) -> ComposeResult:
-        """Crop, words, keys."""
         yield Picture()
         with Vertical():
             yield Static(id="asked")
@@ -79,7 +78,7 @@ class ApprovalPanel(Horizontal):
     def _show_picture(self, row: Row | None) -> None:
         place = self.query_one(Picture)
         if place.display and row is not None:
-            place.show(picture(row, place.aspect, whole=False, across=place.across), "")
+            place.show(picture(row, place.aspect, whole=False, across=place.across))
 
     def complain(self, problem: str) -> None:
         """Say what is wrong with what the person wrote."""

@@ -39,29 +39,21 @@ class Detail(Vertical):
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """The picture above, the words below."""
         yield Picture(id="picture")
         yield Static(id="pages")
         with VerticalScroll(id="scroll", can_focus=False):
             yield Static(id="words")
 
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
-        """Show a row, or show it again because it changed.
-
-        Args:
-            row: what is shown.
-            pictured: the row whose screenshot is shown, where that is another one.
-        """
+        """Show a row, or show it again because it changed; `pictured` has the screenshot where that is another one."""
         self._row, self._pictured = row, pictured or row
         self._show_words()
         self.call_after_refresh(self._show_picture)  # words first: a picture takes longer
 
     def watch_page(self) -> None:
-        """Another page was chosen."""
         self._show_words()
 
     def watch_whole(self) -> None:
-        """Closer or wider."""
         self._show_picture()
 
     def on_resize(self) -> None:
@@ -81,7 +73,7 @@ class Detail(Vertical):
         if drawn == self._drawn or place.size.width < 2:
             return
         self._drawn = drawn
-        place.show(picture(row, place.aspect, self.whole, place.across) if drawn and row is not None else None, "")
+        place.show(picture(row, place.aspect, self.whole, place.across) if drawn and row is not None else None)
 
     def _show_words(self) -> None:
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]

@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from textual.app import ComposeResult
 from textual.containers import Container
-from textual.widgets import Static
 
 from agent.tui.screenshot import COARSE, SHARP
 
@@ -23,14 +21,7 @@ if TYPE_CHECKING:
 
 
 #: Variables by which terminals with sixel or kitty graphics make themselves known, and values of TERM_PROGRAM and TERM.
-_GRAPHIC_VARIABLES = (
-    "KITTY_WINDOW_ID",
-    "WEZTERM_PANE",
-    "KONSOLE_VERSION",
-    "GHOSTTY_RESOURCES_DIR",
-    "WT_SESSION",
-    "XTERM_VERSION",
-)
+_GRAPHIC_VARIABLES = "KITTY_WINDOW_ID WEZTERM_PANE KONSOLE_VERSION GHOSTTY_RESOURCES_DIR WT_SESSION XTERM_VERSION"
 _GRAPHIC_PROGRAMS = ("iTerm.app", "WezTerm", "ghostty", "mintty", "vscode", "contour", "rio")
 _GRAPHIC_TERMS = ("kitty", "foot", "mlterm", "contour", "wezterm", "ghostty")
 
@@ -60,7 +51,7 @@ def _may_have_graphics() -> bool:
         return False
     return (
         environ.get("MAI_AGENT_IMAGES") == "pixels"
-        or any(environ.get(name) for name in _GRAPHIC_VARIABLES)
+        or any(environ.get(name) for name in _GRAPHIC_VARIABLES.split())
         or environ.get("TERM_PROGRAM", "") in _GRAPHIC_PROGRAMS
         or any(name in environ.get("TERM", "") for name in _GRAPHIC_TERMS)
     )
@@ -79,20 +70,11 @@ def _no_terminal() -> Iterator[None]:
 class Picture(Container):
     """Shows one image as large as its own place allows."""
 
-    DEFAULT_CSS = """
-    Picture {
-        align: center middle;
-        & > Static { width: auto; color: $text-muted; }
-    }
-    """
+    DEFAULT_CSS = "Picture { align: center middle; }"
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
         super().__init__(id=id)
         self._drawn: Any = None
-
-    def compose(self) -> ComposeResult:
-        """Nothing yet."""
-        yield Static("")
 
     @property
     def aspect(self) -> float:
@@ -106,16 +88,12 @@ class Picture(Container):
         drawn_by = getattr(widget, "_Renderable", widget).__module__
         return SHARP if drawn_by.endswith((".sixel", ".tgp")) else COARSE
 
-    def show(self, image: "Image | None", instead: str = "no screenshot") -> None:
-        """Show an image, or words where there is none."""
-        words = self.query_one(Static)
+    def show(self, image: "Image | None") -> None:
+        """Show an image where there is one, and room for it."""
         if image is None or self.size.width < 4 or self.size.height < 2:
-            words.update("" if image is not None else instead)
-            words.display = True
             if self._drawn is not None:
                 self._drawn.display = False
             return
-        words.display = False
         if self._drawn is None:
             self._drawn = image_widget()()
             self.mount(self._drawn)
