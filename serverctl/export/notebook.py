@@ -6,13 +6,14 @@ takes is only known there.
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pprint import pformat
 from typing import Any
 
 from foundation.errors import UsageError
-from foundation.families import family_data, family_names
+from foundation.families import family_data, family_folder, family_names
 from serverctl.builds import Build, builds
 from serverctl.capabilities import snapshot
 from serverctl.diagnose.stages import Stage
@@ -74,6 +75,7 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
     plan = source.plan
     card = plan.gpus[0]
     weights = plan.model.weight_bytes(plan.model.own_precision) / GIB
+    prompts = family_folder("mai-ui") / "prompt.toml"
     values = {
         "@HEADER@": "\n".join(f"> {line}".rstrip() + "  " for line in header(source)),
         "@HEADER_COMMENT@": f"# Made by: {source.made_by}",
@@ -86,7 +88,7 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
         "@WEIGHTS@": f"{weights:.0f}",
         "@PORT@": str(source.port),
         "@DIVISOR@": str(_divisor(plan.model.family)),
-        "@SYSTEM@": str(family_data("mai-ui")["prompt"]["grounding"]),
+        "@SYSTEM@": tomllib.loads(prompts.read_text(encoding="utf-8"))["grounding"],
         "@CONTEXT@": f"{plan.context:,}",
         "@IMAGES@": str(plan.settings.images),
         "@STAGES@": pformat(_stages(), width=116),

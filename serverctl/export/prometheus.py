@@ -1,44 +1,25 @@
-"""Prometheus: what to scrape, and the alerts of configs/exports/alerts.toml."""
+"""Prometheus: what to scrape, and alert rules."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from foundation.configs import load_config
-from serverctl.export.common import Document, Source, filled, header_comment, notes
-from serverctl.export.container import to_yaml
+from serverctl.export.common import Document, Source, header_comment, notes
+from serverctl.export.container import to_yaml, yaml_template
 
-_RULES = "vllm-alerts.yml"
+#: Of the slowest twentieth of first tokens, seconds that a person should be told of, on cards and on a processor. A
+#: choice, not a measurement: a step of the agent waits this long before its first word.
+_SLOW_S, _SLOW_CPU_S = 10, 120
 
 
 def documents(source: Source) -> Sequence[Document]:
     """The scrape configuration, and the rules it names."""
     targets = [f"127.0.0.1:{server.port}" for server in source.servers()]
-    job = {"job_name": source.name, "metrics_path": "/metrics", "static_configs": [{"targets": targets}]}
-    times = {"scrape_interval": "15s", "evaluation_interval": "15s"}
-    scrape = {"global": times, "rule_files": [_RULES], "scrape_configs": [job]}
-    parts = {"scrape": ("prometheus.yml", scrape), "rules": (_RULES, rules_data(source))}
-    return [
-        Document(name, header_comment(source, notes(source, f"prometheus.{part}")) + to_yaml([values]))
-        for part, (name, values) in parts.items()
-    ]
+    scrape = yaml_template("prometheus.yml", NAME=source.name, TARGETS=targets)
+    parts = (("prometheus.yml", "prometheus.scrape", scrape), ("vllm-alerts.yml", "prometheus.rules", rules(source)))
+    return [Document(name, header_comment(source, notes(source, about)) + to_yaml(data)) for name, about, data in parts]
 
 
-def rules_data(source: Source) -> dict[str, Any]:
-    """The rules as values."""
-    config = load_config("exports/alerts.toml")
-    slow = config["slow_seconds"]["cpu" if source.plan.vendor == "cpu" else "card"]
-    marks = {"@JOB@": f'job="{source.name}"', "@SLOW@": str(slow)}
-    rules = [
-        {
-            "alert": alert["name"],
-            "expr": filled(alert["expr"], marks),
-            "for": alert["for"],
-            "labels": {"severity": alert["severity"]},
-            "annotations": {
-                "summary": f"{alert['title']}: {{{{ $labels.instance }}}}",
-                "description": filled(alert["text"], marks),
-            },
-        }
-        for alert in config["alert"]
-    ]
-    return {"groups": [{"name": source.name, "rules": rules}]}
+def rules(source: Source) -> list[Any]:
+    """The one document of alert rules."""
+    slow = _SLOW_CPU_S if source.plan.vendor == "cpu" else _SLOW_S
+    return yaml_template("vllm-alerts.yml", NAME=source.name, JOB=f'job="{source.name}"', SLOW=slow)

@@ -598,7 +598,7 @@ def test_alerts_use_only_metrics_that_vllm_0_33_defines(vllm_033: Path, capsys: 
 
 def test_slow_means_something_else_on_a_processor() -> None:
     def slow(source: Source) -> str:
-        rules = prometheus.rules_data(source)["groups"][0]["rules"]
+        rules = prometheus.rules(source)[0]["groups"][0]["rules"]
         return str(next(rule["expr"] for rule in rules if rule["alert"] == "VllmFirstTokenSlow"))
 
     assert slow(source_for("L4")).endswith("> 10")
