@@ -92,7 +92,7 @@ def ready_server(
     name = running_server(model)
     if name is None:
         for other in control.live_servers():
-            if other.phase not in ("ready", "degraded"):  # nobody knows yet what it serves, and what memory it leaves
+            if not other.is_ready:  # nobody knows yet what it serves, and what memory it leaves
                 tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)

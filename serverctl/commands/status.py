@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         else:
             print("\n\n".join(text_of(state, metrics) for state, metrics in readings))
         if not options.watch:
-            ready = any(state.phase in ("ready", "degraded") for state, _ in readings)
+            ready = any(state.is_ready for state, _ in readings)
             return ExitStatus.DONE if ready else ExitStatus.NOT_DONE
         time.sleep(1)
 
@@ -49,7 +49,7 @@ def read_all(name: str | None) -> list[tuple[State, ServerMetrics | None]]:
     for each in names:
         folder = Folder(each)
         state = current_state(folder)
-        serving = state.phase in ("ready", "degraded") and state.port is not None
+        serving = state.is_ready and state.port is not None
         readings.append((state, probe.read_metrics(state.port or 0, folder.key(), 1.0) if serving else None))
     return readings
 
@@ -86,7 +86,7 @@ def text_of(state: State, metrics: ServerMetrics | None) -> str:
         if state.source and not state.source.endswith(state.model):
             what = f"{state.model} ({state.source})"
         lines.append(f"  model      {what}, vLLM {state.vllm}" if what else f"  {state.message}")
-    if state.phase in ("ready", "degraded"):
+    if state.is_ready:
         lines.append(f"  endpoint   {state.url}")
         limits = state.limits
         lines.append(
@@ -116,7 +116,7 @@ def text_of(state: State, metrics: ServerMetrics | None) -> str:
 
 
 def _phase(state: State) -> str:
-    since = state.ready_at if state.phase in ("ready", "degraded") else state.started
+    since = state.ready_at if state.is_ready else state.started
     if since is None or state.phase not in LIVE:
         return state.phase
     return f"{state.phase} for {_span(time.time() - since)}"

@@ -152,7 +152,7 @@ def _found(options: argparse.Namespace) -> int:
     """
     state = current_state(Folder(options.name))
     _check_model(options, state)
-    if state.phase in ("ready", "degraded"):
+    if state.is_ready:
         if options.json:
             return report([state], True)
         print(f"Already running: {state.model} at {state.url}.")

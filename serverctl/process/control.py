@@ -117,7 +117,7 @@ def wait_ready(name: str, progress: Progress | None = None) -> State:
 
 def as_ready(state: State, started: bool = False) -> ReadyServer | None:
     """A server as something to talk to; None where it is not ready."""
-    if state.phase not in ("ready", "degraded") or state.url is None:
+    if not state.is_ready or state.url is None:
         return None
     limits = {name: state.limits.get(name) for name in ("images", "context", "max_pixels")}
     key = Folder(state.name).key()

@@ -98,14 +98,15 @@ class Owner:
         if left:
             self.state.note(time.time(), f"Ended {len(left)} processes that an earlier server had left behind.")
         try:
-            return await self._run()
+            status = await self._run()
+            if status == ExitStatus.DONE:
+                self._set("stopped", "Stopped.")
+            return status
         finally:
             self._log.close()
 
     async def _run(self) -> ExitStatus:
-        while True:
-            if self._stop.is_set():
-                return self._stopped()
+        while not self._stop.is_set():
             try:
                 prepared = await asyncio.to_thread(self._prepare)
                 command = self._command(prepared)
@@ -117,10 +118,10 @@ class Owner:
                 remedy = "Is there space on the disk, and is the folder yours?"
                 return self._fail(failure_json("CANNOT_PLAN", what), remedy)
             if self._stop.is_set():
-                return self._stopped()
+                break
             failure = await self._life(prepared, command)
             if failure is None:
-                return self._stopped()
+                break
             step = self._decide(failure, prepared.plan)
             self.state.failure = describe(failure)
             if step.action == "stop":
@@ -129,7 +130,9 @@ class Owner:
                 return self._fail(told, step.because)
             self._apply(step)
             await self._pause(step, failure, prepared.plan)
-            self._set("planning", "Looking at the hardware and planning.")
+            if not self._stop.is_set():
+                self._set("planning", "Looking at the hardware and planning.")
+        return ExitStatus.DONE
 
     def _prepare(self) -> Prepared:
         """The plan as things are now, from the last adjustments that worked."""
@@ -390,10 +393,6 @@ class Owner:
         with contextlib.suppress(OSError):
             write_atomically(self._folder.state_file, text)
             self._written_as = file_stamp(self._folder.state_file)
-
-    def _stopped(self) -> ExitStatus:
-        self._set("stopped", "Stopped.")
-        return ExitStatus.DONE
 
     def _fail(self, told: dict[str, Any], because: str) -> ExitStatus:
         self.state.failure = {**told, "remedy": told["remedy"] or because, "stopped_because": because}

@@ -41,7 +41,7 @@ _KEPT_EVENTS = 40
 _GIB = 1024**3
 
 
-def _known_values(report: dict[str, float | str]) -> dict[str, float | str]:
+def _known_values(report: dict[str, int | float | str]) -> dict[str, int | float | str]:
     if any(isinstance(value, str) is not (name in ("version", "attention")) for name, value in report.items()):
         raise ValueError("a number is a text, or a text a number")
     return report
@@ -91,7 +91,9 @@ class State(BaseModel):
     deaths: list[float] = []  # when it died while serving
     events: list[Annotated[tuple[float, str], Strict(False)]] = []  # what happened, oldest first: [time, sentence]
     failure: dict[str, Any] | None = None  # what went wrong last, for a person: kind, title, cause, remedy, evidence
-    report: Annotated[dict[str, float | str], AfterValidator(_known_values)] = {}  # what vLLM printed about itself
+    report: Annotated[
+        dict[str, int | float | str], AfterValidator(_known_values)
+    ] = {}  # what vLLM printed about itself
     download: Download | None = None  # of the model
     plan: dict[str, Any] = {}  # the plan's essentials
     log: str = ""  # the log file
@@ -105,6 +107,11 @@ class State(BaseModel):
             if field.field_name == "phase":  # without it nothing else means anything
                 raise
             return cls.model_fields[str(field.field_name)].get_default(call_default_factory=True)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it serves, if perhaps not well at the moment."""
+        return self.phase in ("ready", "degraded")
 
     @property
     def url(self) -> str | None:

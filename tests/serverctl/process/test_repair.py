@@ -137,10 +137,9 @@ def test_tries_are_bounded(machine: Machine) -> None:
 
 
 def test_memory_that_others_hold_is_told_and_the_server_becomes_ready(machine: Machine) -> None:
-    now = time.time()
-    free = {"since": now, "free": [[0, 5.0], [2.0, 23.2]]}
     machine.cards(CARD, free_gib=23.2)
-    machine.scenario({"card": {**SMALL, **free}})
+    held, free = ({"card": {**SMALL, "since": time.time(), "free": [[0, gib]]}} for gib in (5.0, 23.2))
+    machine.scenario(held, free)
     state = up(machine)
     assert state.phase == "ready", state.message
     assert any("held the card's memory" in text for _, text in state.events)
