@@ -15,7 +15,7 @@ from agent.commands.arguments import add_engine
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size, Viewport
-from agent.lines.yes_or_no import terminal_ask
+from agent.lines.console import terminal_ask
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
 from agent.model.engine import Engine, EngineChoice

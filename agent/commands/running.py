@@ -5,8 +5,7 @@ import sys
 from contextlib import closing
 from typing import Protocol
 
-from agent.lines.console import Console
-from agent.lines.yes_or_no import terminal_ask
+from agent.lines.console import Console, terminal_ask
 from agent.options import RunOptions
 from agent.run.events import Event
 from agent.safety.signals import stop_signals

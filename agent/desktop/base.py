@@ -153,8 +153,9 @@ class Desktop(Protocol):
         """End the watches; does not wait, because a dead display may hang."""
 
 
-#: Opens a desktop for a run with this stop switch: a monitor or None for the primary one, and the environment that
-#: applications are started in, or None for this process's own. Raises EnvironmentLacksError, or UsageError.
+#: Opens a desktop for a run with this stop switch, which ends what its hand does and is set by its watches: monitor 1,
+#: 2 and so on, or None for the primary one; and the environment that applications are started in, or None for this
+#: process's own. Raises EnvironmentLacksError where it cannot be used, and UsageError where there is no such monitor.
 OpenDesktop: TypeAlias = Callable[[StopSwitch, int | None, Mapping[str, str] | None], Desktop]
 
 

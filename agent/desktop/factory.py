@@ -10,17 +10,7 @@ from foundation.errors import EnvironmentLacksError
 
 
 def open_desktop(stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> Desktop:
-    """Open the desktop that this process's own environment names.
-
-    Args:
-        stop: ends what its hand does, and is set by its watches.
-        monitor: 1 is the first monitor, 2 the second; None is the primary one.
-        environ: the environment that applications are started in; None for this process's own.
-
-    Raises:
-        EnvironmentLacksError: there is none that can be used, or it may not be read.
-        UsageError: there is no such monitor.
-    """
+    """Open the desktop that this process's own environment names; see `OpenDesktop`."""
     check_display(os.environ)
     if _has_displays():
         from agent.desktop.x11.desktop import X11Desktop

@@ -4,6 +4,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from agent.actions import Action, describe, describe_in_full
@@ -24,7 +25,7 @@ class Console:
     def __init__(self, stop: StopSwitch) -> None:
         self._stop = stop
         self._worker: Worker | None = None
-        self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        self.interactive = _has_terminal()
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         """Ask whether an action may be carried out; all but yes and always is no, and may say what to do instead."""
@@ -80,6 +81,20 @@ class Console:
             if not piece or line.endswith(b"\n"):
                 return line.decode("utf-8", "replace")
         return ""
+
+
+def terminal_ask() -> Callable[[str], bool] | None:
+    """Asks yes or no before a run has begun (may something be installed?); None where there is no terminal."""
+    return _ask if _has_terminal() else None
+
+
+def _ask(question: str) -> bool:
+    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _discard_typed(terminal: int) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent.geometry import Size
 from agent.sandbox import xfce
@@ -42,8 +43,7 @@ class Sandbox:
         self.spec = spec
         self.name = folder.name.removeprefix(_PREFIX)
         self.environ: dict[str, str] = {}
-        self._lock = lock
-        self._closed = False
+        self._lock: int | None = lock
 
     def applied(self) -> None:
         """Make this process see the sandbox's display (capture and input read the environment)."""
@@ -61,13 +61,13 @@ class Sandbox:
         )
 
     def close(self) -> None:
-        """End it and remove its folder; or, with `keep`, let it go. Safe to call twice."""
-        if self._closed:
+        """End it and remove its folder; or, with `keep`, let it go if it ever came up. Safe to call twice."""
+        if self._lock is None:
             return
-        self._closed = True
-        if not self.spec.keep:
+        if not (self.spec.keep and self.environ):
             _remove(self.folder)
         os.close(self._lock)
+        self._lock = None
 
 
 def start_sandbox(
@@ -92,34 +92,30 @@ def start_sandbox(
     sandbox = Sandbox(folder, spec, lock)
     progress(f"starting a throw-away desktop of {spec.size}")
     try:
-        sandbox.environ = xfce.start(folder, spec.size, spec.session, {MARK: sandbox.name}, check)
-        _write_state(sandbox)
-    except BaseException as error:
-        _remove(folder)
-        os.close(lock)
-        if isinstance(error, OSError | subprocess.SubprocessError):
-            raise EnvironmentLacksError(
-                f"The sandbox could not be started ({error}).", "Is there room in the temporary folder?"
-            ) from error
+        environ = xfce.start(folder, spec.size, spec.session, {MARK: sandbox.name}, check)
+        exports = (f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environ.items()) if name != "PATH")
+        (folder / "environment").write_text("".join(exports))
+        (folder / "state.json").write_text(json.dumps({"keep": spec.keep, "display": environ["DISPLAY"]}))
+    except (OSError, subprocess.SubprocessError) as error:
+        sandbox.close()
+        raise EnvironmentLacksError(
+            f"The sandbox could not be started ({error}).", "Is there room in the temporary folder?"
+        ) from error
+    except BaseException:
+        sandbox.close()
         raise
+    sandbox.environ = environ
     return sandbox
-
-
-def _write_state(sandbox: Sandbox) -> None:
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(sandbox.environ.items()) if name != "PATH"]
-    (sandbox.folder / "environment").write_text("\n".join([*lines, ""]))
-    state = {"keep": sandbox.spec.keep, "display": sandbox.environ["DISPLAY"], "owner": os.getpid()}
-    (sandbox.folder / "state.json").write_text(json.dumps(state))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A sandbox on this machine: `kept` ones may outlive their owner, `owned` ones have one."""
+    """A sandbox on this machine."""
 
     name: str
     folder: Path
-    kept: bool
-    owned: bool
+    kept: bool  # may outlive its owner
+    owned: bool  # has one
     display: str
 
 
@@ -133,12 +129,11 @@ def find_sandboxes() -> Iterator[Found]:
             owned = _is_locked(folder / "lock", default=young)
         except OSError:
             continue
-        state: dict[str, object] = {}
+        state: dict[str, Any] = {}
         with suppress(OSError, ValueError):
             state = json.loads((folder / "state.json").read_text())
-        yield Found(
-            folder.name.removeprefix(_PREFIX), folder, bool(state.get("keep")), owned, str(state.get("display", "?"))
-        )
+        name = folder.name.removeprefix(_PREFIX)
+        yield Found(name, folder, state.get("keep", False), owned, state.get("display", "?"))
 
 
 def reap_sandboxes() -> list[str]:
@@ -153,13 +148,12 @@ def reap_sandboxes() -> list[str]:
 
 def stop_sandbox(name: str) -> None:
     """End a kept sandbox. Raises MaiError when there is none of that name, or it is in use."""
-    for found in find_sandboxes():
-        if found.name == name:
-            if found.owned:
-                raise MaiError(f"The sandbox {name} is in use.", "Stop the run that uses it.")
-            _remove(found.folder)
-            return
-    raise MaiError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")
+    found = next((one for one in find_sandboxes() if one.name == name), None)
+    if found is None:
+        raise MaiError(f"There is no sandbox {name}.", "`mai-agent sandbox list` shows them.")
+    if found.owned:
+        raise MaiError(f"The sandbox {name} is in use.", "Stop the run that uses it.")
+    _remove(found.folder)
 
 
 def _is_locked(path: Path, *, default: bool) -> bool:

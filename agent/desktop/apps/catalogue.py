@@ -19,6 +19,13 @@ class App:
     command: tuple[str, ...] = ()  # the program and its arguments
     terminal: bool = False  # whether it needs a terminal around it
 
+    @property
+    def program(self) -> str:
+        """The program that its command starts, also behind `env NAME=value`; "" where there is none."""
+        if self.command[:1] != ("env",):
+            return "".join(self.command[:1])
+        return next((part for part in self.command[1:] if "=" not in part), "")
+
 
 def plain(text: str) -> str:
     """Lower case, without accents, punctuation and the words that say nothing ("the", "app")."""
@@ -44,16 +51,13 @@ class Catalogue:
         wanted = plain(query)
         if not wanted:
             return None
-        exact = [app for app in self._apps if wanted in (plain(name) for name in (app.name, app.id))]
+        exact = [app for app in self._apps if wanted in (plain(app.name), plain(app.id))]
+        exact = exact or self._of_kind(wanted)
+        subject, _, last = wanted.rpartition(" ")
+        if not exact and last in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
+            exact = [app for app in self._apps if plain(app.name) == subject]
         if exact:
             return exact[0]
-        if (kind := self._of_kind(wanted)) is not None:
-            return kind
-        shorter = wanted.rsplit(" ", 1)
-        if len(shorter) == 2 and shorter[1] in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
-            named = [app for app in self._apps if plain(app.name) == shorter[0]]
-            if named:
-                return named[0]
         scored = [(self._score(app, wanted), app) for app in self._apps]
         best = max(scored, key=lambda pair: (pair[0], -len(pair[1].name)), default=None)
         return best[1] if best is not None and best[0] >= 60 else None
@@ -62,29 +66,24 @@ class Catalogue:
         """Names that look a little like the query, for an error message."""
         from rapidfuzz import fuzz, process
 
-        return [
-            name
-            for name, _, _ in process.extract(
-                plain(query), self.names(), scorer=fuzz.partial_ratio, processor=plain, limit=limit, score_cutoff=50
-            )
-        ]
+        found = process.extract(
+            plain(query), self.names(), scorer=fuzz.partial_ratio, processor=plain, limit=limit, score_cutoff=50
+        )
+        return [name for name, _, _ in found]
 
-    def _of_kind(self, wanted: str) -> App | None:
-        """The application of a kind ("settings", "terminal"), by the table in `configs/applications.toml`."""
+    def _of_kind(self, wanted: str) -> list[App]:
+        """The applications of a kind ("settings", "terminal"), by the table in `configs/applications.toml`."""
         by_id = {app.id.casefold(): app for app in self._apps}
-        for kind in load_config("applications.toml")["kinds"].values():
-            if wanted in (plain(word) for word in kind["words"]):
-                for identifier in kind["desktop_files"]:
-                    if identifier.casefold() in by_id:
-                        return by_id[identifier.casefold()]
-        return None
+        kinds = load_config("applications.toml")["kinds"].values()
+        named = [kind["desktop_files"] for kind in kinds if wanted in (plain(word) for word in kind["words"])]
+        return [by_id[name.casefold()] for files in named for name in files if name.casefold() in by_id]
 
     @staticmethod
     def _score(app: App, wanted: str) -> float:
         from rapidfuzz import fuzz
 
         names = [plain(name) for name in (app.name, *app.other_names)]
-        program = plain(app.command[0].rsplit("/", 1)[-1]) if app.command else ""
+        program = plain(app.program.rsplit("/", 1)[-1])
         if wanted in names:
             return 95
         if wanted == program:

@@ -5,8 +5,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 
+from agent.desktop.apps import linux, macos, windows
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.windows import OpenWindows, WindowId, Windows
@@ -30,15 +33,17 @@ class Launcher:
         self._open_windows = open_windows
         self._environ = dict(os.environ if environ is None else environ)
         self._environ.pop("MAI_AGENT_API_KEY", None)  # no application needs it, and a terminal would show it
-        self._catalogue: Catalogue | None = None
         self._started: list[subprocess.Popen[bytes]] = []
 
-    @property
+    @cached_property
     def catalogue(self) -> Catalogue:
         """The installed applications; read once."""
-        if self._catalogue is None:
-            self._catalogue = Catalogue(_installed(self._environ))
-        return self._catalogue
+        match sys.platform:
+            case "darwin":
+                return Catalogue(macos.installed_apps())
+            case "win32":
+                return Catalogue(windows.installed_apps())
+        return Catalogue(linux.installed_apps(self._environ))
 
     def names(self) -> list[str]:
         """See `Applications.names`."""
@@ -52,8 +57,7 @@ class Launcher:
             return None
         if app is None:
             return ()
-        program = next((part for part in app.command if part != "env" and "=" not in part), "")
-        return (app.name, app.id, program.rsplit("/", 1)[-1]) if program else (app.name, app.id)
+        return tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
 
     def open(self, name: str, stop: StopSwitch) -> str:
         """See `Applications.open`."""
@@ -62,21 +66,14 @@ class Launcher:
             similar = self.catalogue.similar(name)
             hint = f"; similar names: {', '.join(similar)}" if similar else ""
             raise ActionFailedError(f"no installed application is called {name[:60]!r}{hint}")
-        windows = self._open_windows()
-        try:
-            before = {window.id for window in windows.windows()} if windows else set()
-            process = self._start(app)
-            return self._wait_for_window(app, process, windows, before, stop)
-        finally:
-            if windows:
-                windows.close()
+        with ExitStack() as opened:
+            if known := self._open_windows():
+                opened.callback(known.close)
+            before = {window.id for window in known.windows()} if known else set()
+            return self._wait_for_window(app, self._start(app), known, before, stop)
 
     def _start(self, app: App) -> "subprocess.Popen[bytes]":
-        command: list[str] | None = list(app.command)
-        if sys.platform.startswith("linux"):
-            from agent.desktop.apps.linux import start_command
-
-            command = start_command(app)
+        command = linux.start_command(app)
         if command is None:
             raise ActionFailedError(f"{app.name} needs a terminal, and none is installed")
         home = self._environ.get("HOME", "")
@@ -95,7 +92,7 @@ class Launcher:
         self,
         app: App,
         process: "subprocess.Popen[bytes]",
-        windows: Windows | None,
+        known: Windows | None,
         before: set[WindowId],
         stop: StopSwitch,
     ) -> str:
@@ -107,23 +104,7 @@ class Launcher:
                 raise ActionFailedError(f"{app.name} ended at once with status {status}")
             if status == 0:
                 deadline = min(deadline, time.monotonic() + _HANDOVER_TIMEOUT)
-            if windows is None:
-                continue
-            new = [window for window in windows.windows() if window.id not in before]
+            new = [window for window in known.windows() if window.id not in before] if known else []
             if new:
                 return f"opened {app.name} (window “{new[-1].title}”)"
         return f"started {app.name}; no new window appeared"
-
-
-def _installed(environ: Mapping[str, str]) -> list[App]:
-    if sys.platform == "darwin":
-        from agent.desktop.apps import macos
-
-        return list(macos.installed_apps())
-    if sys.platform == "win32":
-        from agent.desktop.apps import windows
-
-        return list(windows.installed_apps())
-    from agent.desktop.apps import linux
-
-    return list(linux.installed_apps(environ))

@@ -1,6 +1,7 @@
 """Installed applications on Linux: desktop files (freedesktop.org Desktop Entry Specification 1.5)."""
 
 import configparser
+import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
@@ -45,16 +46,11 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
         entry = parser["Desktop Entry"]
     except (OSError, configparser.Error, KeyError):
         return None
-    if entry.get("Type", "Application") != "Application":
-        return None
-    if entry.get("Hidden") == "true" or entry.get("NoDisplay") == "true":
+    hidden = "true" in (entry.get("Hidden"), entry.get("NoDisplay"))
+    if hidden or entry.get("Type", "Application") != "Application":
         return None
     only, not_in = _list(entry.get("OnlyShowIn", "")), _list(entry.get("NotShowIn", ""))
     if (only and not desktops & set(only)) or desktops & set(not_in):
-        return None
-    command = _command(entry.get("Exec", ""))
-    program = entry.get("TryExec") or _program(command)
-    if not command or shutil.which(program) is None:
         return None
 
     def localized(key: str) -> str:
@@ -62,14 +58,15 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
 
     others = [entry.get("Name", ""), localized("GenericName"), entry.get("GenericName", "")]
     keywords = _list(localized("Keywords")) + _list(entry.get("Keywords", ""))
-    return App(
+    app = App(
         id=identifier,
         name=localized("Name") or identifier,
         other_names=tuple(name for name in dict.fromkeys(others) if name),
         keywords=tuple(dict.fromkeys(keywords)),
-        command=command,
+        command=_command(entry.get("Exec", "")),
         terminal=entry.get("Terminal") == "true",
     )
+    return app if app.command and shutil.which(entry.get("TryExec") or app.program) else None
 
 
 def start_command(app: App) -> list[str] | None:
@@ -86,14 +83,7 @@ def _command(text: str) -> tuple[str, ...]:
         parts = shlex.split(text)
     except ValueError:
         return ()
-    kept = (part.replace("%%", "%") for part in parts if not (len(part) == 2 and part[0] == "%" and part != "%%"))
-    return tuple(kept)
-
-
-def _program(command: tuple[str, ...]) -> str:
-    """The program that a command starts, also behind `env NAME=value`."""
-    rest = command[1:] if command[:1] == ("env",) else command
-    return next((part for part in rest if rest is command or "=" not in part), "")
+    return tuple(part.replace("%%", "%") for part in parts if not re.fullmatch("%[^%]", part))
 
 
 def _list(text: str) -> list[str]:

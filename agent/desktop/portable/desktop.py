@@ -1,6 +1,7 @@
 """A desktop of which nothing is known but how it is seen and touched: macOS and Windows. Not run there by us yet."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from functools import cached_property
 
 from agent.desktop.apps.launcher import Launcher
@@ -11,22 +12,11 @@ from agent.desktop.input_hand import InputHand
 from agent.desktop.portable.input import PyAutoGuiInput, PyperclipTextEntry
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.windows import Windows
-from agent.geometry import DesktopPoint, Region
 from agent.safety.stop import StopSwitch
 
 
 class PortableDesktop:
-    """See `Desktop`.
-
-    Args:
-        stop: ends what the hand does.
-        monitor: 1 is the first monitor, 2 the second; None is the primary one.
-        environ: the environment that applications are started in; None for this process's own.
-
-    Raises:
-        EnvironmentLacksError: there is no display, or it may not be read.
-        UsageError: there is no such monitor.
-    """
+    """See `Desktop`, and for its arguments and errors `OpenDesktop`."""
 
     name = ""
     abilities = Abilities(windows=False, takeover=False, stop_key=False)
@@ -34,17 +24,9 @@ class PortableDesktop:
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._stop = stop
         self.screen = MssScreen(monitor)
+        self.monitors = self.screen.monitors()
+        self.home = self.screen.home
         self.applications: Applications = Launcher(environ, self.open_windows)
-
-    @property
-    def monitors(self) -> list[Region]:
-        """See `Desktop.monitors`."""
-        return self.screen.monitors()
-
-    @property
-    def home(self) -> DesktopPoint:
-        """See `Desktop.home`."""
-        return self.screen.home
 
     @cached_property
     def text_entry(self) -> TextEntry:
@@ -74,11 +56,8 @@ class PortableDesktop:
 
     def check_input(self) -> str:
         """See `Desktop.check_input`."""
-        source = self._input()
-        try:
+        with closing(self._input()) as source:
             return "pyautogui, pointer at {},{}".format(*source.position())
-        finally:
-            source.close()
 
     def close(self) -> None:
         """See `Desktop.close`."""

@@ -4,15 +4,15 @@ Every user opens a connection of its own, because Xlib connections must not be s
 """
 
 import os
-from collections.abc import Callable
-from functools import cache, wraps
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from inspect import isfunction
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from foundation.errors import EnvironmentLacksError
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -47,48 +47,43 @@ def display_lost(error: BaseException) -> EnvironmentLacksError:
     return lost
 
 
+@contextmanager
+def telling_loss() -> Iterator[None]:
+    """Make EnvironmentLacksError of whatever Xlib raises when its connection is lost."""
+    try:
+        yield
+    except Exception as error:
+        raise display_lost(error) from error
+
+
 def tells_loss(kind: type[T]) -> type[T]:
-    """Make a class's public methods raise EnvironmentLacksError for whatever Xlib raises on a lost connection."""
-
-    def telling(method: Callable[P, Any]) -> Callable[P, Any]:
-        @wraps(method)
-        def call(*arguments: P.args, **options: P.kwargs) -> Any:
-            try:
-                return method(*arguments, **options)
-            except Exception as error:
-                raise display_lost(error) from error
-
-        return call
-
+    """Let all public methods of a class raise as in `telling_loss`."""
     for name, method in list(vars(kind).items()):
         if isfunction(method) and not name.startswith("_"):
-            setattr(kind, name, telling(method))
+            setattr(kind, name, telling_loss()(method))
     return kind
 
 
-def unless_gone(otherwise: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make a function return `otherwise` where the window that it asks about closed in between."""
+@contextmanager
+def unless_gone() -> Iterator[None]:
+    """As a decorator, make a function return None where the window that it asks about closed in between."""
+    from Xlib import error
 
-    def around(function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
-        def call(*arguments: P.args, **options: P.kwargs) -> T:
-            from Xlib import error
-
-            try:
-                return function(*arguments, **options)
-            except error.XError:
-                return otherwise  # type: ignore[no-any-return]  # as the caller says
-
-        return call
-
-    return around
+    with suppress(error.XError):
+        yield
 
 
-@unless_gone(None)
+@unless_gone()
 def read_property(display: Any, window: Any, name: str) -> Any:
     """The value of a window's property, by the window's identifier; None where it has none, or closed in between."""
     found = window_of(display, window).get_full_property(display.intern_atom(name), 0)  # 0: of any type
     return None if found is None else found.value
+
+
+def window_types(display: Any, window: Any) -> set[str]:
+    """What a window says it is, without the common beginning: NORMAL, DIALOG, MENU and so on."""
+    kinds = read_property(display, window, "_NET_WM_WINDOW_TYPE") or ()
+    return {display.get_atom_name(kind).removeprefix("_NET_WM_WINDOW_TYPE_") for kind in kinds}
 
 
 def window_of(display: Any, identifier: Any) -> Any:

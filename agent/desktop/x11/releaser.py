@@ -45,12 +45,10 @@ class Releaser:
     def close(self) -> None:
         """End it; what is still down is let go."""
         process, self._process = self._process, None
-        if process is None or process.stdin is None:
+        if process is None:
             return
-        with suppress(OSError):
-            process.stdin.close()
         try:
-            process.wait(_END_TIMEOUT)
+            process.communicate(timeout=_END_TIMEOUT)  # the end of what it is told
         except subprocess.TimeoutExpired:  # the display does not answer it either
             process.kill()
             process.wait()

@@ -19,6 +19,7 @@ import select
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 #: What the hand needs to let go by itself is a few milliseconds.
@@ -37,47 +38,35 @@ class Releaser:
         self._client = 0
         self._busy = False
         self._rest = b""
-        self.stopped: float | None = None
+        self._stopped: float | None = None
 
     def take(self, data: bytes) -> None:
         """Take in what the hand tells."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            sign, *words = line.decode("ascii").split()
-            if sign == "stop":
-                self.stop()
-            elif sign == "client":
-                self._client = int(words[0])
-            elif sign in ("busy", "idle"):
-                self._busy = sign == "busy"
-            if sign not in ("+", "-"):
-                continue
-            held = (words[0], int(words[1]))
-            if sign == "+":
-                self._down.append(held)
-            elif held in self._down:
-                self._down.remove(held)
+            match line.decode("ascii").split():
+                case ["stop"]:
+                    self.stop()
+                case ["client", number]:
+                    self._client = int(number)
+                case ["busy" | "idle" as word]:
+                    self._busy = word == "busy"
+                case ["+", kind, code]:
+                    self._down.append((kind, int(code)))
+                case ["-", kind, code] if (kind, int(code)) in self._down:
+                    self._down.remove((kind, int(code)))
 
     def stop(self) -> None:
         """From now on, nothing may stay down for long."""
-        if self.stopped is None:
-            self.stopped = time.monotonic()
-
-    def due(self) -> bool:
-        """Whether the hand had its time."""
-        return self._held() and self.stopped is not None and time.monotonic() - self.stopped >= _PATIENCE
-
-    def _held(self) -> bool:
-        return self._busy or bool(self._down)
+        self._stopped = self._stopped or time.monotonic()
 
     def timeout(self) -> float | None:
-        """How long to wait for the next word."""
-        if self.stopped is None or not self._held():
+        """How long the hand still has after a stop; None while it holds nothing, or was not stopped."""
+        if self._stopped is None or not (self._busy or self._down):
             return None
-        return max(_TICK, self.stopped + _PATIENCE - time.monotonic()) if not self.due() else 0.0
+        return max(0.0, self._stopped + _PATIENCE - time.monotonic())
 
-    def let_go(self) -> bool:
-        """Release what is down; whether anything was."""
+    def _let_go(self) -> None:
         from Xlib import X
         from Xlib.ext import xtest
 
@@ -85,27 +74,24 @@ class Releaser:
         for kind, code in reversed(held):
             xtest.fake_input(self._display, X.KeyRelease if kind == "key" else X.ButtonRelease, code)
         self._display.sync()
-        return bool(held)
 
-    def care(self, seconds: float) -> None:
-        """Let go, again and again for a while."""
-        until = time.monotonic() + seconds
+    def let_go(self) -> None:
+        """Release what is down, again and again for a while."""
+        until = time.monotonic() + _AFTERCARE
         while self._down:
-            self.let_go()
+            self._let_go()
             if time.monotonic() >= until:
                 return
             time.sleep(_TICK)
 
-    def cut_off(self) -> None:
-        """Close the hand's connection, with whatever it has sent and was not carried out yet."""
+    def take_over(self) -> None:
+        """Close the hand's connection, with whatever it has sent and was not carried out yet, and let go for it."""
         if self._client:
             self._display.create_resource_object("window", self._client).kill_client()
             self._display.sync()
             self._client = 0
-
-    def forget(self) -> None:
-        """All that could be done was done."""
-        self._down.clear()
+        self.let_go()
+        self._down.clear()  # all that could be done was done
         self._busy = False
 
     def _is_down(self, kind: str, code: int) -> bool:
@@ -134,23 +120,19 @@ def main() -> None:
             data = os.read(told, 4096)
             releaser.take(data)
             if not data:
-                releaser.care(_AFTERCARE)
+                releaser.let_go()
                 return
         if signals is not None and signals.fileno() in ready:
-            waiting = signals.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT) if _readable(signals) else b""
+            waiting = b""
+            with suppress(BlockingIOError):  # its owner took them out meanwhile
+                waiting = signals.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
             if any(number in numbers for number in waiting):
                 releaser.stop()
                 signals = None  # what matters was seen; its owner takes it out
             else:
                 time.sleep(0.005)
-        if releaser.due():
-            releaser.cut_off()
-            releaser.care(_AFTERCARE)
-            releaser.forget()
-
-
-def _readable(signals: socket.socket) -> bool:
-    return bool(select.select([signals], [], [], 0)[0])
+        if releaser.timeout() == 0:
+            releaser.take_over()
 
 
 if __name__ == "__main__":

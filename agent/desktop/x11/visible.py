@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of
+from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of, window_types
 from agent.geometry import Region
 
 #: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
-_COVERING = {
-    f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND")
-}
+_COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
 
 
 class VisibleParts:
@@ -77,8 +75,7 @@ class VisibleParts:
     def _is_menu(self, identifier: int) -> bool:
         if client_of(self._display, identifier) in {client_of(self._display, own) for own in self.of}:
             return False  # a menu of one of them is part of it
-        kinds = self._property(identifier, "_NET_WM_WINDOW_TYPE") or ()
-        return any(self._display.get_atom_name(kind) in _COVERING for kind in kinds)
+        return bool(window_types(self._display, identifier) & _COVERING)
 
     def _frame(self, client: int) -> int:
         """The child of the root that a window is in."""
@@ -86,14 +83,14 @@ class VisibleParts:
             self._frames[client] = self._outermost(client) or client
         return self._frames[client]
 
-    @unless_gone(None)
+    @unless_gone()
     def _outermost(self, client: int) -> int | None:
         handle = window_of(self._display, client)
         while (parent := handle.query_tree().parent) and parent.id != self._root.id:
             handle = parent
         return int(handle.id)
 
-    @unless_gone(None)
+    @unless_gone()
     def _box(self, identifier: int) -> Region | None:
         """Where a child of the root is; None if it cannot be seen."""
         from Xlib import X

@@ -5,7 +5,15 @@ from contextlib import suppress
 from typing import Any
 
 from agent.desktop.windows import Window, WindowId
-from agent.desktop.x11.connection import client_of, open_display, read_property, tells_loss, unless_gone, window_of
+from agent.desktop.x11.connection import (
+    client_of,
+    open_display,
+    read_property,
+    tells_loss,
+    unless_gone,
+    window_of,
+    window_types,
+)
 from agent.desktop.x11.visible import VisibleParts
 from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
@@ -46,30 +54,29 @@ class X11Windows:
         framed = self._within(top, known)
         return self._describe(framed) if framed else self._helper(top, known)
 
-    @unless_gone(None)
+    @unless_gone()
     def region(self, identifier: WindowId) -> Region | None:
         """See `Windows.region`."""
         handle = window_of(self._display, identifier)
         size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
         return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
 
-    @unless_gone(False)
     def is_ordinary(self, identifier: WindowId) -> bool:
         """See `Windows.is_ordinary`."""
         from Xlib import X
 
-        handle = window_of(self._display, identifier)
-        if handle.get_attributes().map_state != X.IsViewable:  # minimised, or on another workspace
-            return False
-        kinds = {self._display.get_atom_name(kind) for kind in self._property(identifier, "_NET_WM_WINDOW_TYPE") or ()}
-        return not kinds or bool(kinds & {"_NET_WM_WINDOW_TYPE_NORMAL", "_NET_WM_WINDOW_TYPE_DIALOG"})
+        with unless_gone():
+            if window_of(self._display, identifier).get_attributes().map_state == X.IsViewable:
+                kinds = window_types(self._display, identifier)
+                return not kinds or bool(kinds & {"NORMAL", "DIALOG"})
+        return False  # minimised, on another workspace, or closed
 
     def pointer(self) -> tuple[int, int]:
         """See `Windows.pointer`."""
         at = self._root.query_pointer()
         return at.root_x, at.root_y
 
-    @unless_gone(None)
+    @unless_gone()
     def _within(self, handle: Any, known: set[int], depth: int = 3) -> int | None:
         """The known window that a frame is around, for points on the frame itself (title, borders, buttons)."""
         children = handle.query_tree().children
@@ -118,7 +125,7 @@ class X11Windows:
         told = environ.get("WINDOWID", "")
         return self._around(int(told)) if told.isdigit() else None
 
-    @unless_gone(None)
+    @unless_gone()
     def _around(self, identifier: int) -> Window | None:
         """The top-level window that a window is or lies in."""
         known = self._ids("_NET_CLIENT_LIST")
