@@ -78,12 +78,8 @@ class HttpAsker:
 
 
 def _request(prepared: Prepared, model: str) -> dict[str, Any]:
-    request: dict[str, Any] = {
-        "model": model,
-        "messages": prepared.messages,
-        "max_tokens": prepared.max_tokens,
-        "temperature": prepared.temperature,
-    }
+    request: dict[str, Any] = {"model": model, "messages": prepared.messages}
+    request |= {"max_tokens": prepared.max_tokens, "temperature": prepared.temperature}
     if prepared.schema is not None:
         schema = {"name": "answer", "schema": prepared.schema}
         request["response_format"] = {"type": "json_schema", "json_schema": schema}

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,54 +44,43 @@ def engine_arguments(plan: Plan) -> dict[str, Any]:
     return arguments
 
 
+@dataclass(slots=True)
 class OfflineAsker:
-    """Asks an engine of its own; an async context manager that starts it and ends it with all its processes.
+    """Asks an engine of its own; an async context manager that starts it and ends it with all its processes."""
 
-    Args:
-        python: of an environment that has vLLM.
-        engine: arguments of `vllm.LLM`, "model" among them.
-        log: where everything goes that vLLM prints.
-        chunk: requests that the engine gets at once. Answers come when a whole chunk is done.
-        say: told when the engine is ready.
-    """
-
-    def __init__(
-        self,
-        python: Path,
-        engine: Mapping[str, Any],
-        log: Path,
-        *,
-        chunk: int = 64,
-        say: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._command = (str(python), str(SCRIPT), "--engine", json.dumps(dict(engine)), "--chunk", str(chunk))
-        self._log = log
-        self._say = say
-        self._waiting: dict[str, asyncio.Future[Answer]] = {}
-        self._writing = asyncio.Lock()
-        self._problem: ServerGoneError | None = None
-        self._fatal = ""
-        self._unanswered = 0  # by the engine, also what nobody waits for any more
+    python: Path  # of an environment that has vLLM
+    engine: Mapping[str, Any]  # arguments of `vllm.LLM`, "model" among them
+    log: Path  # where everything goes that vLLM prints
+    chunk: int = 64  # requests that the engine gets at once; answers come when a whole chunk is done
+    say: Callable[[str], None] = lambda _: None  # told when the engine is ready
+    _child: asyncio.subprocess.Process = field(init=False)
+    _reader: asyncio.Task[None] = field(init=False)
+    _waiting: dict[str, asyncio.Future[Answer]] = field(init=False, default_factory=dict)
+    _writing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _problem: ServerGoneError | None = field(init=False, default=None)
+    _fatal: str = field(init=False, default="")
+    _unanswered: int = field(init=False, default=0)  # by the engine, also what nobody waits for any more
 
     async def __aenter__(self) -> Self:
-        with self._log.open("ab") as log:
+        engine, chunk = json.dumps(dict(self.engine)), str(self.chunk)
+        with self.log.open("ab") as log:
             try:
                 self._child = await asyncio.create_subprocess_exec(
-                    *self._command,
+                    str(self.python), str(SCRIPT), "--engine", engine, "--chunk", chunk,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=log,
                     start_new_session=True,  # Ctrl-C is for us; and its whole group can be ended
                     limit=_LONGEST_LINE,
                     env=_engine_env(os.environ),
-                )
+                )  # fmt: skip
             except OSError as error:
                 raise EnvironmentLacksError(
-                    f"{self._command[0]} cannot be started: {error.strerror or error}.",
+                    f"{self.python} cannot be started: {error.strerror or error}.",
                     "Name the Python of an environment that has vLLM with --python.",
                 ) from error
-        self._say(f"the engine is starting; its log is {self._log}")
-        self._reader = asyncio.ensure_future(self._read())
+        self.say(f"the engine is starting; its log is {self.log}")
+        self._reader = asyncio.create_task(self._read())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -138,7 +127,7 @@ class OfflineAsker:
         status = await self._child.wait()
         reason = self._fatal or f"The engine ended with status {status}."
         self._problem = ServerGoneError(
-            reason, f"Its log says why: {self._log}. Then run the same command: it goes on where it stopped."
+            reason, f"Its log says why: {self.log}. Then run the same command: it goes on where it stopped."
         )
         for future in self._waiting.values():
             if not future.done():
@@ -151,7 +140,7 @@ class OfflineAsker:
             return  # not ours: something wrote past the script's care
         match document:
             case {"ready": {"vllm": version}}:
-                self._say(f"vLLM {version} is ready")
+                self.say(f"vLLM {version} is ready")
             case {"fatal": str(reason)}:
                 self._fatal = reason
             case {"id": str(name)}:

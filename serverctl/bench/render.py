@@ -1,5 +1,6 @@
 """Reports and comparisons as tables for a terminal of 80 columns and more."""
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from serverctl.bench.compare import CAVEAT, Comparison
@@ -37,15 +38,14 @@ def print_comparison(comparison: Comparison, console: "Console") -> None:
     names = [report.name for report in comparison.reports]
     table = _table(f"Against {names[0]} (means)", *names)
     labels = {**{key: f"{label}, ms" for key, label in LATENCIES.items()}, **RATES}
-    before = None
-    for row in comparison.rows():
-        if row.setting != before:
-            _heading(table, str(row.setting), first=before is None)
-            before = row.setting
-        cells = [_number(row.values[0], 1)]
-        for value, ratio, difference in zip(row.values[1:], row.ratios[1:], row.differences[1:], strict=True):
-            cells.append(f"{_number(value, 1)}  {_against(ratio, difference)}")
-        table.add_row(f"  {labels[row.quantity]}", *cells)
+    for setting, rows in groupby(comparison.rows(), key=lambda row: row.setting):
+        _heading(table, str(setting))
+        for row in rows:
+            cells = [
+                f"{_number(value, 1)}  {_against(ratio, difference)}".rstrip()
+                for value, ratio, difference in zip(row.values, row.ratios, row.differences, strict=True)
+            ]
+            table.add_row(f"  {labels[row.quantity]}", *cells)
     console.print(table)
     _say(console, CAVEAT)
 
@@ -65,16 +65,15 @@ def _table(title: str, *columns: str) -> "Table":
     return table
 
 
-def _heading(table: "Table", text: str, *, first: bool) -> None:
-    if not first:
-        table.add_section()
+def _heading(table: "Table", text: str) -> None:
+    table.add_section()
     table.add_row(text, style="bold")
 
 
 def _latency_table(report: Report) -> "Table":
     table = _table("Latency, milliseconds", "mean", "p50", "p95", "p99", "n")
-    for number, one in enumerate(report.measurements):
-        _heading(table, _name(one), first=number == 0)
+    for one in report.measurements:
+        _heading(table, _name(one))
         for latency, label in LATENCIES.items():
             table.add_row(f"  {label}", *_summary(one.summary(latency)))
         table.add_row("  between pieces of text", *_summary(one.gaps()))
@@ -101,11 +100,10 @@ def _name(measurement: Measurement) -> str:
     return str(measurement.setting) if measurement.complete else f"{measurement.setting} (cut)"
 
 
-def _summary(summary: Summary | None) -> tuple[str, str, str, str, str]:
+def _summary(summary: Summary | None) -> list[str]:
     if summary is None:
-        return _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, "0"
-    mean, p50, p95, p99 = (_number(value, 1) for value in (summary.mean, summary.p50, summary.p95, summary.p99))
-    return mean, p50, p95, p99, str(summary.n)
+        return [_UNKNOWN] * 4 + ["0"]
+    return [*(_number(value, 1) for value in (summary.mean, summary.p50, summary.p95, summary.p99)), str(summary.n)]
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -121,6 +119,5 @@ def _against(ratio: float | None, difference: Difference | None) -> str:
         return ""
     if difference is None:
         return f"x{ratio:.2f}"
-    if difference.low is None or difference.high is None:
-        return f"x{ratio:.2f} {difference.verdict}"
-    return f"x{ratio:.2f} ({difference.low:.2f}-{difference.high:.2f}) {difference.verdict}"
+    interval = "" if difference.low is None else f" ({difference.low:.2f}-{difference.high:.2f})"
+    return f"x{ratio:.2f}{interval} {difference.verdict}"

@@ -38,11 +38,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class _CutError(Exception):
-    """The run ends here."""
-
-    def __init__(self, cut: Cut) -> None:
-        super().__init__(cut.message)
-        self.cut = cut
+    """The run ends here: what a `Cut` is made from."""
 
 
 async def measure(
@@ -74,7 +70,7 @@ async def measure(
         try:
             await bench.run()
         except _CutError as error:
-            cut = error.cut
+            cut = Cut(*error.args)
     report = Report(
         name=name,
         model=endpoint.model,
@@ -160,7 +156,7 @@ class _Bench:
         finally:
             gc.unfreeze()
         seconds = max((sample.sent_ms + sample.total_ms for sample in samples), default=0.0) / 1000
-        died = cut is not None and cut.cut.kind == "server"
+        died = cut is not None and cut.args[0] == "server"
         if not died:
             await asyncio.sleep(_SETTLE_S)
         server = ServerSide() if died else server_side(before, await self._counters())
@@ -200,7 +196,7 @@ class _Bench:
             return False
         endpoint = self.asker.endpoint
         if not await is_alive(self.asker.client, endpoint):
-            raise _CutError(Cut("server", f"The server at {endpoint.base_url} died during the measurement."))
+            raise _CutError("server", f"The server at {endpoint.base_url} died during the measurement.")
         return True
 
     async def _counters(self) -> Mapping[str, float] | None:
@@ -212,10 +208,9 @@ class _Bench:
         try:
             return await unless_stopped(self.stop, work, left)
         except EndedEarlyError:
-            raise _CutError(Cut("stopped", "The bench was stopped.")) from None
+            raise _CutError("stopped", "The bench was stopped.") from None
         except TimeoutError:
-            text = f"The bench was cut off after its {self.max_seconds:.0f} seconds."
-            raise _CutError(Cut("time", text)) from None
+            raise _CutError("time", f"The bench was cut off after its {self.max_seconds:.0f} seconds.") from None
 
 
 class _Lag:

@@ -19,21 +19,15 @@ _DARK, _LIGHT = (32, 33, 36), (250, 250, 250)
 
 
 def screenshot(key: str, width: int, height: int) -> "Image":
-    """A screenshot in RGB. The same key and size give the same pixels, another key others, its own name among them.
-
-    Args:
-        key: names the picture.
-        width: in pixels.
-        height: in pixels.
-    """
+    """A screenshot in RGB. The same key and size in pixels give the same picture, another key another one."""
     from PIL import ImageDraw
 
     dice = random.Random(f"{key}/{width}x{height}")  # noqa: S311  # pictures, not secrets
     image = _ground(dice, width, height)
     draw = ImageDraw.Draw(image)
     for _ in range(5):
-        window_width = dice.randint(width // 3, max(width // 3, width * 2 // 3))
-        window_height = dice.randint(height // 3, max(height // 3, height * 2 // 3))
+        window_width = dice.randint(width // 3, width * 2 // 3)
+        window_height = dice.randint(height // 3, height * 2 // 3)
         left, top = dice.randint(0, width - window_width), dice.randint(0, height - window_height)
         _window(image, draw, dice, (left, top, left + window_width, top + window_height))
     draw.rectangle((0, height - 40, width, height), fill=_DARK)
@@ -53,9 +47,8 @@ def _ground(dice: random.Random, width: int, height: int) -> "Image":
     from PIL.Image import Resampling
 
     numbers = np.random.default_rng(dice.getrandbits(64))
-    soft = Image.fromarray(numbers.integers(0, 256, (6, 9, 3), dtype=np.uint8)).resize(
-        (width, height), Resampling.BICUBIC
-    )
+    few = Image.fromarray(numbers.integers(0, 256, (6, 9, 3), dtype=np.uint8))
+    soft = few.resize((width, height), Resampling.BICUBIC)
     grain = numbers.integers(-3, 4, (height, width, 1), dtype=np.int16)
     return Image.fromarray(np.clip(np.asarray(soft, np.int16) + grain, 0, 255).astype(np.uint8))
 
@@ -81,9 +74,8 @@ def _window(image: "Image", draw: "ImageDraw", dice: random.Random, box: tuple[i
 def _icon(draw: "ImageDraw", dice: random.Random, left: int, top: int, side: int) -> None:
     colour = (dice.randrange(256), dice.randrange(256), dice.randrange(256))
     draw.rounded_rectangle((left, top, left + side, top + side), radius=side // 5, fill=colour)
-    draw.ellipse(
-        (left + side // 4, top + side // 4, left + side * 3 // 4, top + side * 3 // 4), outline=_LIGHT, width=2
-    )
+    inner = (left + side // 4, top + side // 4, left + side * 3 // 4, top + side * 3 // 4)
+    draw.ellipse(inner, outline=_LIGHT, width=2)
 
 
 def _line(dice: random.Random, length: int) -> str:

@@ -65,6 +65,8 @@ examples:
   mai-server export env -- --seed 0                      vLLM's own flags after --"""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
+#: Options that a file's first line repeats, beside those that need more than their value.
+_MADE_BY = ("gpu", "gpus", "model", "preset", "max_model_len", "screen", "port", "name", "name_as", "nodes")
 #: This machine's variables that say where models and compiled kernels are.
 _CARRIED = ("HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "VLLM_CACHE_ROOT")
 
@@ -172,21 +174,10 @@ def _made_by(options: argparse.Namespace, request: Resolved) -> str:
     if model and Path(model).expanduser().is_dir():
         model = Path(model).expanduser().resolve().name
     words = ["mai-server", "export", options.format]
-    given = {
-        "--gpu": options.gpu,
-        "--gpus": options.gpus,
-        "--model": model,
-        "--preset": options.preset,
-        "--max-model-len": options.max_model_len,
-        "--screen": options.screen,
-        "--port": options.port,
-        "--name": None if options.name == "mai-vllm" else options.name,
-        "--name-as": options.name_as,
-        "--nodes": options.nodes,
-    }
-    for flag, value in given.items():
-        if value is not None:
-            words += [flag, str(value)]
+    given = vars(options) | {"model": model, "name": None if options.name == "mai-vllm" else options.name}
+    for name in _MADE_BY:
+        if given[name] is not None:
+            words += [f"--{name.replace('_', '-')}", str(given[name])]
     for assignment in options.assignments:
         words += ["--set", assignment]
     if options.user:

@@ -179,6 +179,7 @@ def notes(source: Source, *sections: str, **values: object) -> list[str]:
     traits = {
         "user" if source.user_unit else "root",
         "cpu" if source.plan.vendor == "cpu" else cuda,
+        source.plan.vendor,
         "cards" if source.plan.gpus else "",
         "several servers" if several else "",
         "folder" if source.folder is not None else "",

@@ -24,19 +24,6 @@ _PLACEHOLDER = "/opt/vllm/bin/python"
 #: What systemd refuses in a program's name, however it is quoted ("Executable name contains special characters").
 _UNSAFE = re.compile(r"""['"\\\x00-\x1f\x7f]""")
 _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
-#: Hardening that leaves CUDA alone. Not among it, on purpose: PrivateDevices= and ProtectClock= hide /dev/nvidia*, and
-#: MemoryDenyWriteExecute= stops the compilers (Triton, CUDA's own).
-_HARDENING = (
-    "NoNewPrivileges=yes", "ProtectSystem=full", "ProtectKernelTunables=yes", "ProtectKernelModules=yes",
-    "ProtectControlGroups=yes", "ProtectHostname=yes", "PrivateTmp=yes", "RestrictSUIDSGID=yes", "LockPersonality=yes",
-)  # fmt: skip
-#: Sandboxing of files needs a user namespace in a user's own manager, which takes the cards' groups away.
-_USER_HARDENING = ("NoNewPrivileges=yes", "RestrictSUIDSGID=yes", "LockPersonality=yes")
-_DEVICES = """\
-# Makes the cards' device files where nothing has yet (a machine without a desktop, just booted). vLLM cannot: the
-# program for it is setuid, and NoNewPrivileges stops that. + runs it as root; - lets it fail.
-ExecStartPre=+-/usr/bin/nvidia-modprobe -u -c=0
-"""
 
 
 def documents(source: Source) -> Sequence[Document]:
@@ -86,15 +73,16 @@ def _unit(source: Source, server: Server) -> str:
     values = {
         "# @HEADER@": header_comment(source, install),
         "@MODEL@": source.model.replace("%", "%%"),
-        # A user's own manager has no network target, and can run nothing as root.
-        "# @NETWORK@\n": "" if user else "Wants=network-online.target\nAfter=network-online.target\n",
-        "# @DEVICES@\n": "" if user or source.plan.vendor != "nvidia" else _DEVICES,
-        "# @ACCOUNT@": "WorkingDirectory=%h" if user else f"User={source.account}\nWorkingDirectory=~",
+        **{f"# @{part}@\n": _lines(source, part) for part in ("NETWORK", "DEVICES", "ACCOUNT", "HARDENING")},
         "# @ENVIRONMENT@": "\n".join(f"Environment={quote(f'{name}={env[name]}', variables=False)}" for name in env),
         "@KEY_FILE@": key_file,
         "@START@": command_line([program_words(command, python), *flag_groups(command)]),
         "@WAIT@": command_line([["/bin/sh", "-c", wait]]),
-        "# @HARDENING@": "\n".join(_USER_HARDENING if user else _HARDENING),
         "@TARGET@": "default.target" if user else "multi-user.target",
     }
     return template("server.service", values)
+
+
+def _lines(source: Source, part: str) -> str:
+    found = notes(source, f"systemd.{part.lower()}", ACCOUNT=source.account)
+    return "".join(f"{line}\n" for line in found)
