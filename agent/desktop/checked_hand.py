@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from agent.actions import TYPING, Action, OpenApp
-from agent.desktop.hand import ActionFailedError, Hand, Rest
+from agent.desktop.hand import ActionFailedError, Hand
 from agent.desktop.surroundings import Judged, aims
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
@@ -52,21 +52,12 @@ class CheckedHand:
         home: DesktopPoint,
         judged: Callable[[], Judged | None] = lambda: None,
     ) -> None:
+        self.touches, self.rest = hand.touches, hand.rest
         self._hand = hand
         self._windows = Connection(open_windows)
         self._own = own
         self._home = home
         self._judged = judged
-
-    @property
-    def touches(self) -> bool:
-        """See `Hand.touches`."""
-        return self._hand.touches
-
-    @property
-    def rest(self) -> Rest:
-        """See `Hand.rest`."""
-        return self._hand.rest
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out, where it still goes where it was meant to; see `Hand.perform`."""
@@ -80,11 +71,11 @@ class CheckedHand:
         return self._hand.perform(action)
 
     def _check(self, action: Action[DesktopPoint], windows: Windows) -> None:
-        judged = self._judged()
-        meant = judged.windows if judged is not None and judged.action == action else None
-        if isinstance(action, TYPING):
-            if judged is not None and isinstance(judged.action, TYPING):
-                meant = judged.windows  # a text that the person changed goes where it was to go, or nowhere
+        judged, typing = self._judged(), isinstance(action, TYPING)
+        # A text that the person changed goes where it was to go, or nowhere.
+        same = judged is not None and (judged.action == action or (typing and isinstance(judged.action, TYPING)))
+        meant = judged.windows if judged is not None and same else None
+        if typing:
             now = self._with_focus(windows)
             if meant is not None and meant != (now.id if now else None,):
                 raise ActionFailedError(_MOVED_FOCUS)

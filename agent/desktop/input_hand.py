@@ -90,8 +90,7 @@ class InputHand:
             case TypeText(text):
                 self._type(text)
             case PressKeys(keys):
-                with self._keys_held(keys):
-                    pass
+                self._press(keys)
             case HoldKeys(keys, seconds):
                 with self._keys_held(keys):
                     self._stop.sleep(seconds)
@@ -131,14 +130,13 @@ class InputHand:
     def _type(self, text: str) -> None:
         body = text.rstrip("\n")
         if body:
-            self._text.enter(body, self._press_paste, self._stop.check)
+            self._text.enter(body, lambda: self._press(self._input.paste), self._stop.check)
         # Line ends at the end mean Enter: pasted ones are held back by shells (bracketed paste).
         for _ in range(len(text) - len(body)):
-            with self._keys_held(("enter",)):
-                pass
+            self._press(("enter",))
 
-    def _press_paste(self) -> None:
-        with self._keys_held(self._input.paste):
+    def _press(self, keys: tuple[str, ...]) -> None:
+        with self._keys_held(keys):
             pass
 
     def _move(self, point: DesktopPoint) -> None:

@@ -91,8 +91,7 @@ class Policy:
         Raises:
             UsageError: there is no such mode, or the file is not a policy.
         """
-        known = next((name for name in APPROVE_MODES if name == mode), None)
-        if known is None:
+        if mode not in APPROVE_MODES:
             raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
         try:
             data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
@@ -101,7 +100,7 @@ class Policy:
             advice = f"Did you mean --approve {path}?" if mode_meant else "See docs/safety.md for its form."
             raise UsageError(f"The policy {path} cannot be read: {error}.", advice) from error
         read = read_policy(data, "the shipped policy" if path is None else str(path))
-        return cls(known, read.rules, read.allowed)
+        return cls(mode, read.rules, read.allowed)
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Why a person must be asked before this action; None when it may go ahead.
@@ -126,10 +125,8 @@ class Policy:
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
     """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
-    if isinstance(action, OpenApp | CallTool):
-        return True
     place = situation.focused if isinstance(action, TYPING) else situation.under
-    return place is not None and bool(place.app or place.title)
+    return isinstance(action, OpenApp | CallTool) or (place is not None and bool(place.app or place.title))
 
 
 _POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling",

@@ -12,53 +12,23 @@ from typing import IO, Any, Literal, TypeAlias
 
 from agent.desktop.x11.windows import X11Windows
 from agent.geometry import Size
+from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
 Session: TypeAlias = Literal["xfce", "gnome"]
 Environ: TypeAlias = dict[str, str]
 
-#: Programs that make the desktop, and the Debian packages they come in.
-PROGRAMS = {
-    "Xvfb": "xvfb", "xauth": "xauth", "dbus-daemon": "dbus-daemon", "xfsettingsd": "xfce4-settings",
-    "xfconf-query": "xfconf", "xfwm4": "xfwm4", "xfce4-panel": "xfce4-panel", "xfdesktop": "xfdesktop4",
-    "xclip": "xclip",
-}  # fmt: skip
-#: Packages without a program of their own that the desktop needs. Without the last two, XFCE's Appearance crashes when
-#: the theme becomes dark (seen on a minimal Debian 12).
-LIBRARIES = (
-    *("adwaita-icon-theme", "gnome-themes-extra", "fonts-dejavu-core", "dbus-x11"),
-    *("librsvg2-common", "gsettings-desktop-schemas"),
-)
 _DEFAULT_PANEL = Path("/etc/xdg/xfce4/panel/default.xml")
 _START_TIMEOUT = 30.0
 #: The variables that name a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY")
-#: Commands that tell a setting.
-_SETTINGS = {
-    "xfconf xsettings /Net/ThemeName": ["xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName"],
-    "gsettings color-scheme": ["gsettings", "get", "org.gnome.desktop.interface", "color-scheme"],
-}
-
-_XSETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
-<channel name="xsettings" version="1.0">
-  <property name="Net" type="empty">
-    <property name="ThemeName" type="string" value="Adwaita"/>
-    <property name="IconThemeName" type="string" value="Adwaita"/>
-  </property>
-</channel>
-"""
-_XFWM = """<?xml version="1.0" encoding="UTF-8"?>
-<channel name="xfwm4" version="1.0">
-  <property name="general" type="empty">
-    <property name="use_compositing" type="bool" value="false"/>
-  </property>
-</channel>
-"""
+#: What it needs and how it is set up.
+_CONFIG = load_config("sandbox.toml")
 
 
 def missing_packages() -> list[str]:
     """Debian packages of the programs that are not installed."""
-    return sorted({package for program, package in PROGRAMS.items() if shutil.which(program) is None})
+    return sorted({package for program, package in _CONFIG["programs"].items() if shutil.which(program) is None})
 
 
 def check_installed() -> None:
@@ -66,12 +36,14 @@ def check_installed() -> None:
     if missing := missing_packages():
         raise EnvironmentLacksError(
             "The sandbox needs programs that are not installed.",
-            f"Install them: apt-get install --no-install-recommends {' '.join([*missing, *LIBRARIES])}",
+            f"Install them: apt-get install --no-install-recommends {' '.join([*missing, *_CONFIG['libraries']])}",
         )
 
 
 def start(folder: Path, size: Size, session: Session, mark: Environ, check: Callable[[], None]) -> Environ:
-    """Start the desktop and wait until it is ready.
+    """Start the desktop, wait until it is ready, and return the environment of its applications.
+
+    This process sees the display too (see `apply`).
 
     Args:
         folder: for its home and all else.
@@ -79,9 +51,6 @@ def start(folder: Path, size: Size, session: Session, mark: Environ, check: Call
         session: what applications believe to run in.
         mark: variables that tell its processes from others.
         check: called while waiting; whatever it raises ends the start.
-
-    Returns:
-        The environment of its applications; this process sees the display too (see `apply`).
 
     Raises:
         EnvironmentLacksError: it does not come up. What was started goes on then.
@@ -104,7 +73,7 @@ def apply(environ: Mapping[str, str]) -> None:
 def settings(environ: Environ) -> dict[str, str]:
     """A few settings as the system's own tools tell them."""
     answers: dict[str, str] = {}
-    for label, command in _SETTINGS.items():
+    for label, command in _CONFIG["settings"].items():
         with suppress(subprocess.SubprocessError, OSError):
             done = subprocess.run(
                 command, env=environ, capture_output=True, text=True, timeout=5, check=True, cwd=environ["HOME"]
@@ -120,26 +89,13 @@ def _make_home(folder: Path, session: Session) -> Environ:
     for name in (".cache", ".local/share", "Desktop", "Documents", "Downloads"):
         (home / name).mkdir(parents=True)
     (folder / "run").mkdir(mode=0o700)
-    (channels / "xsettings.xml").write_text(_XSETTINGS)
-    (channels / "xfwm4.xml").write_text(_XFWM)
+    for name, text in _CONFIG["channels"].items():
+        (channels / f"{name}.xml").write_text(text)
     if _DEFAULT_PANEL.is_file():  # without it, the panel's first start asks a question
         shutil.copy(_DEFAULT_PANEL, channels / "xfce4-panel.xml")
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LANGUAGE", "TZ", "USER") if name in os.environ}
-    return {
-        "LANG": "C.UTF-8",
-        **kept,
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home / ".config"),
-        "XDG_CACHE_HOME": str(home / ".cache"),
-        "XDG_DATA_HOME": str(home / ".local/share"),
-        "XDG_STATE_HOME": str(home / ".local/state"),
-        "XDG_RUNTIME_DIR": str(folder / "run"),
-        "XDG_CURRENT_DESKTOP": session.upper(),
-        "XDG_SESSION_TYPE": "x11",
-        "GDK_BACKEND": "x11",
-        "NO_AT_BRIDGE": "1",
-        "LIBGL_ALWAYS_SOFTWARE": "1",
-    }
+    own = {name: value.format(folder=folder, session=session.upper()) for name, value in _CONFIG["environment"].items()}
+    return {"LANG": "C.UTF-8"} | kept | own
 
 
 def _spawn(command: list[str], environ: Environ, **options: Any) -> "subprocess.Popen[Any]":

@@ -69,14 +69,12 @@ def _type(text: str, check_stop: Callable[[], None]) -> bool:
 def pieces(text: str, most: int) -> list[str]:
     """The text in pieces of at most `most` UTF-8 bytes, cut between characters."""
     found: list[str] = []
-    start = size = 0
-    for index, char in enumerate(text):
-        length = len(char.encode("utf-8"))
-        if size + length > most and index > start:
-            found.append(text[start:index])
-            start, size = index, 0
-        size += length
-    return [*found, text[start:]] if text else []
+    data = text.encode("utf-8")
+    while data:
+        piece = data[:most].decode("utf-8", "ignore")
+        found.append(piece)
+        data = data[len(piece.encode("utf-8")) :]
+    return found
 
 
 def _save(selection: str) -> tuple[str, bytes] | None:

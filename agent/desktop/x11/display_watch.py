@@ -42,7 +42,8 @@ class DisplayWatch:
             except Exception as problem:  # a broken connection surfaces as any of a dozen exceptions
                 display = _connect()
                 if display is None:
-                    self._tell_lost(problem)
+                    if not self._closed.is_set():
+                        self._stop.fail(display_lost(problem))
                     return
         with suppress(Exception):
             display.close()
@@ -55,13 +56,8 @@ class DisplayWatch:
             self._stop.stop(_CORNER)
         self._armed = self._armed or not cornered
 
-    def _tell_lost(self, problem: BaseException) -> None:
-        if not self._closed.is_set():
-            self._stop.fail(display_lost(problem))
-
 
 def _connect() -> Any:
-    try:
+    with suppress(EnvironmentLacksError):
         return open_display()
-    except EnvironmentLacksError:
-        return None
+    return None

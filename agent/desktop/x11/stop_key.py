@@ -32,11 +32,7 @@ _KEYSYMS = {"enter": "Return", "print_screen": "Print", "pause": "Pause"}
 
 
 class StopKey:
-    """Sets the stop switch when the chord is pressed, until it is closed.
-
-    Args:
-        stop: is set.
-        chord: such as ctrl+alt+shift+escape; "none" for no chord.
+    """Sets the stop switch when the chord is pressed, until it is closed; for the chord "none", does nothing.
 
     Raises:
         UsageError: that is no chord.
@@ -81,15 +77,12 @@ class StopKey:
         self._wanted = [keys, *(codes(_MODIFIERS[modifier][1]) for modifier in modifiers)] if keys else []
         mask = sum(_MODIFIERS[modifier][0] for modifier in modifiers)
         others = [other for other in _OTHERS if not other & mask]
-        plain = error.CatchError(error.BadAccess)
-        ignored = error.CatchError(error.BadAccess)
-        for code in keys:
-            for count in range(len(others) + 1):
-                for more in itertools.combinations(others, count):
-                    display.screen().root.grab_key(
-                        code, mask | sum(more), False, X.GrabModeAsync, X.GrabModeAsync,
-                        onerror=ignored if more else plain,
-                    )  # fmt: skip
+        plain, ignored = error.CatchError(error.BadAccess), error.CatchError(error.BadAccess)
+        besides = [more for count in range(len(others) + 1) for more in itertools.combinations(others, count)]
+        for code, more in itertools.product(keys, besides):
+            display.screen().root.grab_key(
+                code, mask | sum(more), False, X.GrabModeAsync, X.GrabModeAsync, onerror=ignored if more else plain
+            )
         display.sync()
         return plain.get_error() is not None
 

@@ -158,10 +158,9 @@ class X11Windows:
 
 def open_windows() -> X11Windows | None:
     """A connection to the windows of DISPLAY; None where it cannot be made."""
-    try:
+    with suppress(EnvironmentLacksError):
         return X11Windows()
-    except EnvironmentLacksError:
-        return None
+    return None
 
 
 def same_display(one: str, other: str) -> bool:
