@@ -37,23 +37,14 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a vLLM accepts.
+    """What a vLLM accepts."""
 
-    Args:
-        version: vLLM's version.
-        options: by every spelling of their names.
-        console_script: whether its `vllm` command works; otherwise it is run as a module.
-        quantizations: names that --quantization takes; empty where not known.
-        env: VLLM_* variables it reads; empty where not known.
-        origin: the installed vLLM, or the snapshot that speaks for it.
-    """
-
-    version: str
-    options: Mapping[str, Option]
-    console_script: bool
-    quantizations: frozenset[str]
-    env: frozenset[str]
-    origin: str
+    version: str  # vLLM's version
+    options: Mapping[str, Option]  # by every spelling of their names
+    console_script: bool  # whether its `vllm` command works; otherwise it is run as a module
+    quantizations: frozenset[str]  # names that --quantization takes; empty where not known
+    env: frozenset[str]  # VLLM_* variables it reads; empty where not known
+    origin: str  # the installed vLLM, or the snapshot that speaks for it
 
     def has(self, flag: str) -> bool:
         """Whether the parser knows an option by exactly this name."""

@@ -60,23 +60,14 @@ _SHELL = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong.
+    """What went wrong."""
 
-    Args:
-        kind: the class.
-        stage: how far the start had come.
-        evidence: the line that says so, "" where none does.
-        numbers: what it names: sizes in GiB, tokens, flags.
-        exit_status: of the process; negative for a signal, None while it runs.
-        report: everything the log said about the start.
-    """
-
-    kind: Kind
-    stage: Stage
-    evidence: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
-    exit_status: int | None = None
-    report: StartReport = field(default_factory=StartReport)
+    kind: Kind  # the class
+    stage: Stage  # how far the start had come
+    evidence: str = ""  # the line that says so, "" where none does
+    numbers: dict[str, Any] = field(default_factory=dict)  # what it names: sizes in GiB, tokens, flags
+    exit_status: int | None = None  # of the process; negative for a signal, None while it runs
+    report: StartReport = field(default_factory=StartReport)  # everything the log said about the start
 
     @property
     def words(self) -> Words:

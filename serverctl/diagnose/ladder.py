@@ -25,23 +25,15 @@ Action: TypeAlias = Literal["adjust", "retry", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do about a failure.
+    """What to do about a failure."""
 
-    Args:
-        action: start again with changed values, start again as it was, or stop.
-        because: one sentence for the person.
-        changes: knobs with their new values; `precision` and `model` stand for the choice of checkpoint.
-        wait_for_memory: whether to wait until the card's memory has come back before the next start.
-        new_port: whether another port is needed.
-        drop_flags: flags that this vLLM turned out not to have.
-    """
-
-    action: Action
-    because: str
+    action: Action  # start again with changed values, start again as it was, or stop
+    because: str  # one sentence for the person
+    #: knobs with their new values; `precision` and `model` stand for the choice of checkpoint
     changes: Mapping[str, Any] = field(default_factory=dict)
-    wait_for_memory: bool = True
-    new_port: bool = False
-    drop_flags: tuple[str, ...] = ()
+    wait_for_memory: bool = True  # whether to wait until the card's memory has come back before the next start
+    new_port: bool = False  # whether another port is needed
+    drop_flags: tuple[str, ...] = ()  # flags that this vLLM turned out not to have
 
 
 def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...]) -> Step:

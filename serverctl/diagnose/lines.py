@@ -34,19 +34,12 @@ _UVICORN = re.compile(rf"^{_LEVEL}: +(?P<message>.*)$")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line.
+    """One line."""
 
-    Args:
-        text: the line without colours and stamps.
-        message: what it says, without prefixes.
-        level: as logged; "" for lines that are not vLLM's own.
-        process: APIServer, EngineCore, Worker, ...; "" where it does not say.
-    """
-
-    text: str
-    message: str
-    level: str = ""
-    process: str = ""
+    text: str  # the line without colours and stamps
+    message: str  # what it says, without prefixes
+    level: str = ""  # as logged; "" for lines that are not vLLM's own
+    process: str = ""  # APIServer, EngineCore, Worker, ...; "" where it does not say
 
 
 def parse_line(raw: str) -> LogLine:

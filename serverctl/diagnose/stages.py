@@ -68,39 +68,22 @@ _PERCENT = re.compile(r"(\d{1,3})% ?(?:Completed|\|)")
 
 @dataclass(frozen=True, slots=True)
 class StartReport:
-    """What the log of one start said so far. Sizes in bytes, None where it did not say.
+    """What the log of one start said so far. Sizes in bytes, None where it did not say."""
 
-    Args:
-        stage: the furthest stage seen.
-        percent: progress within it, 0 to 100.
-        version: vLLM's.
-        weights: memory of the loaded model.
-        kv: memory for the KV cache.
-        kv_tokens: tokens it holds (of one engine).
-        max_model_len: the context that the concurrency was printed for.
-        concurrency: requests of that context at a time (of one engine).
-        engines: how many engines printed it.
-        consumed: weights and what torch does not see, as vLLM measured it.
-        activations: peak of the activations.
-        graphs: captured CUDA graphs.
-        free_at_start: free memory of the card when vLLM looked.
-        attention: the attention backend in use.
-    """
-
-    stage: Stage = Stage.LAUNCHED
-    percent: int | None = None
-    version: str | None = None
-    weights: int | None = None
-    kv: int | None = None
-    kv_tokens: int | None = None
-    max_model_len: int | None = None
-    concurrency: float | None = None
-    engines: int = 0
-    consumed: int | None = None
-    activations: int | None = None
-    graphs: int | None = None
-    free_at_start: int | None = None
-    attention: str | None = None
+    stage: Stage = Stage.LAUNCHED  # the furthest stage seen
+    percent: int | None = None  # progress within it, 0 to 100
+    version: str | None = None  # vLLM's
+    weights: int | None = None  # memory of the loaded model
+    kv: int | None = None  # memory for the KV cache
+    kv_tokens: int | None = None  # tokens it holds (of one engine)
+    max_model_len: int | None = None  # the context that the concurrency was printed for
+    concurrency: float | None = None  # requests of that context at a time (of one engine)
+    engines: int = 0  # how many engines printed it
+    consumed: int | None = None  # weights and what torch does not see, as vLLM measured it
+    activations: int | None = None  # peak of the activations
+    graphs: int | None = None  # captured CUDA graphs
+    free_at_start: int | None = None  # free memory of the card when vLLM looked
+    attention: str | None = None  # the attention backend in use
 
     @property
     def words(self) -> str:

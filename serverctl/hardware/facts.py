@@ -17,29 +17,17 @@ Link: TypeAlias = Literal["nvlink", "pcie"]
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One accelerator.
+    """One accelerator."""
 
-    Args:
-        index: as the vendor's tool numbers it.
-        name: as the vendor's tool names it.
-        vendor: who made it.
-        total_bytes: its memory as the driver reports it (not the marketing size).
-        free_bytes: what was free when it was asked; None for hardware that is not there.
-        uuid: stable name, used to pin a server to it.
-        compute_capability: (major, minor) of NVIDIA cards, for example (8, 9).
-        display: whether it drives a display; None where the tool cannot tell.
-        mig: whether it is split into MIG instances (or is one).
-    """
-
-    index: int
-    name: str
-    vendor: Vendor
-    total_bytes: int
-    free_bytes: int | None = None
-    uuid: str = ""
-    compute_capability: tuple[int, int] | None = None
-    display: bool | None = None
-    mig: bool = False
+    index: int  # as the vendor's tool numbers it
+    name: str  # as the vendor's tool names it
+    vendor: Vendor  # who made it
+    total_bytes: int  # its memory as the driver reports it (not the marketing size)
+    free_bytes: int | None = None  # what was free when it was asked; None for hardware that is not there
+    uuid: str = ""  # stable name, used to pin a server to it
+    compute_capability: tuple[int, int] | None = None  # (major, minor) of NVIDIA cards, for example (8, 9)
+    display: bool | None = None  # whether it drives a display; None where the tool cannot tell
+    mig: bool = False  # whether it is split into MIG instances (or is one)
 
     @property
     def total_gib(self) -> float:
@@ -54,23 +42,15 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The processor and the machine's memory.
+    """The processor and the machine's memory."""
 
-    Args:
-        name: as the system names it.
-        cores: logical processors this process may use.
-        architecture: x86_64, aarch64, arm64.
-        features: instruction sets that matter to vLLM's CPU build, of the ones found: avx2, avx512f, amx_bf16, ...
-        memory_bytes: memory of the machine, or of the container it is limited to.
-        free_bytes: memory that could be had when asked.
-    """
-
-    name: str = ""
-    cores: int = 1
-    architecture: str = ""
+    name: str = ""  # as the system names it
+    cores: int = 1  # logical processors this process may use
+    architecture: str = ""  # x86_64, aarch64, arm64
+    #: instruction sets that matter to vLLM's CPU build, of the ones found: avx2, avx512f, amx_bf16
     features: tuple[str, ...] = ()
-    memory_bytes: int = 0
-    free_bytes: int = 0
+    memory_bytes: int = 0  # memory of the machine, or of the container it is limited to
+    free_bytes: int = 0  # memory that could be had when asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +69,17 @@ class Driver:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Everything a plan needs to know of a machine.
+    """Everything a plan needs to know of a machine."""
 
-    Args:
-        gpus: what could be found, in the order of their numbers.
-        cpu: the processor.
-        driver: of the accelerators; None where there is none.
-        links: how pairs of cards, by their indices (lower first), reach each other; missing pairs are not known.
-        problems: what went wrong while looking, in sentences: a broken driver is not the same as no card.
-        system: Linux, Darwin or Windows.
-        imagined: whether it was named by a person instead of found.
-    """
-
-    gpus: tuple[Gpu, ...] = ()
-    cpu: Cpu = field(default_factory=Cpu)
-    driver: Driver | None = None
+    gpus: tuple[Gpu, ...] = ()  # what could be found, in the order of their numbers
+    cpu: Cpu = field(default_factory=Cpu)  # the processor
+    driver: Driver | None = None  # of the accelerators; None where there is none
+    #: how pairs of cards, by their indices (lower first), reach each other; missing pairs are not known
     links: tuple[tuple[int, int, Link], ...] = ()
+    #: what went wrong while looking, in sentences: a broken driver is not the same as no card
     problems: tuple[str, ...] = ()
-    system: str = "Linux"
-    imagined: bool = False
+    system: str = "Linux"  # Linux, Darwin or Windows
+    imagined: bool = False  # whether it was named by a person instead of found
 
     @property
     def vendor(self) -> Vendor:

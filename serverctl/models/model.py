@@ -28,35 +28,21 @@ class Quantized:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model.
+    """One model."""
 
-    Args:
-        name: as people say it, and as the server calls it: MAI-UI-8B.
-        source: what vLLM is given: a repository's name or a folder.
-        shape: its dimensions.
-        min_pixels: the smallest image its processor keeps.
-        max_pixels: the largest image its processor keeps.
-        family: the agent's family, None where not known.
-        history_images: screenshots in a request that its own client keeps.
-        origin: where the dimensions were read, for the plan.
-        checkpoint_bytes: size of the published weights, from the safetensors index; None where not known.
-        reasoning_parser: vLLM's parser for its thoughts, None where it has none.
-        quantized: published checkpoints with smaller weights.
-        local: the folder that holds it on this machine, None where it must be downloaded first.
-    """
-
-    name: str
-    source: str
-    shape: Shape
-    min_pixels: int
-    max_pixels: int
-    family: str | None = None
-    history_images: int = 3
-    origin: str = ""
+    name: str  # as people say it, and as the server calls it: MAI-UI-8B
+    source: str  # what vLLM is given: a repository's name or a folder
+    shape: Shape  # its dimensions
+    min_pixels: int  # the smallest image its processor keeps
+    max_pixels: int  # the largest image its processor keeps
+    family: str | None = None  # the agent's family, None where not known
+    history_images: int = 3  # screenshots in a request that its own client keeps
+    origin: str = ""  # where the dimensions were read, for the plan
+    #: size of the published weights, from the safetensors index; None where not known
     checkpoint_bytes: int | None = None
-    reasoning_parser: str | None = None
-    quantized: tuple[Quantized, ...] = ()
-    local: Path | None = None
+    reasoning_parser: str | None = None  # vLLM's parser for its thoughts, None where it has none
+    quantized: tuple[Quantized, ...] = ()  # published checkpoints with smaller weights
+    local: Path | None = None  # the folder that holds it on this machine, None where it must be downloaded first
 
     @property
     def factor(self) -> int:

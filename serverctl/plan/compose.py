@@ -41,31 +41,18 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One try.
+    """One try."""
 
-    Args:
-        model: what is served.
-        precision: how its weights are held.
-        layout: the cards and how they share it.
-        settings: all knobs.
-        reasons: why, by knob.
-        budget: of one card.
-        context: tokens a request can count on; 0 where nothing fits.
-        needed: tokens that the wanted screenshots need.
-        cap: the longest context that was worth having on this card.
-        good: the context from which on nobody would trade the weights' accuracy for a longer one.
-    """
-
-    model: Model
-    precision: Precision
-    layout: Layout
-    settings: Settings
-    reasons: Mapping[str, Reason]
-    budget: Budget
-    context: int
-    needed: int
-    cap: int
-    good: int
+    model: Model  # what is served
+    precision: Precision  # how its weights are held
+    layout: Layout  # the cards and how they share it
+    settings: Settings  # all knobs
+    reasons: Mapping[str, Reason]  # why, by knob
+    budget: Budget  # of one card
+    context: int  # tokens a request can count on; 0 where nothing fits
+    needed: int  # tokens that the wanted screenshots need
+    cap: int  # the longest context that was worth having on this card
+    good: int  # the context from which on nobody would trade the weights' accuracy for a longer one
 
     @property
     def fits(self) -> bool:

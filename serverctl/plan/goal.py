@@ -13,27 +13,18 @@ from serverctl.plan.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a person wants of a server.
+    """What a person wants of a server."""
 
-    Args:
-        model: a known name, a repository or a folder; None to choose by memory.
-        preset: one of `configs/presets/presets.toml`; None for the default.
-        overrides: the person's own values of knobs; never changed by anything.
-        extra: the person's own vLLM flags, passed on as they are.
-        screen: width and height in pixels of the screen that will be looked at.
-        adjustments: automatic values that a repair or a tuning put in place of planned ones.
-        adjusted_because: why, by knob.
-        force: plan also what is not advised (a large model on a plain processor).
-    """
-
-    model: str | None = None
-    preset: str | None = None
+    model: str | None = None  # a known name, a repository or a folder; None to choose by memory
+    preset: str | None = None  # one of `configs/presets/presets.toml`; None for the default
+    #: the person's own values of knobs; never changed by anything
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    extra: tuple[str, ...] = ()
-    screen: tuple[int, int] = (1920, 1080)
+    extra: tuple[str, ...] = ()  # the person's own vLLM flags, passed on as they are
+    screen: tuple[int, int] = (1920, 1080)  # width and height in pixels of the screen that will be looked at
+    #: automatic values that a repair or a tuning put in place of planned ones
     adjustments: Mapping[str, Any] = field(default_factory=dict)
-    adjusted_because: Mapping[str, str] = field(default_factory=dict)
-    force: bool = False
+    adjusted_because: Mapping[str, str] = field(default_factory=dict)  # why, by knob
+    force: bool = False  # plan also what is not advised (a large model on a plain processor)
 
     def adjusted(self, values: Mapping[str, Any], because: Mapping[str, str]) -> "Goal":
         """The same with more adjustments; they win over earlier ones of the same knobs."""
@@ -52,37 +43,21 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to start, and why.
+    """What to start, and why."""
 
-    Args:
-        model: what is served (by which of its checkpoints, too).
-        precision: how its weights are held.
-        vendor: what it runs on.
-        preset: the preset's name.
-        replicas: the cards of each independent server; one empty tuple for the processor.
-        settings: the values of the knobs.
-        reasons: why, by knob.
-        env: environment variables beside the flags, with their reasons.
-        budget: the memory of one card.
-        context: tokens of prompt and answer together that a request can count on.
-        extra: the person's own flags.
-        warnings: what a person should know before starting it.
-        notes: what else could be done, and what to expect.
-    """
-
-    model: Model
-    precision: Precision
-    vendor: Vendor
-    preset: str
-    replicas: tuple[tuple[Gpu, ...], ...]
-    settings: Settings
-    reasons: Mapping[str, Reason]
-    env: Mapping[str, tuple[str, Reason]]
-    budget: Budget
-    context: int
-    extra: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    model: Model  # what is served (by which of its checkpoints, too)
+    precision: Precision  # how its weights are held
+    vendor: Vendor  # what it runs on
+    preset: str  # the preset's name
+    replicas: tuple[tuple[Gpu, ...], ...]  # the cards of each independent server; one empty tuple for the processor
+    settings: Settings  # the values of the knobs
+    reasons: Mapping[str, Reason]  # why, by knob
+    env: Mapping[str, tuple[str, Reason]]  # environment variables beside the flags, with their reasons
+    budget: Budget  # the memory of one card
+    context: int  # tokens of prompt and answer together that a request can count on
+    extra: tuple[str, ...] = ()  # the person's own flags
+    warnings: tuple[str, ...] = ()  # what a person should know before starting it
+    notes: tuple[str, ...] = field(default=())  # what else could be done, and what to expect
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

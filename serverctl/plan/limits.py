@@ -10,23 +10,14 @@ from serverctl.hardware.facts import Gpu
 
 @dataclass(frozen=True, slots=True)
 class CardLimits:
-    """The limits of one card.
+    """The limits of one card."""
 
-    Args:
-        longest_edge: pixel budget of one screenshot.
-        max_model_len: the longest context worth having.
-        max_num_seqs: requests at a time.
-        max_num_batched_tokens: tokens of one prefill step.
-        source: where the values come from, for the plan.
-        gpu_memory_utilization: where the card has one of its own.
-    """
-
-    longest_edge: int
-    max_model_len: int
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    source: str
-    gpu_memory_utilization: float | None = None
+    longest_edge: int  # pixel budget of one screenshot
+    max_model_len: int  # the longest context worth having
+    max_num_seqs: int  # requests at a time
+    max_num_batched_tokens: int  # tokens of one prefill step
+    source: str  # where the values come from, for the plan
+    gpu_memory_utilization: float | None = None  # where the card has one of its own
 
 
 @dataclass(frozen=True, slots=True)

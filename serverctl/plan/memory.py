@@ -22,31 +22,18 @@ CUDA_BLOCK, CPU_BLOCK = 16, 128
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one card's memory goes to, in bytes.
+    """What one card's memory goes to, in bytes."""
 
-    Args:
-        total: the card's memory.
-        requested: what vLLM is allowed to use of it.
-        weights: the model's, on this card.
-        context: CUDA's own, and what torch does not see.
-        activations: the peak while profiling: the largest image, the largest batch, the sampler.
-        graphs: captured CUDA graphs.
-        kv: what is left for the KV cache; negative where nothing is.
-        token: KV cache of one token on this card.
-        block: tokens in one block.
-        measured: whether a real start on this card replaced the seeds.
-    """
-
-    total: int
-    requested: int
-    weights: int
-    context: int
-    activations: int
-    graphs: int
-    kv: int
-    token: int
-    block: int
-    measured: bool = False
+    total: int  # the card's memory
+    requested: int  # what vLLM is allowed to use of it
+    weights: int  # the model's, on this card
+    context: int  # CUDA's own, and what torch does not see
+    activations: int  # the peak while profiling: the largest image, the largest batch, the sampler
+    graphs: int  # captured CUDA graphs
+    kv: int  # what is left for the KV cache; negative where nothing is
+    token: int  # KV cache of one token on this card
+    block: int  # tokens in one block
+    measured: bool = False  # whether a real start on this card replaced the seeds
 
     @property
     def used(self) -> int:

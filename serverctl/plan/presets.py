@@ -10,19 +10,12 @@ from serverctl.plan.settings import check_value
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One preset of `configs/presets/presets.toml`, whose comments say what each preference means.
+    """One preset of `configs/presets/presets.toml`, whose comments say what each preference means."""
 
-    Args:
-        name: what `--preset` takes.
-        about: what it is for.
-        settings: automatic values of knobs.
-        env: environment variables.
-    """
-
-    name: str
-    about: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    name: str  # what `--preset` takes
+    about: str  # what it is for
+    settings: Mapping[str, Any] = field(default_factory=dict)  # automatic values of knobs
+    env: Mapping[str, str] = field(default_factory=dict)  # environment variables
     least_sm: int = 0
     tensor_parallel_over_nvlink: bool = False
     replicas: bool = False

@@ -39,23 +39,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is started.
+    """What is started."""
 
-    Args:
-        lines: flags in order, with their reasons.
-        model: the positional argument.
-        extra: the person's own flags.
-        env: environment variables.
-        dropped: what this vLLM has no flag or variable for, in sentences.
-        module: whether vLLM is run as a module because its console script does not work.
-    """
-
-    lines: tuple[Line, ...]
-    model: str
-    extra: tuple[str, ...]
-    env: Mapping[str, str]
-    dropped: tuple[str, ...] = ()
-    module: bool = False
+    lines: tuple[Line, ...]  # flags in order, with their reasons
+    model: str  # the positional argument
+    extra: tuple[str, ...]  # the person's own flags
+    env: Mapping[str, str]  # environment variables
+    dropped: tuple[str, ...] = ()  # what this vLLM has no flag or variable for, in sentences
+    module: bool = False  # whether vLLM is run as a module because its console script does not work
 
     @property
     def flags(self) -> list[str]:

@@ -13,21 +13,13 @@ from serverctl.plan.presets import Preset, Presets
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What is known beforehand.
+    """What is known beforehand."""
 
-    Args:
-        presets: by name.
-        memory: seeds of the memory formula, and the shares of memory.
-        limits: what a card is given.
-        measured: what real starts took, by `measurement_key`; replaces the seeds.
-        models: our own, the most wanted first: chosen from where a person names none.
-    """
-
-    presets: Presets
-    memory: MemoryTable
-    limits: LimitTable
-    measured: Mapping[str, Measured]
-    models: tuple[Model, ...]
+    presets: Presets  # by name
+    memory: MemoryTable  # seeds of the memory formula, and the shares of memory
+    limits: LimitTable  # what a card is given
+    measured: Mapping[str, Measured]  # what real starts took, by `measurement_key`; replaces the seeds
+    models: tuple[Model, ...]  # our own, the most wanted first: chosen from where a person names none
 
 
 @dataclass(frozen=True, slots=True)
