@@ -23,33 +23,13 @@ _WORD = re.compile(r"[^\s\"'“”‘’`]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One kind of secret.
-
-    Args:
-        name: what it is called.
-        pattern: what it looks like.
-        typed: whether it counts only for a whole typed text, or one word of the instruction.
-    """
-
-    name: str
-    pattern: re.Pattern[str]
-    typed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts as a secret: rules for texts, and what is said before a secret is typed, or told by the person.
+    """What counts as a secret."""
 
-    Args:
-        rules: for texts.
-        thought: what a thought says before a secret is typed.
-        question: what the model asks when the reply is a secret.
-    """
-
-    rules: tuple[Rule, ...] = ()
-    thought: re.Pattern[str] | None = None
-    question: re.Pattern[str] | None = None
+    texts: tuple[re.Pattern[str], ...] = ()  # in any text
+    typed: tuple[re.Pattern[str], ...] = ()  # only as a whole typed text, or one word of the instruction
+    thought: re.Pattern[str] | None = None  # what a thought says before a secret is typed
+    question: re.Pattern[str] | None = None  # what the model asks when the reply is a secret
 
     @classmethod
     def shipped(cls) -> "Rules":
@@ -60,14 +40,16 @@ class Rules:
     def read(cls, data: Mapping[str, Any]) -> "Rules":
         """Rules from a parsed file. Raises UsageError."""
         try:
-            rules = tuple(
-                Rule(str(entry["name"]), re.compile(entry["pattern"], re.IGNORECASE), entry.get("in") == "typed")
-                for entry in data.get("rules", [])
-            )
+            rules = [
+                (rule["name"], rule.get("in") == "typed", re.compile(rule["pattern"], re.IGNORECASE))
+                for rule in data.get("rules", [])
+            ]
             said = (data.get(name, {}).get("pattern") for name in ("thought", "question"))
-            return cls(rules, *(None if one is None else re.compile(one, re.IGNORECASE) for one in said))
+            thought, question = (None if one is None else re.compile(one, re.IGNORECASE) for one in said)
         except (AttributeError, KeyError, TypeError, re.error) as error:
             raise UsageError(f"A redaction rule is wrong: {error}.", "A rule needs name and pattern.") from error
+        texts, typed = (tuple(rule for _, kind, rule in rules if kind is wanted) for wanted in (False, True))
+        return cls(texts, typed, thought, question)
 
 
 def is_masked(value: Any) -> bool:
@@ -109,23 +91,27 @@ class Redactor:
 
     def data(self, value: Any) -> Any:
         """A JSON value with every text in it masked; what any part of it reveals is masked in all parts."""
-        thought = value.get("thought") if isinstance(value, dict) else None
-        for typed in _typed(value):
-            self._learn_typed(typed)
-            if isinstance(thought, str) and self._rules.thought and self._rules.thought.search(thought):
-                self._remember(typed.strip(), _SHORTEST)
-        for text in _texts(value):
+        texts = _texts(value)
+        told: Any = value if isinstance(value, dict) else {}
+        thought, pattern = told.get("thought"), self._rules.thought
+        of_secrets = isinstance(thought, str) and pattern is not None and pattern.search(thought)
+        for text, is_typed in texts.items():
             self._learn(text)
-        for action in _actions(value):
-            self._learn_reply(action.get("target"), value.get("reply"))
+            if is_typed:
+                self._learn_typed(text)
+                if of_secrets:
+                    self._remember(text.strip(), _SHORTEST)
+        for action in _actions(told):
+            self._learn_reply(action.get("target"), told.get("reply"))
+            approval = action.get("approval")
             self._mask_shortened(action.get("target"))
-            for asked in (action, action.get("approval")):
-                self._mask_shortened(asked.get("instead") if isinstance(asked, Mapping) else None)
-        return self._masked_all(value)
+            self._mask_shortened((approval if isinstance(approval, dict) else action).get("instead"))
+        masked = {text: self._masked(text) for text in texts}
+        return _replaced(value, masked) if any(text != instead for text, instead in masked.items()) else value
 
     def _learn_reply(self, target: Any, reply: Any) -> None:
         """What a person says when they are asked for a password is one."""
-        asked, pattern = target.get("question") if isinstance(target, Mapping) else None, self._rules.question
+        asked, pattern = target.get("question") if isinstance(target, dict) else None, self._rules.question
         if isinstance(asked, str) and isinstance(reply, str) and pattern is not None and pattern.search(asked):
             self._remember(reply.strip(), _SHORTEST)
 
@@ -138,18 +124,14 @@ class Redactor:
 
     def _learn(self, text: str) -> None:
         for piece in MASK.split(text):
-            for rule in self._rules.rules:
-                if not rule.typed:
-                    for match in rule.pattern.finditer(piece):
-                        self._remember(_secret(match), _SHORTEST)
+            for pattern in self._rules.texts:
+                for match in pattern.finditer(piece):
+                    self._remember(match[_group(match)], _SHORTEST)
 
     def _learn_typed(self, text: str) -> None:
         stripped = text.strip()
-        if MASK.search(stripped):
-            return
-        for rule in self._rules.rules:
-            if rule.typed and rule.pattern.fullmatch(stripped):
-                self._remember(stripped, _SHORTEST)
+        if not MASK.search(stripped) and any(pattern.fullmatch(stripped) for pattern in self._rules.typed):
+            self._remember(stripped, _SHORTEST)
 
     def _remember(self, secret: str, shortest: int) -> None:
         if len(secret) < shortest or secret in self._known or MASK.fullmatch(secret):
@@ -161,28 +143,15 @@ class Redactor:
     def _masked(self, text: str) -> str:
         for shown, instead in self._shown.items():
             text = text.replace(shown, instead)
-        pieces, position = [], 0
-        for mask in MASK.finditer(text):  # what is a mask already stays as it is
-            pieces += [self._masked_piece(text[position : mask.start()]), mask[0]]
-            position = mask.end()
-        return "".join([*pieces, self._masked_piece(text[position:])])
+        pieces = re.split(f"({MASK.pattern})", text)  # every other one is a mask already, and stays as it is
+        return "".join(piece if number % 2 else self._masked_piece(piece) for number, piece in enumerate(pieces))
 
     def _masked_piece(self, piece: str) -> str:
         if self._pattern is not None:
             piece = self._pattern.sub(lambda match: _mask(match[0]), piece)
-        for rule in self._rules.rules:
-            if not rule.typed:
-                piece = rule.pattern.sub(_mask_secret, piece)
+        for pattern in self._rules.texts:
+            piece = pattern.sub(_mask_secret, piece)
         return piece
-
-    def _masked_all(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._masked(value)
-        if isinstance(value, Mapping):
-            return {key: self._masked_all(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._masked_all(item) for item in value]
-        return value
 
 
 def _mask(text: str) -> str:
@@ -193,10 +162,6 @@ def _group(match: re.Match[str]) -> str | int:
     """The group that holds the secret: `secret` or `secret2`, or the whole match."""
     groups = match.groupdict()
     return next((name for name in ("secret", "secret2") if groups.get(name) is not None), 0)
-
-
-def _secret(match: re.Match[str]) -> str:
-    return match[_group(match)]
 
 
 def _mask_secret(match: re.Match[str]) -> str:
@@ -214,33 +179,36 @@ def _forms(secret: str) -> Iterator[str]:
         yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
 
 
-def _actions(value: Any) -> Iterator[Mapping[str, Any]]:
+def _actions(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What holds an action in a step or an event: itself, and each of its actions."""
-    if isinstance(value, Mapping):
-        actions = value.get("actions")
-        yield value
-        yield from (action for action in (actions if isinstance(actions, list) else ()) if isinstance(action, Mapping))
+    actions = told.get("actions")
+    yield told
+    yield from (action for action in (actions if isinstance(actions, list) else ()) if isinstance(action, dict))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: Any) -> dict[str, bool]:
+    """The texts in a JSON value, and which are typed: of our own actions, and of calls in the model's own form."""
+    texts: dict[str, bool] = {}
+    _gather(value, False, texts)
+    return texts
+
+
+def _gather(value: Any, is_typed: bool, texts: dict[str, bool]) -> None:
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
+        texts[value] = is_typed or texts.get(value, False)
+    elif isinstance(value, dict):
+        types = "type" in (value.get("type"), value.get("action"))
+        for name, item in value.items():
+            _gather(item, types and name == "text", texts)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            _gather(item, False, texts)
 
 
-def _typed(value: Any) -> Iterator[str]:
-    """The texts in a JSON value that are typed: of our own actions, and of calls in the model's own form."""
-    if isinstance(value, Mapping):
-        text = value.get("text")
-        if isinstance(text, str) and "type" in (value.get("type"), value.get("action")):
-            yield text
-        for item in value.values():
-            yield from _typed(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _typed(item)
+def _replaced(value: Any, texts: Mapping[str, str]) -> Any:
+    """The JSON value with other texts in place of its own."""
+    if isinstance(value, str):
+        return texts[value]
+    if isinstance(value, dict):
+        return {key: _replaced(item, texts) for key, item in value.items()}
+    return [_replaced(item, texts) for item in value] if isinstance(value, list | tuple) else value

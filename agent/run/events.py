@@ -6,7 +6,7 @@ form of `mai-agent --json`, one object per line, without image bytes.
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -250,29 +250,28 @@ def iso_time(seconds: float) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
-        case EncodedImage():
-            size = value.size
-            return {"width": size.width, "height": size.height, "format": value.format, "digest": value.digest}
+        case None | str() | bool():
+            return value
+        case int():  # the exit status too
+            return int(value)
+        case float():
+            return round(value, 3)
+        case tuple():
+            return [_plain(item) for item in value]
+        case Mapping():
+            return {key: round(item, 2) if isinstance(item, float) else _plain(item) for key, item in value.items()}
+        case EncodedImage(_, form, size):
+            return {"width": size.width, "height": size.height, "format": form, "digest": value.digest}
         case Viewport(region, captured):
             sides = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
             return sides | {"captured_width": captured.width, "captured_height": captured.height}
-        case Usage() | ModelInUse() | ToolCall():
-            return asdict(value)
+        case Call(name, arguments):
+            return {"name": name, "arguments": dict(arguments)}
         case Answer(content, reasoning, tool_calls):
-            parts = {"content": content, "reasoning": reasoning, "tool_calls": [asdict(call) for call in tool_calls]}
+            parts = {"content": content, "reasoning": reasoning, "tool_calls": _plain(tool_calls)}
             return parts if reasoning or tool_calls else None
         case ParseFailure(kind, message):
             return {"kind": kind, "message": message}
-        case Call(name, arguments):
-            return {"name": name, "arguments": dict(arguments)}
-        case ExitStatus():
-            return int(value)
-        case Mapping():
-            return {key: round(item, 2) if isinstance(item, float) else _plain(item) for key, item in value.items()}
-        case tuple():
-            return [_plain(item) for item in value]
-        case float():
-            return round(value, 3)
-        case None | str() | int():
-            return value
+        case Usage() | ModelInUse() | ToolCall():
+            return {field.name: getattr(value, field.name) for field in fields(value)}
     return actions.to_json(value)
