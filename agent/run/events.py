@@ -96,10 +96,15 @@ class ModelDelta(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class Decided(_Happened):
-    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure."""
+    """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure.
+
+    Args:
+        raw: the answer as one text.
+        answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
+    """
 
     step: int
-    raw: str  # the answer as one text
+    raw: str
     thought: str
     calls: tuple[Call, ...]
     actions: tuple[Action[GridPoint], ...]
@@ -107,7 +112,6 @@ class Decided(_Happened):
     failure: ParseFailure | None
     usage: Usage
     milliseconds: dict[str, float]
-    #: the answer in its parts, where the server tells reasoning or tool calls apart from the text
     answer: Answer | None = field(default=None, kw_only=True)
 
     @property
@@ -118,28 +122,39 @@ class Decided(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked(_Happened):
-    """The policy wants a person to agree, or the person wants to see the action first."""
+    """The policy wants a person to agree, or the person wants to see the action first.
+
+    Args:
+        scope: what "always" would allow.
+        index: which of the step's actions.
+    """
 
     step: int
     target: Action[DesktopPoint]
     reason: str
-    scope: str = ""  # what "always" would allow
-    index: int = field(default=0, kw_only=True)  # which of the step's actions
+    scope: str = ""
+    index: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGiven(_Happened):
-    """The person agreed or refused."""
+    """The person agreed or refused.
+
+    Args:
+        always: the same scope is not asked about again.
+        instead: the action as the person changed it, which is carried out in place of the model's.
+        milliseconds: how long the person took.
+        index: which of the step's actions.
+    """
 
     step: int
     allowed: bool
     by: str
     note: str = ""
-    always: bool = False  # the same scope is not asked about again
-    #: the action as the person changed it, which is carried out in place of the model's
+    always: bool = False
     instead: Action[DesktopPoint] | None = None
-    milliseconds: float = 0.0  # how long the person took
-    index: int = field(default=0, kw_only=True)  # which of the step's actions
+    milliseconds: float = 0.0
+    index: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +204,18 @@ class Acted(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class StepFinished(_Happened):
-    """The step is over."""
+    """The step is over.
+
+    Args:
+        changed: whether the screen changed; None where nothing was done to it.
+        note: what the model will be told about the step, if anything.
+        reply: the person's reply or a tool's result.
+    """
 
     step: int
-    changed: bool | None  # whether the screen changed; None where nothing was done to it
-    note: str | None  # what the model will be told about the step, if anything
-    reply: str | None  # the person's reply or a tool's result
+    changed: bool | None
+    note: str | None
+    reply: str | None
     milliseconds: dict[str, float]
 
 
