@@ -7,13 +7,14 @@ then names every `match` that does not handle it.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from agent.geometry import CapturePoint, DesktopPoint, GridPoint
 
 P = TypeVar("P", GridPoint, CapturePoint, DesktopPoint)
 Q = TypeVar("Q", GridPoint, CapturePoint, DesktopPoint)
+_POINTS = (GridPoint, CapturePoint, DesktopPoint)
 
 Button: TypeAlias = Literal["left", "right", "middle"]
 
@@ -140,32 +141,19 @@ TYPING = (TypeText, PressKeys, HoldKeys)
 
 def map_points(action: Action[P], to: Callable[[P], Q]) -> Action[Q]:
     """The same action with every point sent through `to`: the only way from one space to another."""
-    match action:
-        case Click(point, button, count):
-            return Click(to(point), button, count)
-        case LongPress(point, seconds):
-            return LongPress(to(point), seconds)
-        case Move(point):
-            return Move(to(point))
-        case Drag(start, end):
-            return Drag(None if start is None else to(start), to(end))
-        case Scroll(point, dx, dy):
-            return Scroll(None if point is None else to(point), dx, dy)
-        case _:
-            return action
+    unmoved: Any = action
+    moved: Action[Q] = replace(unmoved, **{name: to(point) for name, point in _points(action).items()})
+    return moved
 
 
 def points_of(action: Action[P]) -> list[P]:
     """The action's points in order; empty for actions without any."""
-    match action:
-        case Click(point) | LongPress(point) | Move(point):
-            return [point]
-        case Drag(start, end):
-            return [end] if start is None else [start, end]
-        case Scroll(point):
-            return [] if point is None else [point]
-        case _:
-            return []
+    return list(_points(action).values())
+
+
+def _points(action: Action[P]) -> dict[str, Any]:
+    values = {field.name: getattr(action, field.name) for field in fields(action)}
+    return {name: value for name, value in values.items() if isinstance(value, _POINTS)}
 
 
 #: The name of every kind of action in JSON.
@@ -189,14 +177,11 @@ def to_json(action: Action[P]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    match value:
-        case GridPoint() | CapturePoint() | DesktopPoint():
-            return [value.x, value.y]
-        case tuple():
-            return list(value)
-        case Mapping():
-            return dict(value)
-    return value
+    if isinstance(value, _POINTS):
+        return [value.x, value.y]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def describe(action: Action[P]) -> str:

@@ -68,7 +68,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
 def _local_server() -> str:
     from agent.model import serving
 
-    if serving.is_running(None):
+    if serving.is_running():
         return "one runs, and is used (`mai-server status`)"
     reason = serving.why_no_server()
     return f"{reason} Runs use the literal engine." if reason else "can be started here (`mai-server doctor` says more)"

@@ -30,7 +30,7 @@ def choose_engine(
         literal: starts the literal engine.
         tell: is told, in sentences, how a server's start goes.
         check_stop: raises when the person wants to stop.
-        ask: puts a yes-or-no question to the person; None where nobody can be asked.
+        ask: puts a yes-or-no question (may something be installed?) to the person; None where nobody can be asked.
 
     Raises:
         UsageError: there is no such engine, or it lacks its address.
@@ -53,6 +53,6 @@ def _automatic(choice: EngineChoice) -> tuple[str, str]:
     """The engine's name, and why it must be the literal one."""
     if choice.url is not None:
         return "endpoint", ""
-    if serving.is_running(None) or not (reason := serving.why_no_server()):
+    if serving.is_running() or not (reason := serving.why_no_server()):
         return "vllm", ""
     return "literal", f"{reason} {_WHY_LITERAL}"

@@ -28,6 +28,7 @@ T = TypeVar("T")
 _TRANSIENT: frozenset[ErrorKind] = frozenset({"unreachable", "overloaded", "broken"})
 #: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
 _MOST_MISSES = 2
+_KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 #: How often a server that comes back is asked after, seconds.
 _COME_BACK_POLL = 0.25
 
@@ -149,13 +150,12 @@ class ChatClient:
             ModelError: the server cannot be asked, or serves no such model.
             UsageError: it serves several models and none was chosen.
         """
+        where = self.endpoint.base_url
         try:
             listing = await asyncio.wait_for(self._connection().models.list(), 20)
             models = {entry.id: entry for entry in listing.data if isinstance(getattr(entry, "id", None), str)}
         except TimeoutError as error:
-            raise ModelError(
-                "silent", f"{self.endpoint.base_url} does not answer.", "Is the server still starting, or hung?"
-            ) from error
+            raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
         except Exception as error:  # whatever a foreign server makes of this question
             problem = explain(error, self.endpoint)
             if problem.kind in ("unreachable", "bad_key", "overloaded", "silent"):
@@ -163,37 +163,22 @@ class ChatClient:
             if self.endpoint.model is None:
                 raise ModelError(
                     "unknown_model",
-                    f"{self.endpoint.base_url} does not list its models ({reason_of(error)}).",
+                    f"{where} does not list its models ({reason_of(error)}).",
                     "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
                 ) from error
             return self.endpoint  # a server without /v1/models can still chat
-        names = list(models)
-        model = self.endpoint.model
-        if model is None:
-            known = [name for name in names if prefer(name)]
-            choice = known or names
-            if not choice:
-                raise ModelError("unknown_model", f"{self.endpoint.base_url} serves no model.", "Load one there first.")
-            if len(choice) > 1:
-                raise UsageError(
-                    f"{self.endpoint.base_url} serves several models: {', '.join(choice[:8])}.",
-                    "Choose one with --model.",
-                )
-            model = choice[0]
+        model = self.endpoint.model or _only_model(where, list(models), prefer)
+        if models and model not in models:
+            served = ", ".join([*models][:8])
+            raise ModelError("unknown_model", f"{where} does not serve {model!r}.", f"It serves: {served}.")
         entry = models.get(model)
-        if entry is None and names:
-            raise ModelError(
-                "unknown_model",
-                f"{self.endpoint.base_url} does not serve {model!r}.",
-                f"It serves: {', '.join(names[:8])}.",
-            )
-        extra = (entry.model_extra or {}) if entry is not None else {}
-        context = extra.get("max_model_len")
+        context = ((entry.model_extra or {}) if entry is not None else {}).get("max_model_len")
         limits = self.endpoint.limits
         if isinstance(context, int) and context > 0:
             limits = replace(limits, context=min(context, limits.context or context))
-        owner = str(getattr(entry, "owned_by", ""))  # foreign servers leave fields out
-        self.endpoint = replace(self.endpoint, model=model, kind=_kind(owner, self.endpoint.kind), limits=limits)
+        owner = getattr(entry, "owned_by", "")  # foreign servers leave fields out
+        kind = _KIND_OF_OWNER.get(str(owner), self.endpoint.kind)
+        self.endpoint = replace(self.endpoint, model=model, kind=kind, limits=limits)
         return self.endpoint
 
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
@@ -221,11 +206,7 @@ class ChatClient:
     async def _come_back(self, on_progress: OnProgress) -> bool:
         """Waits while a server of ours is started again after a crash; its supervisor bounds how long that takes.
 
-        Returns:
-            Whether it was away.
-
-        Raises:
-            ModelError: it is not coming back; with the controller's reason.
+        Gives whether it was away. Raises ModelError: it is not coming back; with the controller's reason.
         """
         if self._condition is None:
             return False
@@ -299,15 +280,7 @@ class ChatClient:
     async def _patiently(
         self, coming: Awaitable[T], began: float, since: float, on_progress: OnProgress, *, first: bool
     ) -> T:
-        """Wait, telling of silence, and give up when the silence or the whole answer has lasted too long.
-
-        Args:
-            coming: what is waited for.
-            began: when the request began.
-            since: when something was last heard.
-            on_progress: is told of silence.
-            first: whether it is the first token that is waited for.
-        """
+        """Wait, telling of silence since something was heard; give up when that or the whole answer lasts too long."""
         limit = self._patience.first_token if first else self._patience.between_tokens
         task = asyncio.ensure_future(coming)
         try:
@@ -369,7 +342,11 @@ def _endless(seconds: float) -> ModelError:
     )
 
 
-def _kind(owner: str, known: ServerKind) -> ServerKind:
-    if owner == "vllm":
-        return "vllm"
-    return "literal" if owner == "mai-agent" else known
+def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -> str:
+    """The model to take where none was named: the only one, or the only one that is preferred."""
+    choice = [name for name in names if prefer(name)] or names
+    if not choice:
+        raise ModelError("unknown_model", f"{where} serves no model.", "Load one there first.")
+    if len(choice) > 1:
+        raise UsageError(f"{where} serves several models: {', '.join(choice[:8])}.", "Choose one with --model.")
+    return choice[0]

@@ -35,12 +35,7 @@ _OPTIONAL_PARTS = (
 class ModelError(MaiError):
     """The model could not be asked; `kind` for programs, two sentences for the person.
 
-    Args:
-        kind: what happened.
-        what: the first sentence.
-        remedy: the second.
-        limit: the number that a refusal named.
-        part: the optional part of the request that the server does not know.
+    `limit` is the number that a refusal named, `part` the optional part of the request that the server does not know.
     """
 
     exit_status = ExitStatus.ENVIRONMENT
@@ -79,13 +74,7 @@ _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
 
 
 def explain(error: Exception, endpoint: Endpoint, sent: Collection[str] = ()) -> ModelError:
-    """Any exception of a request as one of ours.
-
-    Args:
-        error: what was raised, by the library or the transport below it.
-        endpoint: what was asked.
-        sent: names of the parts that the refusal may mean, because they were in the request.
-    """
+    """Any exception of a request as one of ours; `sent` names the request's parts that a refusal may mean."""
     if isinstance(error, ModelError):
         return error
     refusal = refusal_of(error)

@@ -15,11 +15,11 @@ CheckStop: TypeAlias = Callable[[], None]
 Ask: TypeAlias = Callable[[str], bool]
 
 
-def is_running(model: str | None) -> bool:
-    """Whether a local server runs or is on its way (with that model, if one is named)."""
+def is_running() -> bool:
+    """Whether a local server runs or is on its way."""
     from serverctl.endpoint import running_server
 
-    return running_server(model) is not None
+    return running_server(None) is not None
 
 
 def why_no_server() -> str:
@@ -30,13 +30,7 @@ def why_no_server() -> str:
 
 
 def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop, ask: Ask | None) -> Engine:
-    """The local server that runs, or one that is started now.
-
-    Args:
-        model, preset: what was asked for.
-        tell: is told how the start goes.
-        check_stop: raises when the person wants to stop.
-        ask: puts a yes-or-no question to the person (may something be installed?); None where nobody can be asked.
+    """The local server that runs, or one that is started now; the rest is as in `choose_engine`.
 
     Raises:
         MaiError: it could not be started; with the controller's own words.

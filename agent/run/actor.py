@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent.families.base import Decision, Family, ParseFailure, PastStep, PromptRequest
+from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.model.client import ChatClient, Completion, Delta, Progress, Retrying, Silence
 from agent.model.messages import Message
@@ -62,16 +62,9 @@ class Actor:
             self._added += f"\n{text}"
 
     async def ask(self, step: int, seen: Observation, tried: Sequence[Reading], emit: Emit) -> Reading:
-        """Ask once, and read the answer.
+        """Ask once, and read the answer; what was tried before in this step goes back with what was wrong with it.
 
-        Args:
-            step: its number.
-            seen: what the model is shown.
-            tried: what came of asking before in this step; each goes back to the model with what was wrong.
-            emit: is told what the model says while it says it.
-
-        Raises:
-            ModelError: the model cannot be asked.
+        Raises ModelError: the model cannot be asked.
         """
         constraint = None
         if tried and len(tried) >= self._settings.parse_retries:
@@ -146,22 +139,18 @@ class Actor:
         return False
 
     def _request(self, seen: Observation, feedback: list[Message]) -> ChatRequest:
-        empty = self._family.request(self._prompt(seen, (), 0))
-        fixed = sum(map(estimate_tokens, replace(empty, messages=[*empty.messages, *feedback]).texts()))
-        window = self._history.window(fixed, seen.tokens, len(seen.images))
-        request = self._family.request(self._prompt(seen, window.steps, window.skipped))
-        return replace(request, messages=[*request.messages, *feedback])
-
-    def _prompt(self, seen: Observation, steps: tuple[PastStep, ...], skipped: int) -> PromptRequest:
         settings = self._settings
-        return PromptRequest(
+        prompt = PromptRequest(
             instruction=settings.instruction + self._added,
             images=seen.images,
             outline=seen.outline,
-            steps=steps,
-            skipped=skipped,
             tools=settings.tools,
             apps=self._apps,
             system_prompt=self._system_prompt,
-            options=self._settings.options,
+            options=settings.options,
         )
+        empty = self._family.request(prompt)
+        fixed = sum(map(estimate_tokens, replace(empty, messages=[*empty.messages, *feedback]).texts()))
+        window = self._history.window(fixed, seen.tokens, len(seen.images))
+        request = self._family.request(replace(prompt, steps=window.steps, skipped=window.skipped))
+        return replace(request, messages=[*request.messages, *feedback])
