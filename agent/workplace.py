@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
@@ -19,31 +19,17 @@ from agent.settings import read_text
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
 if TYPE_CHECKING:
-    from agent.actions import Action
-    from agent.geometry import DesktopPoint
     from agent.record.bundle import Recorder
+    from agent.run.context import Person
     from agent.run.events import Event, RunFinished
     from agent.run.session import Request
     from agent.run.settings import RunSettings
     from agent.run.sink import Emit
     from agent.run.steering import Steering
-    from agent.safety.policy import Approval, Question
 
 Tell = Callable[[str], None]
 #: A report of more steps takes longer than a person waits without a word.
 _MANY_STEPS = 100
-
-
-class AskedPerson(Protocol):
-    """The person at a terminal, who approves actions and answers questions of the model."""
-
-    async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
-        """See `Approver.approve`."""
-        ...
-
-    async def ask(self, question: str) -> str | None:
-        """See `Person.ask`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +40,7 @@ class Job:
     recorder: "Recorder"
 
     async def carry_out(
-        self, person: "AskedPerson", stop: StopSwitch, show: "Emit", steering: "Steering | None" = None
+        self, person: "Person", stop: StopSwitch, show: "Emit", steering: "Steering | None" = None
     ) -> "RunFinished":
         """Do it: every event is recorded, then shown.
 
@@ -69,7 +55,7 @@ class Job:
             show(event)
 
         try:
-            return await run(self.request, person, person, stop, emit, steering)
+            return await run(self.request, person, stop, emit, steering)
         except (MaiError, BrokenPipeError) as error:
             self.recorder.abandon(_broken_off(error))
             raise
@@ -99,13 +85,7 @@ def _broken_off(error: BaseException) -> "RunFinished":
 
 
 class Workplace:
-    """Engine, desktop and policy for the runs of one sitting. Use as a context manager.
-
-    Args:
-        options: how the runs are done.
-        tell: is told, in sentences, how starts go.
-        ask: puts a yes-or-no question to the person; None where nobody can be asked.
-    """
+    """Engine, desktop and policy for the runs of one sitting; a context manager. `tell` is told how starts go."""
 
     def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None) -> None:
         from agent.safety.policy import Grants, Policy

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -15,7 +14,7 @@ from agent.commands.arguments import add_engine
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size, Viewport
-from agent.lines.console import terminal_ask
+from agent.lines.console import say, terminal_ask
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
 from agent.model.engine import Engine, EngineChoice
@@ -45,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
 
     settings = load_settings()
     image = _open(options.image) if options.image else _capture(options.monitor)
-    engine = choose_engine(EngineChoice.of(options, settings), literal_engine, _say, ask=terminal_ask())
+    engine = choose_engine(EngineChoice.of(options, settings), literal_engine, say, ask=terminal_ask())
     if options.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
@@ -122,7 +121,3 @@ def _capture(monitor: int | None) -> "Image":
         return screen.grab().image
     finally:
         screen.close()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -3,23 +3,15 @@
 import asyncio
 import sys
 from contextlib import closing
-from typing import Protocol
 
-from agent.lines.console import Console, terminal_ask
+from agent.lines.console import Console, say, terminal_ask
 from agent.options import RunOptions
 from agent.run.events import Event
+from agent.run.sink import Emit
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, UsageError
-
-
-class Printer(Protocol):
-    """Something that shows events."""
-
-    def handle(self, event: Event) -> None:
-        """Show one event."""
-        ...
 
 
 def execute(options: RunOptions, *, as_json: bool) -> int:
@@ -44,23 +36,22 @@ def _instruction(given: str | None) -> str:
 def _run(options: RunOptions, instruction: str, stop: StopSwitch, *, as_json: bool) -> int:
     from agent.lines.printers import JsonPrinter, PlainPrinter
 
-    with Workplace(options, _say, terminal_ask()) as workplace:
+    with Workplace(options, say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)
         with closing(job.recorder):
-            redactor = job.recorder.redactor
-            printer: Printer = JsonPrinter(redactor=redactor) if as_json else PlainPrinter(redactor=redactor)
+            show = (JsonPrinter if as_json else PlainPrinter)(redactor=job.recorder.redactor).handle
             try:
-                finished = asyncio.run(job.carry_out(Console(stop), stop, lambda event: _print(printer, event)))
+                finished = asyncio.run(job.carry_out(Console(stop), stop, lambda event: _show(show, event)))
             finally:
-                report = job.write_report(_say)
+                report = job.write_report(say)
             workplace.tell_changes()
-            _say(f"recorded in {job.recorder.path}{report}")
+            say(f"recorded in {job.recorder.path}{report}")
             return finished.status
 
 
-def _print(printer: Printer, event: Event) -> None:
+def _show(show: Emit, event: Event) -> None:
     try:
-        printer.handle(event)
+        show(event)
     except BrokenPipeError:  # the reader went away, as `head` does: nothing to tell
         raise
     except OSError as error:
@@ -68,7 +59,3 @@ def _print(printer: Printer, event: Event) -> None:
         raise EnvironmentLacksError(
             f"The output cannot be written ({error.strerror or error}).", "Is there space where it goes?"
         ) from error
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

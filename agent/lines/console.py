@@ -83,6 +83,11 @@ class Console:
         return ""
 
 
+def say(text: str) -> None:
+    """A line beside the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def terminal_ask() -> Callable[[str], bool] | None:
     """Asks yes or no before a run has begun (may something be installed?); None where there is no terminal."""
     return _ask if _has_terminal() else None

@@ -9,11 +9,12 @@ from agent.run.actor import Actor
 from agent.run.consent import Consent
 from agent.run.history import History
 from agent.run.observe import Observer
+from agent.safety.policy import Approver
 from agent.safety.stop import StopSwitch
 
 
-class Person(Protocol):
-    """Whom the model can ask."""
+class Person(Approver, Protocol):
+    """Who approves actions, and whom the model can ask."""
 
     async def ask(self, question: str) -> str | None:
         """The reply; None when nobody is there."""

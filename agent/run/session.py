@@ -26,7 +26,7 @@ from agent.run.roles import Role, ServedModel, open_model
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.steering import Steering
-from agent.safety.policy import Approver, Grants, Policy
+from agent.safety.policy import Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
 
@@ -57,12 +57,7 @@ class Request:
 
 
 async def run(
-    request: Request,
-    approver: Approver,
-    person: Person,
-    stop: StopSwitch,
-    emit: Emit,
-    steering: Steering | None = None,
+    request: Request, person: Person, stop: StopSwitch, emit: Emit, steering: Steering | None = None
 ) -> RunFinished:
     """Carry out a run; its events go to `emit`, from `RunStarted` to the `RunFinished` that is returned too.
 
@@ -83,7 +78,7 @@ async def run(
         # On a throw-away desktop, there is no terminal that could run us.
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox)
         opened.callback(desktop.close)
-        context = _context(request, settings, actor, desktop, approver, person, stop, steering or Steering())
+        context = _context(request, settings, actor, desktop, person, stop, steering or Steering())
         emit(
             RunStarted(
                 instruction=settings.instruction,
@@ -120,7 +115,6 @@ def _context(
     settings: RunSettings,
     actor: ServedModel,
     desktop: ProtectedDesktop,
-    approver: Approver,
     person: Person,
     stop: StopSwitch,
     steering: Steering,
@@ -133,7 +127,7 @@ def _context(
     history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
     apps = tuple(desktop.applications.names()[:_MOST_APPS])
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
-    consent = Consent(request.policy, desktop.approver(approver), steering, desktop.surroundings, request.grants)
+    consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
     observer = Observer(desktop.screen, rule, image_format, facts.quality)
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 

@@ -150,7 +150,7 @@ def run_with_a_person(lair, endpoint, *, allowed):
         engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
         settings, policy = RunSettings("find the recipe"), Policy.load("risky")
         request = Request(settings, {"actor": engine}, policy, environ=lair.sandbox.environ)
-        return (await run(request, someone, someone, StopSwitch(), lambda _: None)).outcome
+        return (await run(request, someone, StopSwitch(), lambda _: None)).outcome
 
     with endpoint:
         return questions, asyncio.run(follow())

@@ -188,7 +188,7 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
     settings, policy = RunSettings("write to them", settle=SETTLE), Policy.load("risky")
     request = Request(settings, {"actor": engine}, policy, stop_key="f1", open_desktop=opened)
     someone = Someone()
-    await run(request, someone, someone, StopSwitch(), events.append, Steering())
+    await run(request, someone, StopSwitch(), events.append, Steering())
     desktop = desktops[0]
     image = next(event.image for event in events if isinstance(event, Observed))
     pixels = Image.open(BytesIO(image.data)).convert("RGB")
