@@ -9,8 +9,7 @@ from foundation.errors import UsageError
 def normalize_url(text: str) -> str:
     """The base URL of an endpoint as a person may write it: a host with a port, a URL with or without /v1.
 
-    Raises:
-        UsageError: it is no address.
+    Raises UsageError: it is no address.
     """
     address = text.strip()
     if "://" not in address:

@@ -76,8 +76,7 @@ class _OpenCall:
 class AnswerReader:
     """Puts one answer together. Give it every chunk of a stream, or the one whole completion.
 
-    Args:
-        max_chars: text, reasoning and tool calls together may be so many characters.
+    Text, reasoning and tool calls together may be `max_chars` characters.
     """
 
     def __init__(self, max_chars: int = MAX_CHARS) -> None:
@@ -88,11 +87,7 @@ class AnswerReader:
         self._usage = Usage()
 
     def take(self, chunk: Any) -> list[Piece]:
-        """What a chunk adds, in order. Chunks are dicts or objects of the openai library.
-
-        Raises:
-            AnswerTooLongError: the answer has become longer than it may be.
-        """
+        """What a chunk, a dict or an object of the openai library, adds, in order. Raises AnswerTooLongError."""
         self._usage = _usage(_get(chunk, "usage")) or self._usage
         pieces: list[Piece] = []
         for choice in _list(_get(chunk, "choices")):

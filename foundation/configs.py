@@ -11,11 +11,7 @@ _ROOT = Path(__file__).resolve().parent
 
 @cache
 def configs_dir() -> Path:
-    """The folder of the shipped configuration: inside the installed package, or beside it in a checkout.
-
-    Raises:
-        FileNotFoundError: the installation is incomplete.
-    """
+    """The folder of the shipped configuration: inside the installed package, or beside it in a checkout."""
     for candidate in (_ROOT / "configs", _ROOT.parent / "configs"):
         if candidate.is_dir():
             return candidate

@@ -9,11 +9,8 @@ from foundation.errors import ExitStatus, MaiError
 def run_command(program: str, module: str, arguments: list[str], as_json: bool = False) -> int:
     """Run the `main(arguments)` of a module and give the exit status. Nothing but SystemExit leaves this.
 
-    Args:
-        program: the name before every sentence.
-        module: is imported now, so that other subcommands cost nothing.
-        arguments: without the subcommand's own name.
-        as_json: print errors as JSON on standard output too.
+    The module is imported now, so that other subcommands cost nothing. The program's name stands before every sentence;
+    `as_json` prints errors as JSON on standard output too.
     """
     try:
         status = int(importlib.import_module(module).main(arguments))

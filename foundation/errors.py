@@ -17,12 +17,7 @@ class ExitStatus(IntEnum):
 
 
 class MaiError(Exception):
-    """Something a person must be told, in two sentences.
-
-    Args:
-        what: one sentence: what happened.
-        remedy: one sentence: what to do about it; empty where nothing can be done.
-    """
+    """Something a person must be told, in two sentences: what happened, and what to do, "" where nothing can be."""
 
     exit_status: ExitStatus = ExitStatus.NOT_DONE
 

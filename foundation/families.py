@@ -56,12 +56,7 @@ def image_rule(name: str) -> ImageRule:
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
     """The family whose name, or one of whose spellings, is part of a served model's name; the longest such one.
 
-    Args:
-        model: as the server calls it; case does not matter.
-        among: the families to choose from; None for all.
-
-    Returns:
-        None when the name says nothing.
+    Case does not matter. None when the name says nothing.
     """
     lowered = model.lower()
     matches = [

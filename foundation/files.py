@@ -11,12 +11,7 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
     """Replace a file, or leave it as it was.
 
     The draft lies beside it under a hidden name that ends with our process's number; one that a killed writer of that
-    number left is written over.
-
-    Args:
-        path: the file; its folder exists.
-        data: its new content; text is written as UTF-8.
-        mode: permissions of the new file, less the process's mask.
+    number left is written over. Text is written as UTF-8; the process's mask is taken from the mode.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.

@@ -21,14 +21,9 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
     short side cannot shrink below one step may stay above `max_pixels`, as in the original.
 
     Args:
-        width: of the image, in pixels.
-        height: of the image, in pixels.
+        width, height: of the image, in pixels.
         factor: pixels on a side of one image token: 32 for Qwen3-VL (patch 16 x merge 2), 28 for Qwen2/2.5-VL.
-        min_pixels: smaller images are enlarged to at least this area.
-        max_pixels: larger images are reduced to at most this area.
-
-    Returns:
-        Width and height in pixels; their product over the factor squared is the number of image tokens.
+        min_pixels, max_pixels: the area to which smaller images are enlarged at least, and larger ones reduced at most.
 
     Raises:
         UsageError: the image has no area, or is more than 200 times longer than wide, which the processors refuse.
@@ -70,11 +65,7 @@ class ImageRule:
         return width * height // self.factor**2
 
     def capped(self, max_pixels: int | None) -> "ImageRule":
-        """The rule with a lower pixel budget; None leaves it as it is.
-
-        Raises:
-            UsageError: the budget is below the family's minimum.
-        """
+        """The rule with a lower pixel budget; None leaves it. Raises UsageError: that is below the family's minimum."""
         if max_pixels is None:
             return self
         if max_pixels < self.min_pixels:

@@ -36,15 +36,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def check_settings(schema: "type[Schema]", table: Any, where: str) -> "Schema":
-    """A table as its schema has it.
+    """A table as its schema has it; the description of a schema's field says how to write it.
 
-    Args:
-        schema: a pydantic model; the description of a field says how to write it.
-        table: as read.
-        where: the file and the table, for the message, for example "In config.toml, [server]:".
-
-    Raises:
-        UsageError: names the first entry that is wrong, and what is allowed.
+    `where` begins the message, for example "In config.toml, [server]:". Raises UsageError: names the first entry that
+    is wrong, and what is allowed.
     """
     from pydantic import ValidationError
 

@@ -47,13 +47,9 @@ def main(argv: Sequence[str]) -> int:
 def read_request(
     data: dict[str, Any], facts: FamilyFacts, options: Mapping[str, Any], system_prompt: str | None = None
 ) -> PromptRequest:
-    """The request in a parsed file. Raises UsageError naming what is wrong.
+    """The request in a parsed file; the family's own client's number of images counts where it says none.
 
-    Args:
-        data: the JSON object.
-        facts: of the family; its own client's number of images counts where the file does not say ("images").
-        options: of the family, as chosen.
-        system_prompt: replaces the family's system text.
+    Raises UsageError naming what is wrong.
     """
     images = data.get("images", facts.reference_images)
     if isinstance(images, bool) or not isinstance(images, int) or images < 1:
@@ -61,16 +57,10 @@ def read_request(
     steps, tools = ([] if data.get(key) is None else data[key] for key in ("steps", "tools"))
     if not isinstance(steps, list) or not isinstance(tools, list):
         raise UsageError('"steps" and "tools" must be lists.', "See mai-agent prompt --help.")
-    first_shown = len(steps) - (images - 1)
+    first = len(steps) - (images - 1)
+    past = tuple(_step(step, number, facts.function, shown=number >= first) for number, step in enumerate(steps))
     return PromptRequest(
-        instruction=data["instruction"],
-        images=(None,),
-        steps=tuple(
-            _step(step, number, facts.function, shown=number >= first_shown) for number, step in enumerate(steps)
-        ),
-        tools=tuple(tools),
-        system_prompt=system_prompt,
-        options=options,
+        data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options
     )
 
 
@@ -89,14 +79,8 @@ def _step(step: Any, number: int, function: str, *, shown: bool) -> PastStep:
     for key, text in texts.items():
         if not isinstance(text, str):
             raise UsageError(f'"{key}" of step {number + 1} must be a text.', "Give a tool's result as it is shown.")
-    return PastStep(
-        thought=texts["thought"],
-        calls=(Call(name, arguments),),
-        images=(None,),
-        shown=shown,
-        user_reply=texts["user_reply"] or None,
-        tool_result=texts["tool_result"] or None,
-    )
+    user_reply, tool_result = texts["user_reply"] or None, texts["tool_result"] or None
+    return PastStep(texts["thought"], (Call(name, arguments),), (None,), shown, user_reply, tool_result)
 
 
 def _read(name: str) -> dict[str, Any]:

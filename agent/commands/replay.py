@@ -91,14 +91,6 @@ def _line(step: ReplayedStep, detail: str) -> str:
 
 
 def _json(step: ReplayedStep, detail: str) -> str:
-    return json.dumps(
-        {
-            "step": step.step,
-            "thought": step.thought,
-            "target": None if step.target is None else action_json(step.target),
-            "failure": step.failure,
-            "reason_to_ask": step.reason_to_ask,
-            "same": step.same,
-            "detail": detail,
-        }
-    )
+    told = {name: getattr(step, name) for name in ("step", "thought", "target", "failure", "reason_to_ask", "same")}
+    told["target"] = None if step.target is None else action_json(step.target)
+    return json.dumps({**told, "detail": detail})

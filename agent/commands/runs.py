@@ -29,15 +29,10 @@ def main(argv: Sequence[str]) -> int:
 def _summary(bundle: Bundle) -> dict[str, object]:
     run = bundle.run
     return {
-        "id": bundle.path.name,
-        "path": str(bundle.path),
-        "instruction": run.instruction,
-        "started": run.started or None,
-        "outcome": bundle.outcome,
-        "status": run.status,
-        "steps": bundle.step_count,
-        "engine": run.engine,
-    }
+        "id": bundle.path.name, "path": str(bundle.path), "instruction": run.instruction,
+        "started": run.started or None, "outcome": bundle.outcome, "status": run.status,
+        "steps": bundle.step_count, "engine": run.engine,
+    }  # fmt: skip
 
 
 def _line(bundle: Bundle) -> str:

@@ -66,13 +66,7 @@ class ArgumentError(ValueError):
 def decide(
     thought: str, calls: Sequence[Call] | ParseFailure, read: Callable[[Call], Action[GridPoint]]
 ) -> Decision | ParseFailure:
-    """The decision in the calls of an answer; one that cannot be used spoils them all.
-
-    Args:
-        thought: the reasoning around them.
-        calls: at least one, or why there is none.
-        read: what a call means; may raise ArgumentError.
-    """
+    """The decision in the calls of an answer; one of which `read` raises ArgumentError spoils them all."""
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
     try:
@@ -164,9 +158,7 @@ class Family(ABC):
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer. Total: any answer gives a decision or a failure, never an exception.
 
-        Args:
-            answer: the whole answer.
-            sent: sizes of the images the model saw last (families with absolute points need them); at least one.
+        `sent` are the sizes of the images the model saw last (families with absolute points need them); at least one.
         """
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:  # noqa: ARG002

@@ -22,13 +22,9 @@ def in_turn(
     replay: Callable[[PastStep], Iterable[Message]],
     show: Show = in_user_turns,
 ) -> list[Message]:
-    """Observation and answer in turn, from the first step to the observation now.
+    """After the opening (system text, instruction), observation and answer in turn, to the observation now.
 
-    Args:
-        opening: what stands before: system text, instruction.
-        prompt: the steps and the observation.
-        replay: a past answer, and what came back after it.
-        show: an observation.
+    `replay` writes a past answer, and what came back after it; `show` an observation.
     """
     messages = list(opening)
     previous: PastStep | None = None

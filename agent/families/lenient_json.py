@@ -60,9 +60,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse
 def first_object(text: str, *, closed: bool) -> tuple[dict[str, Any], str] | JsonFailure:
     """The first JSON object in the text, and what follows it.
 
-    Args:
-        text: where to look.
-        closed: the text was ended by its own closing tag, so a missing brace is a slip and not a cut.
+    `closed`: the text was ended by its own closing tag, so a missing brace is a slip and not a cut.
     """
     if len(text) > MAX_CHARS:
         return JsonFailure("broken", f"the call is longer than {MAX_CHARS} characters")
@@ -173,8 +171,7 @@ def _python_literal(text: str) -> tuple[dict[str, Any], str] | None:
 def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
     """The value with lone surrogates replaced, so that every text in it can be written and typed.
 
-    Raises:
-        ValueError: it is nested deeper than `depth`.
+    Raises ValueError: it is nested deeper than `depth`.
     """
     if isinstance(value, str):
         return clean_text(value)

@@ -23,9 +23,7 @@ _FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3001:
 def grid_of(counted: int | str, sent: Sequence[Size]) -> Grid:
     """The grid that a family counts on, as its `family.toml` names it.
 
-    Args:
-        counted: a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the image that was sent last.
-        sent: sizes of the images of the request.
+    That is a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the image that was sent last.
     """
     return Grid.pixels(sent[-1]) if isinstance(counted, str) else Grid.relative(counted)
 
@@ -41,8 +39,7 @@ class PointError(ValueError):
 def read_point(value: Any, grid: Grid) -> GridPoint:
     """A point, or the centre of a box, within the grid and its tolerance.
 
-    Raises:
-        PointError: it is no point, lies far outside the grid, or looks like a fraction of the screen.
+    Raises PointError: it is no point, lies far outside the grid, or looks like a fraction of the screen.
     """
     x, y = read_pair(value, fractions=max(grid.width, grid.height) <= 1)
     point = GridPoint(x, y, grid)
@@ -54,14 +51,9 @@ def read_point(value: Any, grid: Grid) -> GridPoint:
 
 
 def read_pair(value: Any, *, fractions: bool = True) -> tuple[float, float]:
-    """The two finite numbers of a point, or the centre of four.
+    """The two finite numbers of a point, or the centre of four. Raises PointError: it is no point.
 
-    Args:
-        value: what the model wrote.
-        fractions: False refuses numbers such as [0.5, 0.2], which on a grid of hundreds are another coordinate space.
-
-    Raises:
-        PointError: it is no point.
+    `fractions`: False refuses numbers such as [0.5, 0.2], which on a grid of hundreds are another coordinate space.
     """
     numbers = _numbers(value)
     if len(numbers) not in (2, 4):

@@ -18,11 +18,7 @@ def family_names() -> list[str]:
 
 @cache
 def get_family(name: str) -> Family:
-    """The family of that name.
-
-    Raises:
-        UsageError: there is none, or only its image rule is known.
-    """
+    """The family of that name. Raises UsageError: there is none, or only its image rule is known."""
     if name not in family_names():
         known = name in families.family_names()
         raise UsageError(

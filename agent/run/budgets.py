@@ -19,13 +19,7 @@ def answer_tokens(family: Family, context: int | None) -> int:
 def pixel_budget(family: Family, limits: Limits, wanted: int | None) -> int:
     """The pixel budget of a screenshot, within the family's, the server's, and half of the room that is left for text.
 
-    Args:
-        family: of the model.
-        limits: of the server.
-        wanted: what a person asked for; None for what suits the server.
-
-    Raises:
-        UsageError: no screenshot fits.
+    `wanted` is what a person asked for; None for what suits the server. Raises UsageError: no screenshot fits.
     """
     budgets = [wanted or limits.max_pixels or DEFAULT_MAX_PIXELS, family.facts.image.max_pixels]
     if limits.max_pixels is not None:

@@ -22,10 +22,8 @@ Outcome: TypeAlias = Literal[
     "done", "gave_up", "out_of_budget", "unparsable", "looping", "refused", "failed", "stopped"
 ]
 
-
 #: The version of the form that `to_json` gives, and of run bundles.
 SCHEMA = 2
-
 
 #: Fields that hold lists, and what the first of each is told as beside it: scripts read that since there were no lists.
 FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "target"}
@@ -239,21 +237,9 @@ class RunFinished(_Happened):
 
 
 Event: TypeAlias = (
-    RunStarted
-    | Observed
-    | ModelDelta
-    | Decided
-    | ApprovalAsked
-    | ApprovalGiven
-    | Paused
-    | Resumed
-    | UserActed
-    | PersonSaid
-    | Acted
-    | StepFinished
-    | Warned
-    | RunFinished
-)
+    RunStarted | Observed | ModelDelta | Decided | ApprovalAsked | ApprovalGiven | Paused | Resumed | UserActed
+    | PersonSaid | Acted | StepFinished | Warned | RunFinished
+)  # fmt: skip
 
 
 def to_json(event: Event) -> dict[str, Any]:

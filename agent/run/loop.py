@@ -14,19 +14,9 @@ from pathlib import Path
 from agent.actions import Answer, Finish, Wait, describe, map_points
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
+from agent.run import events
 from agent.run.actor import Reading
 from agent.run.context import RunContext
-from agent.run.events import (
-    Decided,
-    Observed,
-    Outcome,
-    Paused,
-    PersonSaid,
-    Resumed,
-    RunFinished,
-    StepFinished,
-    UserActed,
-)
 from agent.run.loop_detector import LoopDetector
 from agent.run.observe import Observation
 from agent.run.performer import Performed, Performer
@@ -45,9 +35,9 @@ _LET_GO_TIMEOUT = 3.0
 
 
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
-    def __init__(self, outcome: Outcome, status: ExitStatus, message: str) -> None:
+    def __init__(self, outcome: events.Outcome, status: ExitStatus, message: str) -> None:
         super().__init__(message)
-        self.outcome: Outcome = outcome
+        self.outcome: events.Outcome = outcome
         self.status = status
         self.message = message
 
@@ -71,7 +61,7 @@ class Loop:
         self._race = Race(context.stop)
         self._performer = Performer(settings, context, self._race, self._observing, self._acting)
 
-    async def run(self, emit: Emit) -> RunFinished:
+    async def run(self, emit: Emit) -> events.RunFinished:
         """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
 
         Raises:
@@ -101,7 +91,7 @@ class Loop:
             self._race.end()
             await self._let_go()
         seconds = time.monotonic() - self._began
-        finished = RunFinished(end.outcome, end.status, end.message, self._step, seconds, self._usage)
+        finished = events.RunFinished(end.outcome, end.status, end.message, self._step, seconds, self._usage)
         self._sink.close(finished)
         return finished
 
@@ -114,7 +104,9 @@ class Loop:
                 settled = None  # whatever the person did meanwhile is to be seen
             seen = await self._see(settled)
             self._sink.emit(
-                Observed(step, seen.images, seen.viewport, seen.tokens, seen.fingerprint.digest, seen.milliseconds)
+                events.Observed(
+                    step, seen.images, seen.viewport, seen.tokens, seen.fingerprint.digest, seen.milliseconds
+                )
             )
             decision, answer = await self._think(step, seen)
             # A screen seen before a person or a tool answered is no longer true.
@@ -125,14 +117,14 @@ class Loop:
         steering, actor = self._context.consent.steering, self._context.actor
         paused, before = steering.paused, self._sink.count
         if paused:
-            self._sink.emit(Paused(step, paused))
+            self._sink.emit(events.Paused(step, paused))
             await self._race.for_person(steering.resumed())
-            self._sink.emit(Resumed(step))
+            self._sink.emit(events.Resumed(step))
         for what in steering.take_acts():
-            self._sink.emit(UserActed(step, what))
+            self._sink.emit(events.UserActed(step, what))
             actor.tell(str(Note("acted", what)))
         for text in steering.take_told():
-            self._sink.emit(PersonSaid(step, text))
+            self._sink.emit(events.PersonSaid(step, text))
             actor.tell(str(Note("said", text)))
         return self._sink.count > before
 
@@ -156,10 +148,10 @@ class Loop:
                 message = f"The model's answers cannot be carried out: {reading.result.message}."
                 raise _End("unparsable", ExitStatus.NOT_DONE, message)
 
-    def _decided(self, step: int, seen: Observation, reading: Reading) -> Decided:
+    def _decided(self, step: int, seen: Observation, reading: Reading) -> events.Decided:
         began = time.perf_counter()
         result, answer = reading.result, reading.answer
-        decided = partial(Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer)
+        decided = partial(events.Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer)
         if isinstance(result, ParseFailure):
             return decided((), (), (), result, milliseconds=reading.milliseconds)
         targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
@@ -178,14 +170,16 @@ class Loop:
         before = decision.actions if ending is None else decision.actions[: decision.actions.index(ending)]
         await self._performer.perform(step, seen, before, done, self._sink.emit)
         if ending is not None and not done.incomplete:
-            self._sink.emit(StepFinished(step, done.changed, done.note, None, done.milliseconds))
+            self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
             raise _ending(ending)
         past = PastStep(
             decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
             note=done.note, answer=answer,
         )  # fmt: skip
         self._context.history.add(past, seen.tokens)
-        self._sink.emit(StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds))
+        self._sink.emit(
+            events.StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds)
+        )
         return done.settled
 
     def _check_budgets(self) -> None:

@@ -34,13 +34,7 @@ class LoopDetector:
         self._seen: deque[tuple[str, Fingerprint]] = deque(maxlen=rule.memory * rule.waiting_factor)
 
     def observe(self, action: str, screen: Fingerprint, *, waiting: bool = False) -> Verdict:
-        """Judge the action about to be taken on this screen, and remember it.
-
-        Args:
-            action: the action in words that are equal for equal actions.
-            screen: what the model saw.
-            waiting: whether it only waits.
-        """
+        """Judge the action about to be taken on this screen, in words that are equal for equal ones; remember it."""
         factor = self._rule.waiting_factor if waiting else 1
         recent = list(self._seen)[-self._rule.memory * factor :]
         times = 1 + sum(

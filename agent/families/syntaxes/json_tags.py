@@ -22,17 +22,9 @@ _CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
 
 
 def json_call(rest: str, function: str) -> list[Call] | ParseFailure:
-    """The one call in what follows the thought.
-
-    Args:
-        rest: the answer without its thought.
-        function: the name under which the family calls actions, for calls that name only the action.
-    """
-    found = _find_call(rest)
-    if isinstance(found, ParseFailure):
-        return found
+    """The one call in what follows the thought; `function` is meant by calls that name only the action."""
     try:
-        return [_as_call(found, function)]
+        return [_as_call(_find_call(rest), function)]
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error))
 
@@ -69,7 +61,8 @@ def _call_tag(text: str) -> re.Match[str] | None:
     return opening
 
 
-def _find_call(rest: str) -> dict[str, Any] | ParseFailure:
+def _find_call(rest: str) -> dict[str, Any]:
+    """The object of the call. Raises ArgumentError."""
     opening = _call_tag(rest)
     if opening is None:
         return _find_untagged(rest)
@@ -84,30 +77,30 @@ def _find_call(rest: str) -> dict[str, Any] | ParseFailure:
     if not isinstance(found, JsonFailure):
         return found[0]
     if failure is None and found.kind == "none":
-        return ParseFailure("truncated", "the answer ends before the call")
-    return _no_object(failure or found)
+        raise ArgumentError("truncated", "the answer ends before the call")
+    raise _no_object(failure or found)
 
 
-def _find_untagged(rest: str) -> dict[str, Any] | ParseFailure:
-    """A call without its tags: taken only when it is the one call in the text."""
+def _find_untagged(rest: str) -> dict[str, Any]:
+    """A call without its tags: taken only when it is the one call in the text. Raises ArgumentError."""
     candidates: list[dict[str, Any]] = []
-    failure: ParseFailure | None = None
+    failure: JsonFailure | None = None
     remaining = rest
     for _ in range(20):
         found = first_object(remaining, closed=False)
         if isinstance(found, JsonFailure):
-            failure = _no_object(found)
+            failure = found
             break
         value, remaining = found
         if _looks_like_call(value) and value not in candidates:
             candidates.append(value)
     if len(candidates) > 1:
-        return ParseFailure("ambiguous", "there are several calls and no <tool_call> tag says which one counts")
+        raise ArgumentError("ambiguous", "there are several calls and no <tool_call> tag says which one counts")
     if candidates:
         return candidates[0]
-    if failure is not None and failure.kind == "truncated":
-        return failure
-    return ParseFailure("no_action", "there is no tool call in the answer")
+    if failure is not None and failure.kind == "cut":
+        raise _no_object(failure)
+    raise ArgumentError("no_action", "there is no tool call in the answer")
 
 
 def _looks_like_call(value: Mapping[str, Any]) -> bool:
@@ -117,14 +110,14 @@ def _looks_like_call(value: Mapping[str, Any]) -> bool:
     return "name" in value and ("arguments" in value or "parameters" in value)
 
 
-def _no_object(failure: JsonFailure) -> ParseFailure:
+def _no_object(failure: JsonFailure) -> ArgumentError:
     match failure.kind:
         case "cut":
-            return ParseFailure("truncated", failure.message)
+            return ArgumentError("truncated", failure.message)
         case "none":
-            return ParseFailure("no_action", f"the tool call is empty: {failure.message}")
+            return ArgumentError("no_action", f"the tool call is empty: {failure.message}")
         case "broken":
-            return ParseFailure("bad_json", f"the tool call cannot be read: {failure.message}")
+            return ArgumentError("bad_json", f"the tool call cannot be read: {failure.message}")
 
 
 def _as_call(value: Mapping[str, Any], function: str) -> Call:

@@ -2,8 +2,9 @@
 
 import json
 import re
+from typing import Any
 
-from agent.families.base import Call, ParseFailure
+from agent.families.base import ArgumentError, Call, FailureKind, ParseFailure
 from agent.families.lenient_json import JsonFailure, clean_text, first_object
 from agent.families.syntaxes.json_tags import split_thought
 from foundation.chat_stream import Answer, ToolCall
@@ -13,17 +14,15 @@ _TAG = re.compile(r"<tool_call>\s*")
 
 def tool_calls(answer: Answer) -> list[Call] | ParseFailure:
     """The calls of an answer, in order; those of its text, each in a `<tool_call>`, where the server read none."""
-    found = [_read(call) for call in answer.tool_calls]
-    if not found:
-        _, rest = split_thought(clean_text(answer.content))
-        if rest is None:
-            return ParseFailure("truncated", "the answer ends inside the thinking")
-        found = [_written(piece) for piece in _TAG.split(rest)[1:]]
-    calls: list[Call] = []
-    for call in found:
-        if isinstance(call, ParseFailure):
-            return call
-        calls.append(call)
+    try:
+        calls = [_read(call) for call in answer.tool_calls]
+        if not calls:
+            _, rest = split_thought(clean_text(answer.content))
+            if rest is None:
+                return ParseFailure("truncated", "the answer ends inside the thinking")
+            calls = [_written(piece) for piece in _TAG.split(rest)[1:]]
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
     return calls or ParseFailure("no_action", "there is no tool call in the answer")
 
 
@@ -47,27 +46,24 @@ def _as_text(call: ToolCall) -> str:
     return f"{opening}{call.arguments or '{}'}}}\n</tool_call>"
 
 
-def _read(call: ToolCall) -> Call | ParseFailure:
+def _read(call: ToolCall) -> Call:
     name = clean_text(call.name).strip()[:200]
     if not name:
-        return ParseFailure("bad_argument", "a tool call has no name")
-    found = first_object(call.arguments.strip() or "{}", closed=False)
-    if isinstance(found, JsonFailure):
-        return _unreadable(f"the arguments of {name}", found)
-    return Call(name, found[0], clean_text(call.id))
+        raise ArgumentError("bad_argument", "a tool call has no name")
+    return Call(name, _object(call.arguments.strip() or "{}", f"the arguments of {name}"), clean_text(call.id))
 
 
-def _written(piece: str) -> Call | ParseFailure:
-    found = first_object(piece, closed=False)
-    if isinstance(found, JsonFailure):
-        return _unreadable("the tool call", found)
-    name, arguments = found[0].get("name"), found[0].get("arguments", {})
+def _written(piece: str) -> Call:
+    found = _object(piece, "the tool call")
+    name, arguments = found.get("name"), found.get("arguments", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        return ParseFailure("bad_argument", 'a tool call is {"name": ..., "arguments": {...}}')
+        raise ArgumentError("bad_argument", 'a tool call is {"name": ..., "arguments": {...}}')
     return Call(name[:200], arguments)
 
 
-def _unreadable(what: str, failure: JsonFailure) -> ParseFailure:
-    return ParseFailure(
-        "truncated" if failure.kind == "cut" else "bad_json", f"{what} cannot be read: {failure.message}"
-    )
+def _object(text: str, what: str) -> dict[str, Any]:
+    found = first_object(text, closed=False)
+    if isinstance(found, JsonFailure):
+        kind: FailureKind = "truncated" if found.kind == "cut" else "bad_json"
+        raise ArgumentError(kind, f"{what} cannot be read: {found.message}")
+    return found[0]
