@@ -62,15 +62,9 @@ def editable(action: Action[DesktopPoint]) -> str:
 
 
 def edited(action: Action[DesktopPoint], written: str, screen: Region | None = None) -> Action[DesktopPoint]:
-    """The action with what the person wrote in place of its `editable` part.
+    """The action with what the person wrote in place of its `editable` part, its points on the screen if one is given.
 
-    Args:
-        action: the action.
-        written: what the person wrote.
-        screen: where its points must lie; None for anywhere.
-
-    Raises:
-        ValueError: that cannot be read; says what is expected.
+    Raises ValueError, which says what is expected.
     """
     changed = _edited(action, written)
     if screen is not None and not all(screen.contains(point) for point in points_of(changed)):
@@ -108,17 +102,10 @@ def _written(point: DesktopPoint) -> str:
 
 
 def _points(written: str, count: int) -> list[DesktopPoint]:
-    expected = "write a point as x,y" if count == 1 else "write two points as x,y x,y"
-    pieces = written.replace(", ", ",").split()
-    if len(pieces) != count:
-        raise ValueError(expected)
-    found = []
-    for piece in pieces:
-        x, comma, y = piece.partition(",")
-        try:
-            found.append(DesktopPoint(float(x), float(y)))
-        except ValueError as error:
-            raise ValueError(expected) from error
-        if not comma:
-            raise ValueError(expected)
-    return found
+    pieces = [piece.split(",") for piece in written.replace(", ", ",").split()]
+    try:
+        if len(pieces) == count:
+            return [DesktopPoint(float(x), float(y)) for x, y in pieces]
+    except ValueError:
+        pass
+    raise ValueError("write a point as x,y" if count == 1 else "write two points as x,y x,y")

@@ -131,12 +131,7 @@ class Run:
 
 
 class Conductor:
-    """Takes up one run after another.
-
-    Args:
-        make_workplace: makes the place where they happen; called on the thread, with what it may tell and ask.
-        post: takes the reports; called from the thread.
-    """
+    """Takes up one run after another, on the thread, which makes the workplace and posts the reports."""
 
     def __init__(
         self, make_workplace: "Callable[[Callable[[str], None], Callable[[str], bool]], Workplace]", post: Post

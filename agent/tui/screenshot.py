@@ -19,11 +19,7 @@ _MOST_WIDTH = 1600
 def picture(row: Row, aspect: float, whole: bool, across: int = COARSE) -> "Image | None":
     """The screenshot of a row, its target marked; None where there is none.
 
-    Args:
-        row: the step.
-        aspect: width over height of the place it is shown in.
-        whole: the whole screenshot instead of a crop around the target.
-        across: pixels across a crop.
+    Whole, or a crop around the target, so many pixels across and of the aspect (width over height) of its place.
     """
     from PIL import Image
 

@@ -32,26 +32,15 @@ _STREAM_CHARS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an event changed.
+    """What an event changed."""
 
-    Args:
-        row: the index of the row that changed, None where only the run's own state did.
-        streams: a piece of an answer came in, of which there are many a second.
-        finishes: the row's step is over.
-    """
-
-    row: int | None
-    streams: bool = False
-    finishes: bool = False
+    row: int | None  # the index of the row that changed, None where only the run's own state did
+    streams: bool = False  # a piece of an answer came in, of which there are many a second
+    finishes: bool = False  # the row's step is over
 
 
 class Translator:
-    """Keeps one view up to date.
-
-    Args:
-        view: what is kept.
-        clock: seconds; for the duration of steps.
-    """
+    """Keeps one view up to date; the clock (seconds) times its steps."""
 
     def __init__(self, view: RunView, clock: Callable[[], float]) -> None:
         self.view = view

@@ -308,6 +308,20 @@ async def test_the_theme_and_the_instructions_are_remembered(bench: Bench) -> No
         assert run_screen(pilot).query_one(Prompt).line.value == INSTRUCTION
 
 
+async def test_a_past_instruction_is_searched_and_put_on_the_line(bench: Bench) -> None:
+    async with bench.app(None).run_test(size=(100, 30)) as pilot:
+        for text in ("open settings", "write a letter"):
+            pilot.app.memory.add_instruction(text)  # type: ignore[attr-defined]
+        await pilot.press("escape", "ctrl+r")
+        await pilot.pause()
+        await pilot.press(*"sett")
+        await pilot.app.screen.workers.wait_for_complete()
+        await pilot.pause(0.3)
+        await pilot.press("down", "enter")
+        await pilot.pause(0.3)
+        assert run_screen(pilot).query_one(Prompt).line.value == "open settings"
+
+
 @pytest.mark.parametrize(
     ("options", "told"), [({"sandbox": False}, True), ({}, False), ({"sandbox": False, "dry_run": True}, False)]
 )

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from textual import getters
 from textual.binding import Binding
 
 from agent.tui.screens.steps import StepsScreen
@@ -33,16 +34,14 @@ class AnsweringScreen(StepsScreen):
         Binding("x", "answer('skip')", "Skip it", show=False),
     ]
 
+    asking = getters.query_one(ApprovalPanel)
+    prompt = getters.query_one(Prompt)
+
     def __init__(self, view: RunView, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(view)
         self._clock = clock
         self._keys = 0
         self._key_times = (-_ALONE, -_ALONE)  # of the last key, and of the one before
-
-    @property
-    def asking(self) -> ApprovalPanel:
-        """The panel; its `wanted` is None while nothing is asked."""
-        return self.query_one(ApprovalPanel)
 
     def key_pressed(self) -> None:
         """A key is about to do whatever it does."""
@@ -71,14 +70,14 @@ class AnsweringScreen(StepsScreen):
 
     def action_instead(self) -> None:
         if self._takes_answers():
-            self.query_one(Prompt).open("instead")
+            self.prompt.open("instead")
 
     def action_edit(self) -> None:
         wanted = self.asking.wanted
         if self._takes_answers() and wanted is not None:
             from agent.tui.action_text import editable
 
-            self.query_one(Prompt).open("edit", editable(wanted.target))
+            self.prompt.open("edit", editable(wanted.target))
 
     def answer_changed(self, written: str) -> bool:
         """Allow what the person made of the action; False where that cannot be read, which is said."""
@@ -92,7 +91,7 @@ class AnsweringScreen(StepsScreen):
             action = edited(wanted.target, written, viewport.region if viewport is not None else None)
         except ValueError as error:
             self.asking.complain(str(error))
-            self.query_one(Prompt).open("edit", written)
+            self.prompt.open("edit", written)
             return False
         self.asking.answer(True, instead=None if action == wanted.target else action)
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual import work
+from textual import getters, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
@@ -31,8 +31,6 @@ from agent.tui.memory import Memory
 from agent.tui.screens.answering import AnsweringScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel
-from agent.tui.widgets.detail import Detail
-from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
 
@@ -59,6 +57,8 @@ class RunScreen(AnsweringScreen):
         Binding("o", "runs", "Runs"),
         Binding("ctrl+r", "search", "Search past instructions", show=False),
     ]
+
+    status = getters.query_one(StatusLine)
 
     def __init__(
         self, conductor: Conductor, memory: Memory, options: RunOptions, clock: Callable[[], float] = time.monotonic
@@ -88,7 +88,7 @@ class RunScreen(AnsweringScreen):
         self.set_interval(_LOAD, self._ask_load)
         self.show_rows(-1)
         self.show_status()
-        self.query_one(Prompt).open("instruct")
+        self.prompt.open("instruct")
 
     # What comes in
 
@@ -97,16 +97,14 @@ class RunScreen(AnsweringScreen):
         from agent.tui.translate import Translator
 
         self._memory.add_instruction(instruction)
-        self.query_one(Prompt).history = self._memory.instructions
+        self.prompt.history = self._memory.instructions
         options = self._options
         self.view = RunView(instruction, "preparing", dry_run=options.dry_run, sandbox=options.sandbox)
         self._translator = Translator(self.view, self._clock)
         self.show_rows(-1)
-        self.query_one(Detail).show(None)
+        self.detail.show(None)
         self._conductor.start(instruction)
-        prompt = self.query_one(Prompt)
-        prompt.purpose = "tell"
-        self.query_one(History).focus()
+        self._leave_line()
         self.show_status()
 
     def take(self, report: Report) -> None:
@@ -134,13 +132,13 @@ class RunScreen(AnsweringScreen):
             case ReplyWanted(question):
                 self._reply = report
                 translator.asks(question)
-                self.query_one(Prompt).open("reply")
+                self.prompt.open("reply")
                 self.app.bell()
             case QuestionOver():
                 translator.answered()
                 self._nothing_wanted()
             case RunClosed() if not self.view.active:  # the next one may have been started meanwhile
-                self.query_one(Prompt).open("instruct")
+                self.prompt.open("instruct")
         self.show_status()
 
     def _tell_stop_key(self) -> None:
@@ -155,9 +153,8 @@ class RunScreen(AnsweringScreen):
     def _changed(self, index: int | None, finished: bool = False) -> None:
         if index is None:
             return
-        history = self.query_one(History)
-        history.changed(index)
-        if history.cursor == index and not finished:
+        self.history.changed(index)
+        if self.history.cursor == index and not finished:
             self.show_row(index)
         self._stale = None
 
@@ -170,7 +167,7 @@ class RunScreen(AnsweringScreen):
         """Show how the run stands: the line at the bottom, the one above it, and the keys that apply."""
         view = self.view
         elapsed = self._translator.elapsed if self._translator else 0.0
-        self.query_one(StatusLine).show(view, elapsed, self._load if view.active else "")
+        self.status.show(view, elapsed, self._load if view.active else "")
         stage = self.query_one("#stage", Static)
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
         colour = "$text-warning" if view.state in ("paused", "asking") else colour
@@ -194,27 +191,27 @@ class RunScreen(AnsweringScreen):
 
     def _asked(self, wanted: ApprovalWanted) -> None:
         rows = self.view.rows
-        history = self.query_one(History)
         self.asking.ask(wanted, rows[-1] if rows else None)
-        history.cursor = len(rows) - 1
-        prompt = self.query_one(Prompt)
-        if not (prompt.line.has_focus and prompt.line.value):  # never take a half-typed line away
-            history.focus()
+        self.history.cursor = len(rows) - 1
+        if not (self.prompt.line.has_focus and self.prompt.line.value):  # never take a half-typed line away
+            self.history.focus()
         self.app.bell()
 
     def _nothing_wanted(self) -> None:
         self._reply = None
         self.asking.settle()
-        prompt = self.query_one(Prompt)
-        if prompt.purpose in ("reply", "instead", "edit"):
-            prompt.line.value = ""
-            prompt.purpose = "tell"
-            self.query_one(History).focus()
+        if self.prompt.purpose in ("reply", "instead", "edit"):
+            self.prompt.line.value = ""
+            self._leave_line()
+
+    def _leave_line(self) -> None:
+        self.prompt.purpose = "tell"
+        self.history.focus()
 
     # The person's line
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        run, prompt = self._conductor.run, self.query_one(Prompt)
+        run = self._conductor.run
         match "tell" if event.purpose == "instruct" and self.view.active else event.purpose:
             case "instruct":
                 self.start(event.text)
@@ -229,14 +226,13 @@ class RunScreen(AnsweringScreen):
             case "edit":
                 if not self.answer_changed(event.text):
                     return
-        prompt.purpose = "tell"
-        self.query_one(History).focus()
+        self._leave_line()
 
     def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
         """Back to the history; a question stays."""
         if event.purpose in ("instead", "edit"):
-            self.query_one(Prompt).purpose = "tell"
-        self.query_one(History).focus()
+            self.prompt.purpose = "tell"
+        self.history.focus()
         self.action_escape()
 
     # Steering
@@ -256,15 +252,13 @@ class RunScreen(AnsweringScreen):
     def action_single(self) -> None:
         """Go on until the next action, and ask before that."""
         run = self._conductor.run
-        if run is None or not self.view.active:
-            return
-        run.steering.step()
-        self.let_held_go()
+        if run is not None and self.view.active:
+            run.steering.step()
+            self.let_held_go()
 
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""
-        prompt = self.query_one(Prompt)
-        prompt.open("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
+        self.prompt.open("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
 
     def action_escape(self) -> None:
         """Twice within a second: stop."""
@@ -291,7 +285,7 @@ class RunScreen(AnsweringScreen):
 
     def use_instruction(self, text: str) -> None:
         """Put an instruction on the line."""
-        self.query_one(Prompt).open("tell" if self.view.active else "instruct", text)
+        self.prompt.open("tell" if self.view.active else "instruct", text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys are shown and taken only where they apply."""

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from textual import getters
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -26,6 +27,9 @@ class StepsScreen(Screen[None]):
         Binding("question_mark", "help", "Help", key_display="?"),
     ]
 
+    history = getters.query_one(History)
+    detail = getters.query_one(Detail)
+
     def __init__(self, view: RunView) -> None:
         super().__init__()
         self.view = view
@@ -41,7 +45,7 @@ class StepsScreen(Screen[None]):
     def show_rows(self, cursor: int) -> None:
         """Show the run from a row on, -1 for none yet."""
         self.query_one("#title", Static).update(Content.styled(f" {self.view.title or 'mai-agent'}", "bold"))
-        self.query_one(History).show(self.view.rows, cursor)
+        self.history.show(self.view.rows, cursor)
 
     def on_history_chosen(self, event: History.Chosen) -> None:
         self.show_row(event.index)
@@ -50,17 +54,16 @@ class StepsScreen(Screen[None]):
         """Show a row; one that is no step under the screenshot of the step before it."""
         rows = self.view.rows
         if not 0 <= index < len(rows):
-            self.query_one(Detail).show(None)
+            self.detail.show(None)
             return
         steps = (row for row in reversed(rows[: index + 1]) if row.number is not None)
-        self.query_one(Detail).show(rows[index], next(steps, None))
+        self.detail.show(rows[index], next(steps, None))
 
     def action_zoom(self) -> None:
-        detail = self.query_one(Detail)
-        detail.whole = not detail.whole
+        self.detail.whole = not self.detail.whole
 
     def action_page(self) -> None:
-        self.query_one(Detail).next_page()
+        self.detail.next_page()
 
     def action_detail(self) -> None:
         """On a small terminal: the step instead of the history, and back."""

@@ -82,15 +82,13 @@ class ApprovalPanel(Horizontal):
 
     def complain(self, problem: str) -> None:
         """Say what is wrong with what the person wrote."""
-        self.query_one("#why", Static).update(
-            Content.styled(harmless(f"That cannot be read: {problem}."), "$text-error")
-        )
+        words = harmless(f"That cannot be read: {problem}.")
+        self.query_one("#why", Static).update(Content.styled(words, "$text-error"))
 
-    def settle(self) -> ApprovalWanted | None:
-        """Put it away; what was wanted."""
-        wanted, self.wanted = self.wanted, None
+    def settle(self) -> None:
+        """Put it away."""
+        self.wanted = None
         self.display = False
-        return wanted
 
     def answer(
         self, allowed: bool, note: str = "", always: bool = False, instead: "Action[DesktopPoint] | None" = None
@@ -98,7 +96,8 @@ class ApprovalPanel(Horizontal):
         """Give the person's decision to whoever waits for it."""
         from agent.safety.policy import Approval
 
-        wanted = self.settle()
+        wanted = self.wanted
+        self.settle()
         if wanted is not None:
             wanted.answer(Approval(allowed, "you", note, always, instead))
 

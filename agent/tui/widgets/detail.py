@@ -57,7 +57,6 @@ class Detail(Vertical):
         self._show_picture()
 
     def on_resize(self) -> None:
-        """The picture is cut to fit its place."""
         self.call_after_refresh(self._show_picture)
 
     def next_page(self) -> None:

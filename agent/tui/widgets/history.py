@@ -35,10 +35,10 @@ class History(ScrollView, can_focus=True):
     BINDINGS = [
         Binding("up,k", "move(-1)", "Step up", show=False),
         Binding("down,j", "move(1)", "Step down", show=False),
-        Binding("pageup", "move_page(-1)", "Page up", show=False),
-        Binding("pagedown", "move_page(1)", "Page down", show=False),
-        Binding("home,g", "first", "First step", show=False),
-        Binding("end,G", "last", "Newest step", show=False),
+        Binding("pageup", "move(0, -1)", "Page up", show=False),
+        Binding("pagedown", "move(0, 1)", "Page down", show=False),
+        Binding("home,g", "choose(0)", "First step", show=False),
+        Binding("end,G", "choose(-1)", "Newest step", show=False),
     ]
 
     cursor: reactive[int] = reactive(-1)
@@ -107,19 +107,16 @@ class History(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def watch_cursor(self, old: int, new: int) -> None:
-        """Show where the cursor is, and tell."""
         for index in (old, new):
             self.refresh_line(index)
         self._reveal()
         self.post_message(self.Chosen(new))
 
     def on_resize(self, _: events.Resize) -> None:
-        """Rows are as wide as the widget."""
         self.virtual_size = Size(self.size.width, len(self._rows))
         self._reveal()
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the row under the pointer."""
         index = event.y + self.scroll_offset.y
         if 0 <= index < len(self._rows):
             self.cursor = index
@@ -128,22 +125,14 @@ class History(ScrollView, can_focus=True):
         if self.cursor >= 0 and self.size.height:
             self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
 
-    def action_move(self, by: int) -> None:
-        """Choose the row above or below."""
+    def action_move(self, rows: int, pages: int = 0) -> None:
+        by = rows + pages * max(1, self.size.height - 1)
         if self._rows:
             self.cursor = min(max(0, self.cursor + by), len(self._rows) - 1)
 
-    def action_move_page(self, way: int) -> None:
-        """Choose a row a screenful away."""
-        self.action_move(way * max(1, self.size.height - 1))
-
-    def action_first(self) -> None:
-        """Choose the first row."""
-        self.action_move(-len(self._rows))
-
-    def action_last(self) -> None:
-        """Choose the newest row, and follow."""
-        self.action_move(len(self._rows))
+    def action_choose(self, index: int) -> None:
+        if self._rows:
+            self.cursor = range(len(self._rows))[index]
 
 
 def _fitted(words: str, room: int) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from textual import events
+from textual import events, getters
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -39,6 +39,7 @@ class Prompt(Horizontal):
         Binding("down", "recall(1)", "Later", show=False),
     ]
 
+    line = getters.query_one(Input)
     purpose: reactive[Purpose] = reactive("instruct")
 
     @dataclass
@@ -60,14 +61,8 @@ class Prompt(Horizontal):
         self._at: int | None = None
 
     def compose(self) -> ComposeResult:
-        """Label and line."""
         yield Static(id="label")
         yield Input(id="line", compact=True, select_on_focus=False)
-
-    @property
-    def line(self) -> Input:
-        """The line itself."""
-        return self.query_one("#line", Input)
 
     def open(self, purpose: Purpose, text: str = "") -> None:
         """Take the focus, for a purpose."""
@@ -77,14 +72,12 @@ class Prompt(Horizontal):
         self.line.focus()
 
     def watch_purpose(self) -> None:
-        """Another purpose: another label."""
         label, placeholder = _LABELS[self.purpose]
         self.query_one("#label", Static).update(label)
         self.line.placeholder = placeholder
         self._at = None
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Pass on what was typed."""
         event.stop()
         text = event.value.strip() if self.purpose != "edit" else event.value
         if not text and self.purpose in ("instruct", "tell"):

@@ -14,6 +14,7 @@ _STATES: dict[State, tuple[str, str]] = {
     "paused": ("paused", "$text-warning"),
     "ended": ("over", "$text-muted"),
 }
+_GROUNDS = {"DRY RUN": "primary", "SANDBOX": "success", "LIVE": "error"}
 _OUTCOMES = {0: ("done", "$text-success"), 130: ("stopped", "$text-warning")}
 
 
@@ -23,17 +24,12 @@ class StatusLine(Static):
     DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
 
     def show(self, view: RunView, seconds: float, server: str = "") -> None:
-        """Show how a run stands.
-
-        Args:
-            view: the run.
-            seconds: since it began.
-            server: a few words about the server.
-        """
+        """Show how a run stands so many seconds after it began, and a few words about the server."""
         word, colour = _STATES[view.state]
         if view.state == "ended" and view.status is not None:
             word, colour = _OUTCOMES.get(view.status, ("not done", "$text-error"))
-        parts: list[tuple[str, str]] = [self._mode(view), (f" {word} ", f"bold {colour}")]
+        mode = "DRY RUN" if view.dry_run else "SANDBOX" if view.sandbox else "LIVE"
+        parts = [(f" {mode} ", f"bold $text on ${_GROUNDS[mode]}-muted"), (f" {word} ", f"bold {colour}")]
         if view.step:
             limit = f" of {view.max_steps}" if view.max_steps is not None and view.active else ""
             parts.append((f" step {view.step}{limit} ", ""))
@@ -48,11 +44,3 @@ class StatusLine(Static):
         elif view.tokens:
             parts.append((f" {view.tokens:,} tokens ", "dim"))
         self.update(Content.assemble(*parts))
-
-    @staticmethod
-    def _mode(view: RunView) -> tuple[str, str]:
-        if view.dry_run:
-            return " DRY RUN ", "bold $text on $primary-muted"
-        if view.sandbox:
-            return " SANDBOX ", "bold $text on $success-muted"
-        return " LIVE ", "bold $text on $error-muted"
