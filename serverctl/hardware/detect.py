@@ -130,14 +130,14 @@ def _read_nvml(nvml: Any) -> NvmlAnswer:
         display, mig = ask(nvml.nvmlDeviceGetDisplayActive, handle), ask(nvml.nvmlDeviceGetMigMode, handle)
         handles.append((index, handle))
         gpus.append(
-            nvidia.card(
+            Gpu(
                 index,
                 name,
-                memory.total,
-                getattr(memory, "reserved", None),
+                "nvidia",
+                nvidia.usable_bytes(memory.total, getattr(memory, "reserved", None)),
                 memory.free,
                 uuid,
-                tuple(capability) if capability else None,
+                tuple(capability) if capability else nvidia.capability_by_name(name),
                 None if display is None else bool(display),
                 bool(mig and mig[0]),
             )

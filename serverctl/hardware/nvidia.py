@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from foundation.configs import load_config
 from serverctl.hardware.facts import MIB, Driver, Gpu, Link
 
 #: What is asked of `nvidia-smi --query-gpu=... --format=csv,noheader,nounits`, in this order.
@@ -24,57 +25,21 @@ FIELDS = (
     "driver_version",
 )
 
-#: Older drivers do not know `compute_cap`: the value then comes from the card's name (CUDA's published list of GPUs).
-_CAPABILITIES = (
-    (r"Quadro RTX|TITAN RTX", (7, 5)),
-    (r"\bAda\b", (8, 9)),
-    (r"Blackwell", (12, 0)),
-    (r"\bG?B300\b", (10, 3)),
-    (r"\bG?B[12]00\b", (10, 0)),
-    (r"\bGB10\b", (12, 1)),
-    (r"RTX 50[5-9]0", (12, 0)),
-    (r"\bG?H[12]00\b|\bH20\b|\bH800\b", (9, 0)),
-    (r"\bL2\b|\bL4\b|\bL20\b|\bL40S?\b|RTX 40[5-9]0", (8, 9)),
-    (r"RTX 30[5-9]0|RTX 2050|RTX A\d000|\bA10[GM]?\b|\bA16\b|\bA2\b|\bA40\b", (8, 6)),
-    (r"\bA100X?\b|\bA30X?\b|\bA800\b", (8, 0)),
-    (r"\bT4G?\b|RTX 20[678]0|GTX 16[56]0", (7, 5)),
-    (r"\bV100S?\b|TITAN V\b", (7, 0)),
-    (r"\bP100\b", (6, 0)),
-    (r"GTX 10\d0|\bP40\b|\bP4\b|TITAN Xp?\b", (6, 1)),
-    (r"GTX 9\d0|\bM60\b", (5, 2)),
-    (r"\bK80\b", (3, 7)),
-)
-
-
-def card(
-    index: int,
-    name: str,
-    total: int,
-    reserved: int | None,
-    free: int | None,
-    uuid: str = "",
-    capability: tuple[int, int] | None = None,
-    display: bool | None = None,
-    mig: bool = False,
-) -> Gpu:
-    """A card as NVML or `nvidia-smi` tells of it; sizes in bytes."""
-    known = capability or capability_by_name(name)
-    return Gpu(index, name, "nvidia", usable_bytes(total, reserved), free, uuid, known, display, mig)
-
 
 def parse_query(text: str, fields: Sequence[str] = FIELDS) -> tuple[tuple[Gpu, ...], Driver | None]:
     """The cards in the output of `nvidia-smi --query-gpu` with some of `FIELDS`; lines that are none are left out."""
     gpus: list[Gpu] = []
     driver: Driver | None = None
-    for row in _rows(text, fields):
-        total = _mebibytes(row["memory.total"])
+    for row in rows(text, fields):
+        total = mebibytes(row["memory.total"])
         if total is None:
             continue
-        reserved, free = _mebibytes(row["memory.reserved"]), _mebibytes(row["memory.free"])
+        reserved, free = mebibytes(row["memory.reserved"]), mebibytes(row["memory.free"])
         uuid = row["uuid"] if _known(row["uuid"]) else ""
         display = {"Enabled": True, "Disabled": False}.get(row["display_active"])
-        capability, mig = _version(row["compute_cap"]), row["mig.mode.current"] == "Enabled"
-        gpus.append(card(int(row["index"]), row["name"], total, reserved, free, uuid, capability, display, mig))
+        capability = _version(row["compute_cap"]) or capability_by_name(row["name"])
+        mig, usable = row["mig.mode.current"] == "Enabled", usable_bytes(total, reserved)
+        gpus.append(Gpu(int(row["index"]), row["name"], "nvidia", usable, free, uuid, capability, display, mig))
         if re.match(r"\d", row["driver_version"]):
             driver = Driver(row["driver_version"])
     return tuple(gpus), driver
@@ -93,12 +58,15 @@ def refused_field(text: str) -> str | None:
 
 def unmeasured(text: str, fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
     """The names of cards that the tool lists without the size of their memory."""
-    rows = _rows(text, fields)
-    return tuple(row["name"] for row in rows if _known(row["name"]) and _mebibytes(row["memory.total"]) is None)
+    asked = rows(text, fields)
+    return tuple(row["name"] for row in asked if _known(row["name"]) and mebibytes(row["memory.total"]) is None)
 
 
-def _rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The lines that are rows of a query's answer, by field; fields that were not asked for are empty."""
+def rows(text: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The lines that are rows of a query's answer, by field; fields that were not asked for are empty.
+
+    Intel's `hl-smi` answers in the same form.
+    """
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == len(fields) and re.fullmatch(r"[0-9]{1,4}", cells[0]):
@@ -190,40 +158,19 @@ def parse_topology(text: str) -> tuple[tuple[int, int, Link], ...]:
     return tuple(links)
 
 
-#: What `nvidia-smi` says when the driver does not work, and what that means for a person.
-_TROUBLES = (
-    (
-        "couldn't communicate with the NVIDIA driver",
-        "the NVIDIA driver is not loaded: load or reinstall it (`modprobe nvidia` says why not), then restart",
-    ),
-    ("Driver/library version mismatch", "the NVIDIA driver was updated while it ran: restart the machine"),
-    ("Driver Not Loaded", "the NVIDIA driver is not loaded: `modprobe nvidia` says why not"),
-    ("No devices were found", "the NVIDIA driver works but sees no card"),
-    ("GPU is lost", "a card fell off the bus: restart the machine"),
-    ("Unable to determine the device handle", "the driver cannot talk to a card: restart the machine"),
-    ("Insufficient Permissions", "this user may not use the NVIDIA devices: join the group that owns /dev/nvidia*"),
-    (
-        "Failed to initialize NVML: Unknown Error",
-        "the NVIDIA devices are out of reach, as in a container that lost them: restart the container",
-    ),
-    ("GPU access blocked by the operating system", "Windows keeps the card from WSL: update its driver"),
-    ("did not answer within", "it does not answer, so the driver hangs: restart the machine (`dmesg` says why)"),
-)
-
-
 def explain_trouble(output: str) -> str:
     """A sentence for what `nvidia-smi` printed instead of cards."""
-    for said, meaning in _TROUBLES:
-        if said.casefold() in output.casefold():
-            return f"nvidia-smi: {meaning}."
+    for trouble in load_config("gpus/nvidia.toml")["trouble"]:
+        if trouble["said"].casefold() in output.casefold():
+            return f"nvidia-smi: {trouble['meaning']}."
     first = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
     return f"nvidia-smi failed and said: {first[:200].rstrip('.')}."
 
 
 def capability_by_name(name: str) -> tuple[int, int] | None:
     """The compute capability that CUDA's list gives a card of this name; None for names it does not know."""
-    known = (capability for pattern, capability in _CAPABILITIES if re.search(pattern, name, re.IGNORECASE))
-    return next(known, None)
+    known = load_config("gpus/nvidia.toml")["capabilities"]
+    return next((tuple(number) for pattern, number in known if re.search(pattern, name, re.IGNORECASE)), None)
 
 
 def _version(text: str) -> tuple[int, int] | None:
@@ -231,6 +178,7 @@ def _version(text: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
-def _mebibytes(text: str) -> int | None:
+def mebibytes(text: str) -> int | None:
+    """Bytes of a cell that counts MiB; None for one that holds no number."""
     found = re.fullmatch(r"([0-9]{1,12})(?:\s*MiB)?", text)
     return None if found is None else int(found[1]) * MIB

@@ -6,7 +6,8 @@ Sources: `hl-smi` (MiB), `rocm-smi` (bytes), /proc/cpuinfo, `sysctl`.
 import json
 import re
 
-from serverctl.hardware.facts import MIB, Driver, Gpu
+from serverctl.hardware.facts import Driver, Gpu
+from serverctl.hardware.nvidia import mebibytes, rows
 
 #: Instruction sets that vLLM's CPU build uses.
 CPU_FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "bf16", "sve")
@@ -22,27 +23,13 @@ def parse_gaudi(text: str) -> tuple[tuple[Gpu, ...], Driver | None]:
     """The accelerators in the output of `hl-smi` with `GAUDI_FIELDS`."""
     gpus: list[Gpu] = []
     driver: Driver | None = None
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) != len(GAUDI_FIELDS) or not re.fullmatch(r"[0-9]{1,4}", cells[0]):
-            continue
-        total = re.match(r"([0-9]{1,12})(?: MiB)?$", cells[2])
-        free = re.match(r"([0-9]{1,12})(?: MiB)?$", cells[3])
+    for row in rows(text, GAUDI_FIELDS):
+        total, free = mebibytes(row["memory.total"]), mebibytes(row["memory.free"])
         if total is None:
             continue
-        gpus.append(
-            Gpu(
-                index=int(cells[0]),
-                name=gaudi_name(cells[1]),
-                vendor="gaudi",
-                total_bytes=int(total[1]) * MIB,
-                free_bytes=int(free[1]) * MIB if free else None,
-                uuid=cells[4],
-                display=False,
-            )
-        )
-        if re.match(r"\d", cells[5]):
-            driver = Driver(cells[5])
+        gpus.append(Gpu(int(row["index"]), gaudi_name(row["name"]), "gaudi", total, free, row["uuid"], display=False))
+        if re.match(r"\d", row["driver_version"]):
+            driver = Driver(row["driver_version"])
     return tuple(gpus), driver
 
 
@@ -72,16 +59,8 @@ def parse_rocm(text: str) -> tuple[Gpu, ...]:
         if not total:
             continue
         name = card.get("Card Series") or card.get("Card series") or card.get("Device Name") or "AMD GPU"
-        gpus.append(
-            Gpu(
-                index=int(number[1]),
-                name=str(name).strip(),
-                vendor="amd",
-                total_bytes=total,
-                free_bytes=None if used is None else max(0, total - used),
-                uuid=str(card.get("Unique ID", "")),
-            )
-        )
+        free, uuid = None if used is None else max(0, total - used), str(card.get("Unique ID", ""))
+        gpus.append(Gpu(int(number[1]), str(name).strip(), "amd", total, free, uuid))
     return tuple(sorted(gpus, key=lambda gpu: gpu.index))
 
 
