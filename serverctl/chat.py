@@ -105,16 +105,14 @@ async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpo
             if model and failure.kind in ("refused", "unknown_model", "broken"):
                 return Endpoint(base_url, api_key, model)  # a server without /v1/models can still chat
             raise _unusable(base_url, failure) from error
-    if model is None and len(names) == 1:
-        return Endpoint(base_url, api_key, names[0])
-    if model is not None and (model in names or not names):
-        return Endpoint(base_url, api_key, model)
-    if not names:
-        raise EnvironmentLacksError(f"{base_url} serves no model.", "Start one with `mai-server up`.")
     choice = ", ".join(names[:8])
-    if model is None:
+    if model is None and not names:
+        raise EnvironmentLacksError(f"{base_url} serves no model.", "Start one with `mai-server up`.")
+    if model is None and len(names) > 1:
         raise UsageError(f"{base_url} serves several models: {choice}.", "Choose one with --model.")
-    raise UsageError(f"{base_url} does not serve {model!r}.", f"It serves: {choice}.")
+    if model is not None and names and model not in names:
+        raise UsageError(f"{base_url} does not serve {model!r}.", f"It serves: {choice}.")
+    return Endpoint(base_url, api_key, names[0] if model is None else model)
 
 
 def _unusable(base_url: str, failure: Failure) -> EnvironmentLacksError:

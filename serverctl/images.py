@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: File signatures of the formats that vLLM's image reader (Pillow) is sure to know, and their media types.
-_SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-)
+#: File signatures of the formats that vLLM's image reader (Pillow) is sure to know; WebP's has a length in it.
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"BM": "bmp"}
 
 
 def media_type(data: bytes) -> str | None:
     """The media type of an image file by its first bytes; None for what is no PNG, JPEG, WebP, GIF or BMP."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    return next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), None)
+    return next((f"image/{name}" for signature, name in _SIGNATURES.items() if data.startswith(signature)), None)
 
 
 def data_url(data: bytes) -> str:

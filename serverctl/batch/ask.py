@@ -29,8 +29,7 @@ class Asker(Protocol):
         """The answer, or the failure as an answer.
 
         Raises:
-            ServerGoneError: there is nobody left to ask.
-            EnvironmentLacksError: nobody would answer any request of this batch.
+            EnvironmentLacksError: nobody would answer any request of this batch, or (ServerGoneError) nobody is left.
         """
         ...
 
@@ -67,7 +66,7 @@ class HttpAsker:
         return Answer(prepared.id, kind=failure.kind, message=failure.message)
 
     async def _give_up_on_a_dead_server(self, failure: Failure) -> None:
-        """Raise where the failure is every request's and not this one's."""
+        """Raises where the failure is every request's and not this one's."""
         if failure.kind in ("bad_key", "unknown_model"):
             raise EnvironmentLacksError(failure.message, "Name the right --api-key and --model.")
         if failure.kind in TRANSIENT and not await is_alive(self.client, self.endpoint):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 
 from serverctl.chat import Endpoint
+from serverctl.metrics import rate
 
 _TIMEOUT_S = 5.0
 
@@ -36,14 +37,10 @@ def server_side(before: Mapping[str, float] | None, after: Mapping[str, float] |
             return None
         return after[name] - before[name]
 
-    def rate(part: str, whole: str) -> float | None:
-        hits, queries = grown(part), grown(whole)
-        return hits / queries if hits is not None and queries else None
-
-    waited = rate("vllm:request_queue_time_seconds_sum", "vllm:request_queue_time_seconds_count")
+    waited = rate(grown("vllm:request_queue_time_seconds_sum"), grown("vllm:request_queue_time_seconds_count"))
     return ServerSide(
-        prefix_hit_rate=rate("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
-        mm_hit_rate=rate("vllm:mm_cache_hits_total", "vllm:mm_cache_queries_total"),
+        prefix_hit_rate=rate(grown("vllm:prefix_cache_hits_total"), grown("vllm:prefix_cache_queries_total")),
+        mm_hit_rate=rate(grown("vllm:mm_cache_hits_total"), grown("vllm:mm_cache_queries_total")),
         preemptions=grown("vllm:num_preemptions_total"),
         queue_ms=None if waited is None else waited * 1000,
         requests=grown("vllm:request_success_total"),

@@ -5,7 +5,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,9 +52,8 @@ def main(arguments: list[str]) -> int:
     )
     presets = _presets(options)
     if not presets:
-        return _show([], [("server", lambda: nullcontext(chosen_target(options)))], workload, options)
-    starts = [(preset, _starter(preset, options.model)) for preset in presets]
-    return _show(presets, starts, workload, options)
+        return _show({"server": lambda: nullcontext(chosen_target(options))}, workload, options)
+    return _show({preset: _starter(preset, options.model) for preset in presets}, workload, options)
 
 
 def _parser() -> Parser:
@@ -116,8 +115,7 @@ def _starter(preset: str, model: str | None) -> Callable[[], AbstractContextMana
 
 
 def _show(
-    presets: Sequence[str],
-    starts: Sequence[tuple[str, Callable[[], AbstractContextManager[Endpoint]]]],
+    starts: Mapping[str, Callable[[], AbstractContextManager[Endpoint]]],
     workload: Workload,
     options: argparse.Namespace,
 ) -> int:
@@ -127,7 +125,7 @@ def _show(
 
     reports: list[Report] = []
     status = ExitStatus.DONE
-    for name, start in starts:
+    for name, start in starts.items():
         try:
             with start() as target:
                 reports.append(_measured(name, target, workload, options))
@@ -147,7 +145,7 @@ def _show(
             break
         if reports[-1].failed:
             status = ExitStatus.NOT_DONE
-    comparison = Comparison(tuple(reports)) if presets else None
+    comparison = Comparison(tuple(reports)) if options.compare is not None else None
     document = reports[0].to_json() if comparison is None else comparison.to_json()
     if options.out is not None:
         options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

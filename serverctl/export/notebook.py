@@ -39,17 +39,14 @@ def documents(source: Source) -> Sequence[Document]:
 def _plans(source: Source) -> dict[str, dict[str, Any]]:
     """What each build of vLLM is started with, newest first; a build that cannot serve the plan is left out."""
     found: dict[str, dict[str, Any]] = {}
-    refusal: CannotPlanError | None = None
-    for build in builds():
-        if build.least_driver is None:
-            continue
+    refusals: list[CannotPlanError] = []
+    for build in (build for build in builds() if build.least_driver is not None):
         try:
             found[build.name] = _plan(source, build)
         except CannotPlanError as error:
-            refusal = refusal or error
+            refusals.append(error)
     if not found:
-        assert refusal is not None
-        raise refusal
+        raise refusals[0]
     return found
 
 
