@@ -20,12 +20,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest modules first, as each goes whole to one of two workers, and they are to end together.
+    """Modules with a real vLLM late, as it may still be being installed, and whole runs on desktops last.
 
-    Those with a real vLLM come second: it may still be being installed.
+    Each module goes whole to one of two workers. Runs on desktops are kept from the time in which an installation keeps
+    the processors busy: a desktop that is late shows the agent a screen that is about to change.
     """
     with_vllm = {item.path for item in items if "vllm_python" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: 0 if "e2e" in item.path.parts else 1 if item.path in with_vllm else 2)
+    items.sort(key=lambda item: 2 if "e2e" in item.path.parts else 1 if item.path in with_vllm else 0)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -49,7 +49,7 @@ class Machine:
         assert isinstance(document, dict)
         return document
 
-    def wait_for(self, phase: str, attempt: int = 0, seconds: float = 90) -> dict[str, Any]:
+    def wait_for(self, phase: str, attempt: int = 0, seconds: float = 180) -> dict[str, Any]:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             status = self.status()
