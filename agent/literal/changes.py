@@ -83,7 +83,7 @@ def brightness(image: "Image", region: Box | None = None) -> float:
     """The mean grey value of a region, 0 to 255."""
     from PIL import ImageStat
 
-    part = image if region is None else image.crop(region.edges)
+    part = image if region is None else image.crop(region)
     return float(ImageStat.Stat(part.convert("L")).mean[0])
 
 

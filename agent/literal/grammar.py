@@ -25,11 +25,7 @@ _COUNT = re.compile(
 
 
 def read_instruction(instruction: str) -> list[Goal]:
-    """The goals of an instruction, in order.
-
-    Raises:
-        NotUnderstoodError: a part is not understood; its message names the part.
-    """
+    """The goals of an instruction, in order. Raises NotUnderstoodError, which names the part."""
     goals = [goal for part in split_instruction(instruction) for goal in _read_part(part)]
     if not goals:
         raise NotUnderstoodError("The instruction is empty.")
@@ -109,10 +105,10 @@ def _times(text: str) -> tuple[str, int]:
 def _type(part: Part, match: Groups) -> list[Goal]:
     text = match["text"].strip()
     typed = part.shown(text)
-    if not text.startswith("\x00"):
-        typed = re.sub(r"^the (?:text|words?)\s+", "", typed, flags=re.I)
-    else:
+    if text.startswith("\x00"):
         typed = typed.replace("\\n", "\n").replace("\\t", "\t")
+    else:
+        typed = re.sub(r"^the (?:text|words?)\s+", "", typed, flags=re.I)
     if "\x00" in text and not re.fullmatch("\x00\\d+\x00", text):
         raise NotUnderstoodError(f"I do not understand “{typed}”: what to type is in quotes, and more follows.")
     if not typed:
@@ -120,21 +116,9 @@ def _type(part: Part, match: Groups) -> list[Goal]:
     return [Type(typed, part.thing(match["into"]) if match.get("into") else None)]
 
 
-def _toggle(*, on: bool | None = None) -> Builder:
-    def build(part: Part, match: Groups) -> list[Goal]:
-        wanted = on if on is not None else match["state"].lower() == "on"
-        name, inside, whole = part.thing_and_place(match["what"])
-        return [Toggle(name, wanted, inside, whole)]
-
-    return build
-
-
-def _flip(part: Part, match: Groups) -> list[Goal]:
-    return [Click(part.thing(match["what"]))]
-
-
-def _select_all(_part: Part, _match: Groups) -> list[Goal]:
-    return [Press(("ctrl", "a"))]
+def _toggle(part: Part, match: Groups) -> list[Goal]:
+    name, inside, whole = part.thing_and_place(match["what"])
+    return [Toggle(name, match["state"].lower() in ("on", "enable", "activate", "check", "tick"), inside, whole)]
 
 
 def _switch_to(part: Part, match: Groups) -> list[Goal]:
@@ -181,12 +165,11 @@ _END = r"(?P<end>bottom|end|top|beginning|start)"
 _RULES: list[tuple[re.Pattern[str], Builder]] = [
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), build)
     for pattern, build in (
-        (r"(?:switch|turn|toggle)\s+(?P<state>on|off)\s+(?P<what>.+)", _toggle()),
-        (r"(?:switch|turn|toggle)\s+(?P<what>.+?)\s+(?P<state>on|off)", _toggle()),
-        (rf"(?:enable|activate|check|tick)\s+{_BOX}(?P<what>.+)", _toggle(on=True)),
-        (rf"(?:disable|deactivate|uncheck|untick)\s+{_BOX}(?P<what>.+)", _toggle(on=False)),
-        (r"toggle\s+(?P<what>.+)", _flip),
-        (r"select\s+(?:all|everything)(?:\s+(?:the\s+)?text)?", _select_all),
+        (r"(?:switch|turn|toggle)\s+(?P<state>on|off)\s+(?P<what>.+)", _toggle),
+        (r"(?:switch|turn|toggle)\s+(?P<what>.+?)\s+(?P<state>on|off)", _toggle),
+        (rf"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick)\s+{_BOX}(?P<what>.+)", _toggle),
+        (r"toggle\s+(?P<what>.+)", lambda part, match: [Click(part.thing(match["what"]))]),
+        (r"select\s+(?:all|everything)(?:\s+(?:the\s+)?text)?", lambda _part, _match: [Press(("ctrl", "a"))]),
         (r"(?:switch|change|set it)\s+to\s+(?P<what>.+)", _switch_to),
         (r"use\s+(?P<what>.+)", _switch_to),
         (r"(?:set|change)\s+(?P<what>.+?)\s+to\s+(?P<value>.+)", _set_to),

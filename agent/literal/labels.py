@@ -4,15 +4,13 @@ Labels are runs of words with ordinary spaces between them; words in the next co
 stand under each other in the middle or flush left are also joined, because icon captions break over lines.
 """
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agent.screen.ocr import Box, Word
-
-#: A gap of more than this times the text height separates labels (a space is about 0.3 to 0.5 of it).
-_GAP = 0.95
+from agent.screen.ocr import Box, Word, lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +30,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A place where a wanted text was found.
+    """A place where a wanted text was found."""
 
-    Args:
-        box: around the found words.
-        label: the label they stand in.
-        quality: 1.0 when the label is exactly the wanted text; lower for parts of longer labels and misread letters.
-    """
-
-    box: Box
-    label: Label
-    quality: float
+    box: Box  # around the found words
+    label: Label  # in which they stand
+    quality: float  # 1.0 when the label is exactly the wanted text; lower for parts of longer ones and misread letters
 
 
 def plain(text: str) -> str:
@@ -56,14 +48,10 @@ def plain(text: str) -> str:
 
 def labels_of(words: Iterable[Word]) -> list[Label]:
     """The labels that the words form, single lines first, then joined ones."""
-    lines = [_label(_without_icons(run)) for run in _runs([word for word in words if _is_text(word)])]
+    lines = [_label(_without_icons(run)) for run in lines_of(word for word in words if _is_text(word))]
     captions = _captions(lines)
-    parts = {line.box for caption in captions for line in lines if _within(line.box, caption.box)}
+    parts = {line.box for caption in captions for line in lines if Box.around((line.box, caption.box)) == caption.box}
     return [replace(line, part=line.box in parts) for line in lines] + captions
-
-
-def _within(inner: Box, outer: Box) -> bool:
-    return Box.around((inner, outer)) == outer
 
 
 def _is_text(word: Word) -> bool:
@@ -73,63 +61,18 @@ def _is_text(word: Word) -> bool:
     return word.confidence >= 70
 
 
-def _runs(words: Sequence[Word]) -> list[list[Word]]:
-    """Words chained to their right-hand neighbours on the same line."""
-    ordered = sorted(words, key=lambda word: word.box.left)
-    following: dict[int, int] = {}
-    for index, word in enumerate(ordered):
-        for other in range(index + 1, len(ordered)):
-            if ordered[other].box.left - word.box.right > 40:
-                break  # everything further right is further away still
-            if other not in following.values() and _continues(word, ordered[other]):
-                following[index] = other
-                break
-    heads = set(range(len(ordered))) - set(following.values())
-    runs: list[list[Word]] = []
-    for head in sorted(heads):
-        run = [head]
-        while run[-1] in following:
-            run.append(following[run[-1]])
-        runs.append([ordered[index] for index in run])
-    return runs
-
-
-def _continues(word: Word, other: Word) -> bool:
-    """Whether `other` is the next word of the same label: same line, similar size, an ordinary space between."""
-    low, high = sorted((max(word.box.height, 1), max(other.box.height, 1)))
-    if high > 2.4 * low:  # letters without ascenders are lower, but an icon is out of all proportion
-        return False
-    gap = other.box.left - word.box.right
-    if not -2 <= gap <= max(_GAP * min(_em(word), _em(other)), 7):
-        return False
-    same_base = abs(word.box.bottom - other.box.bottom) <= 0.3 * high
-    return same_base or abs(word.box.center[1] - other.box.center[1]) <= 0.25 * high
-
-
-def _em(word: Word) -> float:
-    """The text height that a word's box suggests; words of low letters alone ("a", "on") are three quarters of it."""
-    tall = any(not char.isalpha() or char.isupper() or char in "bdfhijklt" for char in word.text)
-    return word.box.height * (1.0 if tall else 1.35)
-
-
 def _label(words: Sequence[Word]) -> Label:
     return Label(" ".join(word.text for word in words), Box.around(word.box for word in words), tuple(words))
 
 
 def _captions(labels: Sequence[Label]) -> list[Label]:
     """Labels of two lines: one under the other, centred or flush left, closer than a line apart."""
-    joined: list[Label] = []
-    for upper in labels:
-        for lower in labels:
-            gap = lower.box.top - upper.box.bottom
-            height = min(upper.box.height, lower.box.height)
-            if not -2 <= gap <= height * 0.9:
-                continue
-            flush = abs(upper.box.left - lower.box.left) <= 4
-            centred = abs(upper.box.center[0] - lower.box.center[0]) <= 6
-            if flush or centred:
-                joined.append(_label((*upper.words, *lower.words)))
-    return joined
+    return [
+        _label((*upper.words, *lower.words))
+        for upper, lower in itertools.product(labels, repeat=2)
+        if -2 <= lower.box.top - upper.box.bottom <= 0.9 * min(upper.box.height, lower.box.height)
+        and (abs(upper.box.left - lower.box.left) <= 4 or abs(upper.box.center[0] - lower.box.center[0]) <= 6)
+    ]
 
 
 def find(labels: Iterable[Label], wanted: str, *, least: float = 0.6) -> list[Match]:
@@ -142,10 +85,9 @@ def find(labels: Iterable[Label], wanted: str, *, least: float = 0.6) -> list[Ma
     if not target:
         return []
     compare = _match_wild if wild else _match
-    found = [match for label in labels if (match := compare(label, target)) is not None]
-    matches = [match for match in found if match.quality >= least]
+    found = [match for label in labels if (match := compare(label, target)) is not None and match.quality >= least]
     best: list[Match] = []
-    for match in sorted(matches, key=lambda item: -item.quality):
+    for match in sorted(found, key=lambda item: -item.quality):
         if not any(match.box.overlaps(other.box) for other in best):
             best.append(match)
     return best
@@ -164,7 +106,8 @@ def _match(label: Label, target: str) -> Match | None:
     have = [plain(word.text) for word in label.words]
     for start in range(len(have) - len(wanted) + 1):
         part = have[start : start + len(wanted)]
-        likeness = _likeness(part, wanted)
+        pairs = zip(part, wanted, strict=True)
+        likeness = min(float(got == want) if len(want) < 4 else _alike(got, want) for got, want in pairs)
         if likeness >= 0.84:
             words = label.words[start : start + len(wanted)]
             # The shorter the label around it, the likelier this is the thing itself and not a sentence about it.
@@ -176,22 +119,15 @@ def _match(label: Label, target: str) -> Match | None:
 
 def _misread(label: Label, text: str, target: str) -> Match | None:
     """A whole label that differs by a letter or by lost spaces."""
+    likeness = _alike(text.replace(" ", ""), target.replace(" ", "")) if len(target) >= 4 else 0.0
+    return Match(label.box, label, likeness * 0.95) if likeness >= 0.86 else None
+
+
+def _alike(got: str, wanted: str) -> float:
+    """How much of a text was read right, 0 to 1."""
     from rapidfuzz import fuzz
 
-    if len(target) < 4:
-        return None
-    ratio = fuzz.ratio(text.replace(" ", ""), target.replace(" ", "")) / 100
-    return Match(label.box, label, ratio * 0.95) if ratio >= 0.86 else None
-
-
-def _likeness(have: Sequence[str], wanted: Sequence[str]) -> float:
-    from rapidfuzz import fuzz
-
-    scores = [
-        1.0 if got == want else (fuzz.ratio(got, want) / 100 if len(want) >= 4 else 0.0)
-        for got, want in zip(have, wanted, strict=True)
-    ]
-    return min(scores, default=0.0)
+    return fuzz.ratio(got, wanted) / 100
 
 
 #: Words of one or two letters that are words.
@@ -208,12 +144,9 @@ def _is_icon(word: Word) -> bool:
     return len(word.text) <= 3
 
 
-def _without_icons(run: Sequence[Word]) -> Sequence[Word]:
+def _without_icons(line: Sequence[Word]) -> Sequence[Word]:
     """The words without icons before them; all of them when nothing else is left."""
-    start = 0
-    while start < len(run) and _is_icon(run[start]):
-        start += 1
-    return run[start:] or run
+    return list(itertools.dropwhile(_is_icon, line)) or line
 
 
 def _only_noise(words: Sequence[Word]) -> bool:

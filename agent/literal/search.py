@@ -122,7 +122,7 @@ class Search:
             return None
         if any(above.overlaps(word.box) and word.confidence > 60 for word in self._page.words):
             return None
-        crop = self._page.image.crop(above.edges).convert("L")
+        crop = self._page.image.crop(above).convert("L")
         return above if ImageStat.Stat(crop).stddev[0] > _BUSY else None
 
     def lacks_its_window(self) -> bool:

@@ -26,7 +26,10 @@ _COURTESY = re.compile(
     r"i want you to|i would like you to|i'd like you to|i want to|i need to|help me|let's|to)\b[,\s]*)+",
     re.IGNORECASE,
 )
-_QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "`": "`", "«": "»"}
+#: An apostrophe within a word neither opens nor closes a quotation.
+_QUOTED = re.compile(
+    r"""(?<![^\W_])'(.*?)'(?![^\W_])|"(.*?)"|“(.*?)”|‘(.*?)’|`(.*?)`|«(.*?)»""", re.DOTALL
+)  # fmt: skip
 #: Words that only say what kind of thing is meant. Not among them: words that are often part of a label themselves.
 _NOUNS = (
     "button|tab|menu item|menu entry|menu|icon|link|check ?box|switch|toggle|option|field|text field|"
@@ -40,15 +43,10 @@ class NotUnderstoodError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of an instruction.
+    """One part of an instruction."""
 
-    Args:
-        text: it, each quoted text replaced by a mark, so that words in it are not read as instructions.
-        quoted: the quoted texts of the instruction.
-    """
-
-    text: str
-    quoted: list[str]
+    text: str  # each quotation replaced by a mark, so that words in it are not read as instructions
+    quoted: list[str]  # the quotations of the instruction
 
     def shown(self, text: str) -> str:
         """A piece of the part as it was written."""
@@ -74,11 +72,7 @@ class Part:
 
 
 def split_instruction(instruction: str) -> list[Part]:
-    """The parts of an instruction, in order, without words of courtesy.
-
-    Raises:
-        NotUnderstoodError: it says what not to do, or when.
-    """
+    """Its parts in order, without words of courtesy. Raises NotUnderstoodError where it says what not to do, or when."""
     text, quoted = _hide_quotes(instruction)
     text = re.sub(r"\s*[;\n]\s*", ", ", text.strip())
     if match := _CONDITIONS.search(text):
@@ -90,20 +84,9 @@ def split_instruction(instruction: str) -> list[Part]:
 
 def _hide_quotes(text: str) -> tuple[str, list[str]]:
     quoted: list[str] = []
-    out: list[str] = []
-    index = 0
-    while index < len(text):
-        char = text[index]
-        closing = _QUOTES.get(char)
-        apostrophe = char in "'’" and index > 0 and text[index - 1].isalnum()
-        end = text.find(closing, index + 1) if closing and not apostrophe else -1
-        while end > 0 and char == "'" and end + 1 < len(text) and text[end + 1].isalnum():
-            end = text.find("'", end + 1)  # an apostrophe inside the quotation
-        if end > index:
-            out.append(f"\x00{len(quoted)}\x00")
-            quoted.append(text[index + 1 : end])
-            index = end + 1
-        else:
-            out.append(char)
-            index += 1
-    return "".join(out), quoted
+
+    def hide(found: re.Match[str]) -> str:
+        quoted.append(found[found.lastindex or 0])
+        return f"\x00{len(quoted) - 1}\x00"
+
+    return _QUOTED.sub(hide, text), quoted

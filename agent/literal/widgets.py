@@ -88,7 +88,7 @@ def _to_window_edge(image: "Image", zone: Box) -> Box:
     """The zone up to where the ground beside the label ends: what lies beyond belongs to something else."""
     import numpy as np
 
-    crop = np.asarray(image.crop(zone.edges).convert("RGB"), dtype=np.int16)
+    crop = np.asarray(image.crop(zone).convert("RGB"), dtype=np.int16)
     ground = np.median(crop[:, : max(8, zone.height)].reshape(-1, 3), axis=0)
     like_ground = (np.abs(crop - ground).max(axis=2) <= 9).mean(axis=0)
     foreign = np.convolve(like_ground < 0.15, np.ones(6), "valid") >= 6
@@ -104,7 +104,7 @@ def text_fields(image: "Image", region: Box) -> list[Box]:
     """
     import numpy as np
 
-    grey = np.asarray(image.crop(region.edges).convert("L"), dtype=np.int16)
+    grey = np.asarray(image.crop(region).convert("L"), dtype=np.int16)
     bands: dict[tuple[int, int, int], tuple[int, int]] = {}  # (left, right, colour) -> (first row, last row)
     found: list[Box] = []
 
@@ -133,7 +133,7 @@ def _shapes(image: "Image", zone: Box, contrast: int) -> list[Box]:
     """Patches in the zone that stand out from its ground, boxes in pixels of the screenshot."""
     import numpy as np
 
-    crop = np.asarray(image.crop(zone.edges).convert("RGB"), dtype=np.int16)
+    crop = np.asarray(image.crop(zone).convert("RGB"), dtype=np.int16)
     ground = np.median(crop.reshape(-1, 3), axis=0)
     mask = np.abs(crop - ground).max(axis=2) > contrast
     return [
@@ -146,7 +146,7 @@ def _colour_share(image: "Image", box: Box) -> float:
     """The share of strongly coloured pixels, 0 to 1."""
     import numpy as np
 
-    crop = np.asarray(image.crop(box.edges).convert("HSV"))
+    crop = np.asarray(image.crop(box).convert("HSV"))
     return float(((crop[:, :, 1] > 90) & (crop[:, :, 2] > 70)).mean()) if crop.size else 0.0
 
 

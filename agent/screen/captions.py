@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.screen.ocr import Box, Ocr, Word, relief
+from agent.screen.ocr import Box, Ocr, Word, lines_of, relief
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,15 +35,12 @@ _LOOKS = ((_AREA, (4, 3)), (_AREA, (16, 9)), (_STRIP, (4, 3)))
 
 
 @dataclass(frozen=True, slots=True)
-class Caption:
-    """A piece of text on one line, as it was read."""
+class _Caption:
+    """A piece of text on one line near the point."""
 
     words: tuple[Word, ...]
-
-    @property
-    def text(self) -> str:
-        """Its words."""
-        return " ".join(word.text for word in self.words)
+    away: float  # from the point, in pixels of an ordinary screen
+    x: float  # the point, in pixels of the picture that was read
 
     @property
     def sure(self) -> float:
@@ -51,35 +48,39 @@ class Caption:
         return sum(word.confidence for word in self.words) / len(self.words)
 
     @property
-    def box(self) -> Box:
-        """Around all words."""
-        return Box.around(word.box for word in self.words)
+    def rank(self) -> tuple[float, float]:
+        """The nearer the better; where two are about as near, the surer."""
+        return round(self.away / _ABOUT), -self.sure
+
+    @property
+    def meant(self) -> str:
+        """Its words; of prose those around the point."""
+        words = self.words
+        if len(words) > _PROSE:
+            at = min(range(len(words)), key=lambda index: abs(words[index].box.center[0] - self.x))
+            words = words[max(0, at - 2) : at + 3]
+        return " ".join(word.text for word in words)
 
 
 def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> str:
-    """What is written at a point of a captured screen; "" where nothing can be read.
+    """What is written at a point of a captured screen, given in its pixels; "" where nothing can be read.
 
-    Args:
-        image: the screen.
-        x: the point, in its pixels.
-        y: the point, in its pixels.
-        ocr: what reads.
-        scale: captured pixels per pixel of an ordinary screen, 2 on a HiDPI display.
+    `scale` is captured pixels per pixel of an ordinary screen, 2 on a HiDPI display.
     """
-    best: _Found | None = None
+    found: list[_Caption] = []
     enlarge = 2.0 / scale
     for (width, height), seed in _LOOKS:
         crop, at = _around(image, x, y, round(width * scale), round(height * scale))
         field, corner = _field(crop, at, seed)
-        found = _nearest(ocr.words(field, enlarge), at[0] - corner[0], at[1] - corner[1], scale)
+        nearest = _nearest(ocr.words(field, enlarge), at[0] - corner[0], at[1] - corner[1], scale)
         # What is alone on a field of its own is its caption, wherever on it the point is.
         bounded = field.width < 0.9 * crop.width and field.height < 0.9 * crop.height
-        if found is not None and found.caption.sure >= _SURE and (bounded or found.away <= _AT_ONCE):
-            return _meant(found)
-        best = _better(best, found)
+        if any(one.sure >= _SURE and (bounded or one.away <= _AT_ONCE) for one in nearest):
+            return nearest[0].meant
+        found += nearest
     crop, at = _around(image, x, y, round(_AREA[0] * scale), round(_AREA[1] * scale))
-    best = _better(best, _nearest(ocr.words(relief(crop, 3, stretch=True), enlarge), *at, scale))
-    return "" if best is None else _meant(best)
+    found += _nearest(ocr.words(relief(crop, 3, stretch=True), enlarge), *at, scale)
+    return min(found, key=lambda one: one.rank).meant if found else ""
 
 
 def _around(image: "Image", x: float, y: float, width: int, height: int) -> tuple["Image", tuple[int, int]]:
@@ -90,68 +91,22 @@ def _around(image: "Image", x: float, y: float, width: int, height: int) -> tupl
     return crop, (min(max(round(x) - left, 0), crop.width - 1), min(max(round(y) - top, 0), crop.height - 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A caption near the point, and how far it is away."""
-
-    caption: Caption
-    away: float
-    x: float  # the point, in pixels of the picture that was read
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """The nearer the better; where both are about as near, the surer."""
-        return round(self.away / _ABOUT), -self.caption.sure
-
-
-def _better(one: "_Found | None", other: "_Found | None") -> "_Found | None":
-    if one is None or other is None:
-        return one or other
-    return min(one, other, key=lambda found: found.rank)
-
-
-def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> _Found | None:
-    """The caption that the point is on, or the nearest one beside or below."""
-    near: list[_Found] = []
-    for caption in _captions([word for word in words if _is_text(word)]):
-        box = caption.box
+def _nearest(words: Sequence[Word], x: float, y: float, scale: float) -> list[_Caption]:
+    """The caption that the point is on, or the nearest one beside or below; none where nothing is near."""
+    near: list[_Caption] = []
+    for line in lines_of(word for word in words if _is_text(word)):
+        box = Box.around(word.box for word in line)
         beside = max(box.left - x, x - box.right, 0)
         below = max(box.top - y, y - box.bottom, 0)
         if beside <= _BESIDE * scale and below <= _BELOW * scale:
-            near.append(_Found(caption, (beside / 2 + below) / scale, x))
-    return min(near, key=lambda one: one.rank) if near else None
+            near.append(_Caption(line, (beside / 2 + below) / scale, x))
+    return sorted(near, key=lambda one: one.rank)[:1]
 
 
 def _is_text(word: Word) -> bool:
     """Whether a word is text rather than an edge that was read as text."""
     letters = sum(char.isalnum() for char in word.text)
     return letters > 0 and word.confidence >= (40 if letters > 3 else 60)
-
-
-def _captions(words: list[Word]) -> list[Caption]:
-    """Words with ordinary spaces between them, line by line."""
-    captions: list[list[Word]] = []
-    for word in sorted(words, key=lambda one: one.box.left):
-        following = next((run for run in captions if _continues(run[-1].box, word.box)), None)
-        if following is None:
-            captions.append([word])
-        else:
-            following.append(word)
-    return [Caption(tuple(run)) for run in captions]
-
-
-def _continues(one: Box, other: Box) -> bool:
-    height = max(one.height, other.height)
-    same_line = abs(one.center[1] - other.center[1]) <= 0.5 * height
-    return same_line and -0.3 * height <= other.left - one.right <= max(0.95 * height, 8)
-
-
-def _meant(found: _Found) -> str:
-    words = found.caption.words
-    if len(words) <= _PROSE:
-        return found.caption.text
-    at = min(range(len(words)), key=lambda index: abs(words[index].box.center[0] - found.x))
-    return " ".join(word.text for word in words[max(0, at - 2) : at + 3])
 
 
 def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["Image", tuple[int, int]]:
@@ -161,9 +116,8 @@ def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["
 
     (x, y), (aside, above) = at, seed
     pixels = np.asarray(crop.convert("RGB")).astype(np.int16)
-    ground = np.median(
-        pixels[max(0, y - above) : y + above + 1, max(0, x - aside) : x + aside + 1].reshape(-1, 3), axis=0
-    )
+    seeds = pixels[max(0, y - above) : y + above + 1, max(0, x - aside) : x + aside + 1]
+    ground = np.median(seeds.reshape(-1, 3), axis=0)
     away = np.abs(pixels - ground).max(axis=2)
     near = away < _SAME
     top, bottom = _span(near[:, max(0, x - 30) : x + 31].mean(axis=1) > _SHARE, y)

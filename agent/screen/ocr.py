@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from foundation.errors import EnvironmentLacksError
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SCALE = 2.0
 _LEAST_CONFIDENCE = 25
+#: A gap of more than this times the text height separates pieces of text (a space is about 0.3 to 0.5 of it).
+_GAP = 0.95
 _DATA_FOLDERS = (
     "/usr/share/tesseract-ocr/5/tessdata",
     "/usr/share/tesseract-ocr/4.00/tessdata",
@@ -31,9 +33,8 @@ _DATA_FOLDERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle in pixels of the screenshot; right and bottom are outside."""
+class Box(NamedTuple):
+    """A rectangle in pixels of the screenshot, as Pillow takes it for a crop; right and bottom are outside."""
 
     left: int
     top: int
@@ -43,13 +44,8 @@ class Box:
     @classmethod
     def around(cls, boxes: "Iterable[Box]") -> "Box":
         """The smallest box around all of them; there is at least one."""
-        lefts, tops, rights, bottoms = zip(*((box.left, box.top, box.right, box.bottom) for box in boxes), strict=True)
+        lefts, tops, rights, bottoms = zip(*boxes, strict=True)
         return cls(min(lefts), min(tops), max(rights), max(bottoms))
-
-    @property
-    def edges(self) -> tuple[int, int, int, int]:
-        """Left, top, right, bottom: what Pillow takes for a crop."""
-        return self.left, self.top, self.right, self.bottom
 
     @property
     def width(self) -> int:
@@ -87,17 +83,9 @@ class Word:
 
 
 def data_folder(who: str) -> str:
-    """The folder of tesseract's language data.
-
-    Args:
-        who: what needs it, for the error.
-
-    Raises:
-        EnvironmentLacksError: it is not installed.
-    """
+    """The folder of tesseract's language data. Raises EnvironmentLacksError, which names who needs it."""
     folders = [os.environ.get("TESSDATA_PREFIX", ""), *_DATA_FOLDERS]
-    program = shutil.which("tesseract")
-    if program:
+    if program := shutil.which("tesseract"):
         folders.append(str(Path(program).resolve().parent.parent / "share/tessdata"))
     for folder in folders:
         if folder and (Path(folder) / "eng.traineddata").is_file():
@@ -109,14 +97,7 @@ def data_folder(who: str) -> str:
 
 
 class Ocr:
-    """Tesseract, loaded once (60 ms) and used by one caller at a time.
-
-    Args:
-        who: what needs it, for the error.
-
-    Raises:
-        EnvironmentLacksError: the language data is missing.
-    """
+    """Tesseract, loaded once (60 ms) and used by one caller at a time. Raises as `data_folder` does."""
 
     def __init__(self, who: str) -> None:
         self._folder = data_folder(who)
@@ -149,8 +130,7 @@ class Ocr:
         from tesserocr import RIL, iterate_level
 
         grey = image.convert("L")
-        size = (max(1, round(grey.width * scale)), max(1, round(grey.height * scale)))
-        grey = grey.resize(size, Resampling.LANCZOS)
+        grey = grey.resize((max(1, round(grey.width * scale)), max(1, round(grey.height * scale))), Resampling.LANCZOS)
         words: list[Word] = []
         with self._loaded() as api:
             api.SetPageSegMode(segmentation)
@@ -171,13 +151,41 @@ class Ocr:
         return words
 
 
+def lines_of(words: Iterable[Word]) -> list[tuple[Word, ...]]:
+    """Words chained to their right-hand neighbours on the same line, with ordinary spaces between them."""
+    lines: list[list[Word]] = []
+    for word in sorted(words, key=lambda one: one.box.left):
+        before = next((line for line in lines if _continues(line[-1], word)), None)
+        if before is None:
+            lines.append([word])
+        else:
+            before.append(word)
+    return [tuple(line) for line in lines]
+
+
+def _continues(word: Word, other: Word) -> bool:
+    """Whether `other` is the next word of the same line: similar size, same height, an ordinary space between."""
+    gap = other.box.left - word.box.right
+    if not -2 <= gap <= max(_GAP * min(_em(word), _em(other)), 7):
+        return False
+    low, high = sorted((max(word.box.height, 1), max(other.box.height, 1)))
+    if high > 2.4 * low:  # letters without ascenders are lower, but an icon is out of all proportion
+        return False
+    same_base = abs(word.box.bottom - other.box.bottom) <= 0.3 * high
+    return same_base or abs(word.box.center[1] - other.box.center[1]) <= 0.25 * high
+
+
+def _em(word: Word) -> float:
+    """The text height that a word's box suggests; words of low letters alone ("a", "on") are three quarters of it."""
+    tall = any(not char.isalpha() or char.isupper() or char in "bdfhijklt" for char in word.text)
+    return word.box.height * (1.0 if tall else 1.35)
+
+
 def relief(image: "Image", reduction: int = 4, *, stretch: bool = False) -> "Image":
     """Each pixel's difference from the median of its surroundings: dark text on white ground, whatever both were.
 
-    Args:
-        image: what is to be read.
-        reduction: the surroundings are taken from the image reduced so many times, 9 x 9 pixels of it.
-        stretch: make the largest difference black.
+    The surroundings are 9 x 9 pixels of the image `reduction` times smaller; `stretch` makes the largest difference
+    black.
     """
     from PIL import ImageChops, ImageFilter, ImageOps
     from PIL.Image import Resampling
