@@ -42,11 +42,7 @@ def blobs(mask: "np.ndarray[Any, np.dtype[np.bool_]]") -> list[Box]:
             while other < above_end and lefts[other] <= rights[index]:
                 parent[root(other)] = root(index)
                 other += 1
-    boxes: dict[int, list[int]] = {}
-    for index in range(count):
-        box = boxes.setdefault(root(index), [lefts[index], rows[index], rights[index], rows[index] + 1])
-        box[0] = min(box[0], lefts[index])
-        box[1] = min(box[1], rows[index])
-        box[2] = max(box[2], rights[index])
-        box[3] = max(box[3], rows[index] + 1)
-    return [Box(*box) for box in boxes.values()]
+    patches: dict[int, list[Box]] = {}
+    for index, (left, row, right) in enumerate(zip(lefts, rows, rights, strict=True)):
+        patches.setdefault(root(index), []).append(Box(left, row, right, row + 1))
+    return [Box.around(runs) for runs in patches.values()]

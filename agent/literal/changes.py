@@ -21,7 +21,11 @@ _DARK = 110
 
 def changed(before: "Image", after: "Image") -> bool:
     """Whether anything changed."""
-    return bool(Fingerprint.of(before).changed_cells(Fingerprint.of(after)))
+    return bool(_cells(before, after))
+
+
+def _cells(before: "Image", after: "Image") -> frozenset[tuple[int, int]]:
+    return Fingerprint.of(before).changed_cells(Fingerprint.of(after))
 
 
 def changed_at(before: "Image", after: "Image", x: float, y: float) -> bool:
@@ -29,7 +33,7 @@ def changed_at(before: "Image", after: "Image", x: float, y: float) -> bool:
 
     A highlight that goes away where the pointer was before is a small change elsewhere, and no effect of the click.
     """
-    cells = Fingerprint.of(before).changed_cells(Fingerprint.of(after))
+    cells = _cells(before, after)
     row, column = int(y // CELL), int(x // CELL)
     near = any(abs(cell_row - row) <= 1 and abs(cell_column - column) <= 3 for cell_row, cell_column in cells)
     return near or len(cells) > _MUCH
@@ -45,7 +49,7 @@ def changed_region(before: "Image", after: "Image") -> Box | None:
 
     if before.size != after.size:
         return None
-    cells = Fingerprint.of(before).changed_cells(Fingerprint.of(after))
+    cells = _cells(before, after)
     rows, columns = after.height // CELL + 1, after.width // CELL + 1
     if not cells or len(cells) > 0.9 * rows * columns:
         return None
@@ -71,12 +75,9 @@ def changed_region(before: "Image", after: "Image") -> Box | None:
 
 def share_changed(before: "Image", after: "Image", region: Box) -> float:
     """The share of a region's cells that changed, 0 to 1."""
-    cells = Fingerprint.of(before).changed_cells(Fingerprint.of(after))
-    inside = [
-        (row, column) for row, column in cells if region.contains(column * CELL + CELL / 2, row * CELL + CELL / 2)
-    ]
-    total = max(1, round(region.width / CELL) * round(region.height / CELL))
-    return len(inside) / total
+    cells = _cells(before, after)
+    inside = sum(region.contains((column + 0.5) * CELL, (row + 0.5) * CELL) for row, column in cells)
+    return inside / max(1, round(region.width / CELL) * round(region.height / CELL))
 
 
 def brightness(image: "Image", region: Box | None = None) -> float:

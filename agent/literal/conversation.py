@@ -40,21 +40,13 @@ class BadRequestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One past answer of the engine.
+    """One past answer of the engine."""
 
-    Args:
-        part: which part of the instruction it was for, counted from 0.
-        intent: what it was meant to do.
-        call: its arguments ("action", "coordinate", ...).
-        before: the screenshot it was decided on, where the request still holds it.
-        notes: what the program said of it.
-    """
-
-    part: int
+    part: int  # which part of the instruction it was for, counted from 0
     intent: Intent
-    call: Mapping[str, Any]
-    before: "Screenshot | None" = None
-    notes: tuple[Note, ...] = ()
+    call: Mapping[str, Any]  # its arguments ("action", "coordinate", ...)
+    before: "Screenshot | None" = None  # what it was decided on, where the request still holds it
+    notes: tuple[Note, ...] = ()  # what the program said of it
 
     def has(self, kind: NoteKind) -> bool:
         """Whether the program noted this of it."""
@@ -85,27 +77,16 @@ class Move:
 
 @dataclass(slots=True)
 class Conversation:
-    """The chat as the engine sees it.
-
-    Args:
-        instruction: of the run.
-        moves: the engine's past answers.
-        screen: the newest screenshot.
-        told: what the person said since, oldest first.
-    """
+    """The chat as the engine sees it."""
 
     instruction: str = ""
-    moves: list[Move] = field(default_factory=list)
-    screen: "Screenshot | None" = None
-    told: list[str] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)  # the engine's past answers
+    screen: "Screenshot | None" = None  # the newest
+    told: list[str] = field(default_factory=list)  # what the person said since, oldest first
 
 
 def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
-    """The conversation in the messages of a chat request.
-
-    Raises:
-        BadRequestError: there is no instruction or no screenshot, or an image cannot be read.
-    """
+    """The conversation in a chat request. Raises BadRequestError without an instruction or a readable screenshot."""
     family = MaiUi()
     conversation = Conversation()
     pending: Screenshot | None = None

@@ -26,13 +26,7 @@ _WAYS = ((34, 10), (20, 10), (24, 6), (48, 6))
 
 
 class Glyphs:
-    """The lone characters of one screenshot, found once and read at one size after the other.
-
-    Args:
-        image: the screenshot.
-        ocr: what reads them.
-        known: boxes of words already read; nothing inside them is looked at.
-    """
+    """The lone characters of a screenshot, outside the boxes of words already read (`known`)."""
 
     def __init__(self, image: "Image", ocr: Ocr, known: list[Box]) -> None:
         self._image = image
@@ -44,9 +38,10 @@ class Glyphs:
         import numpy as np
 
         inverted = np.asarray(relief(self._image))
-        shapes = [box for box in blobs(inverted < 255 - _CONTRAST) if _character_size(box)]
-        glyphs = [box for box in _join_parts(shapes) if _alone(box, shapes) and not _inside(box, self._known)]
-        return glyphs[:_MOST]
+        found = blobs(inverted < 255 - _CONTRAST)
+        shapes = [box for box in found if _SMALLEST <= max(box.width, box.height) <= _LARGEST]
+        glyphs = [box for box in _join_parts(shapes) if _alone(box, shapes)]
+        return [box for box in glyphs if not any(known.contains(*box.center) for known in self._known)][:_MOST]
 
     def find(self, wanted: str) -> list[Word]:
         """The glyphs that read as the wanted text more surely than as anything else.
@@ -64,8 +59,7 @@ class Glyphs:
         for box in self._boxes:
             votes: dict[str, list[float]] = {}
             for way in _WAYS:
-                word = self._read_one(box, *way)
-                if word is not None:
+                if (word := self._read_one(box, *way)) is not None:
                     votes.setdefault(word.text.casefold(), []).append(word.confidence)
             if votes:
                 text, confidences = max(votes.items(), key=lambda vote: sum(vote[1]))
@@ -80,10 +74,6 @@ class Glyphs:
         if len(read) == 1 and len(read[0].text) <= 2:
             return Word(read[0].text, glyph, read[0].confidence)
         return None
-
-
-def _character_size(box: Box) -> bool:
-    return max(box.width, box.height) >= _SMALLEST and max(box.width, box.height) <= _LARGEST
 
 
 def _join_parts(shapes: list[Box]) -> list[Box]:
@@ -115,19 +105,12 @@ def _alone(glyph: Box, shapes: list[Box]) -> bool:
     return True
 
 
-def _inside(glyph: Box, known: list[Box]) -> bool:
-    x, y = glyph.center
-    return any(box.contains(x, y) for box in known)
-
-
 def _dark_on_light(crop: "Image") -> "Image":
     """The crop with dark text on light ground, whatever it was; the ground is the border's colour."""
+    import numpy as np
     from PIL import ImageOps
 
     grey = crop.convert("L")
-    border = [
-        *grey.crop((0, 0, grey.width, 2)).tobytes(),
-        *grey.crop((0, grey.height - 2, grey.width, grey.height)).tobytes(),
-    ]
-    ground = sorted(border)[len(border) // 2]
+    pixels = np.asarray(grey)
+    ground = np.median([pixels[:2], pixels[-2:]])
     return ImageOps.autocontrast(grey if ground >= 128 else ImageOps.invert(grey))

@@ -46,25 +46,15 @@ Verdict = Step | Done | Stuck
 
 @dataclass
 class GoalState:
-    """How things stand with one goal.
-
-    Args:
-        goal: the goal.
-        moves: what was tried for it.
-        earlier: what was done for the goals before it.
-        image: the screen now.
-        read: reads a screen.
-        last: whether no goal comes after it.
-        been: names of what the goals before it opened or clicked.
-    """
+    """How things stand with one goal."""
 
     goal: Goal
-    moves: list[Move]
-    earlier: list[Move]
-    image: "Image"
+    moves: list[Move]  # what was tried for it
+    earlier: list[Move]  # what was done for the goals before it
+    image: "Image"  # the screen now
     read: Callable[["Image"], Page]
-    last: bool
-    been: tuple[str, ...] = ()
+    last: bool  # no goal comes after it
+    been: tuple[str, ...] = ()  # names of what the goals before it opened or clicked
 
     @cached_property
     def page(self) -> Page:
@@ -109,10 +99,12 @@ class GoalState:
     def window(self) -> Box | None:
         """The window in front, if one can be read there: a region where a window vanished has no text."""
         region = self.region()
-        if region is None:
+        if (
+            region is not None
+            and sum(region.contains(*label.box.center) for label in self.page.labels) < _WINDOW_LABELS
+        ):
             return None
-        labels = sum(region.contains(*label.box.center) for label in self.page.labels)
-        return region if labels >= _WINDOW_LABELS else None
+        return region
 
     def region(self) -> Box | None:
         """Where the last large change was: the window or page in front."""
@@ -120,19 +112,14 @@ class GoalState:
         for move in reversed([*self.earlier, *self.moves]):
             if move.before is None:
                 return None
-            region = changes.changed_region(move.before.image, after)
-            if region is not None:
+            if (region := changes.changed_region(move.before.image, after)) is not None:
                 return region
             after = move.before.image
         return None
 
-    def grid(self, box: Box) -> list[int]:
-        """The middle of a box on the model's grid."""
-        return on_grid(box, self.image)
-
     def click(self, words: str, intent: Intent, box: Box, action: str = "click") -> Step:
         """The step that clicks the middle of a box."""
-        return Step(words, intent, {"action": action, "coordinate": self.grid(box)})
+        return Step(words, intent, {"action": action, "coordinate": on_grid(box, self.image)})
 
     def opened(self, application: str) -> bool:
         """Whether the application was opened in this run, as far as the chat tells."""

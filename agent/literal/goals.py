@@ -22,25 +22,15 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """Click something that is shown.
+    """Click something that is shown."""
 
-    Args:
-        target: its text.
-        button: which button.
-        count: 2 for a double click.
-        inside: the application or window it is said to be in.
-        whole: target and inside as they were written, should that be one name.
-        near: what it is said to belong to.
-        or_open: it may also be an application to open.
-    """
-
-    target: str
+    target: str  # its text
     button: Button = "left"
-    count: int = 1
-    inside: str = ""
-    whole: str = ""
-    near: str = ""
-    or_open: bool = False
+    count: int = 1  # 2 for a double click
+    inside: str = ""  # the application or window it is said to be in
+    whole: str = ""  # target and inside as they were written, should that be one name
+    near: str = ""  # what it is said to belong to
+    or_open: bool = False  # it may also be an application to open
 
 
 @dataclass(frozen=True, slots=True)

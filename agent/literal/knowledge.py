@@ -12,19 +12,12 @@ Shows: TypeAlias = Literal["darker", "lighter", ""]
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What is known of a thing that can be switched or chosen.
+    """What is known of a thing that can be switched or chosen."""
 
-    Args:
-        labels: texts that stand for it on the screen, best first.
-        places: where to look for it, outermost first.
-        lives_in: the application that holds it, "" if any may.
-        shows: what must be seen once it is done.
-    """
-
-    labels: tuple[str, ...]
-    places: tuple[str, ...] = ()
-    lives_in: str = ""
-    shows: Shows = ""
+    labels: tuple[str, ...]  # texts that stand for it on the screen, best first
+    places: tuple[str, ...] = ()  # where to look for it, outermost first
+    lives_in: str = ""  # the application that holds it, "" if any may
+    shows: Shows = ""  # what must be seen once it is done
 
 
 def known_thing(name: str, *, on: bool = True) -> Thing:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.literal import changes
-from agent.literal.conversation import GRID, Intent, Move
+from agent.literal.conversation import GRID, Intent, Move, on_grid
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
 from agent.literal.goals import Click, Close, Open, Press, Scroll, Toggle, Type, Wait, describe_goal
 from agent.literal.knowledge import words_for
@@ -76,7 +76,7 @@ def _open_by_sight(now: GoalState, name: str) -> Verdict:
     """No application of that name: an icon or entry that is shown under it, clicked and then double-clicked."""
     matches = now.page.find(name, least=0.9)
     for match in matches:
-        tries = sum(move.pointed_at(now.grid(match.box)) for move in now.moves)
+        tries = sum(move.pointed_at(on_grid(match.box, now.image)) for move in now.moves)
         if not tries:
             return now.click(f"No application is called “{name}”, but it is visible: click it.", "place", match.box)
         if tries == 1:
@@ -97,8 +97,7 @@ def _click(now: GoalState, goal: Click) -> Verdict:
     if was_opened and (now.had_effect or now.page.find(goal.target, least=0.9)):
         return Done(f"{goal.target} is open.")
     search = Search(now, goal.target, inside=goal.inside, whole=goal.whole, near=goal.near)
-    spot = search.next_spot()
-    if spot is not None:
+    if (spot := search.next_spot()) is not None:
         action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
         words = f"“{spot.match.label.text}” is visible: {action.replace('_', ' ')} {spot.words}."
         return now.click(words, "act", spot.box, action)
@@ -131,8 +130,7 @@ def _toggle(now: GoalState, goal: Toggle) -> Verdict:
     window = now.window() if shows and untouched and now.opened(search.thing.lives_in) else None
     if window is not None and changes.is_already(shows, now.image, window):
         return Done(f"“{goal.target}” is {state} already: the window is {shows.removesuffix('er')}.")
-    spot = search.next_spot(switches=not shows)
-    if spot is not None:
+    if (spot := search.next_spot(switches=not shows)) is not None:
         if spot.widget is not None and spot.widget.on is goal.on:
             return Done(f"“{spot.match.label.text}” is {state} already.")
         return now.click(f"Switch {state} “{goal.target}”: click {spot.words}.", "act", spot.box)
@@ -182,9 +180,8 @@ def _type(now: GoalState, goal: Type) -> Verdict:
 
 def _scroll(now: GoalState, goal: Scroll) -> Verdict:
     call: dict[str, Any] = {"action": "scroll", "direction": goal.direction, "amount": goal.notches}
-    region = now.region()
-    if region is not None:
-        call["coordinate"] = now.grid(region)
+    if (region := now.region()) is not None:
+        call["coordinate"] = on_grid(region, now.image)
     if not now.moves:
         return Step(f"Scroll {goal.direction}.", "act", call)
     if goal.to_end and now.had_effect:
@@ -241,8 +238,7 @@ def _last_opened(now: GoalState) -> str:
 
 def _look_further(now: GoalState, search: Search) -> Verdict:
     """The next place to look for something that is not visible."""
-    place = search.next_place()
-    if place is not None:
+    if (place := search.next_place()) is not None:
         match, action = place
         words = f"“{search.target}” is not visible: look under “{match.label.text}”."
         return now.click(words, "place", match.box, action)
@@ -260,10 +256,9 @@ def _look_further(now: GoalState, search: Search) -> Verdict:
     area = now.window() or now.page.text_area()
     # Without a window there is nothing to scroll: on a bare desktop the wheel switches workspaces.
     if area is not None and len(scrolls) < 4 and (not scrolls or now.latest is not scrolls[-1] or now.had_effect):
-        call = {"action": "scroll", "direction": "down", "amount": 5, "coordinate": now.grid(area)}
+        call = {"action": "scroll", "direction": "down", "amount": 5, "coordinate": on_grid(area, now.image)}
         return Step(f"“{search.target}” is not visible: scroll down.", "scroll", call)
-    back = search.way_back()
-    if back is not None:
+    if (back := search.way_back()) is not None:
         words = f"“{search.target}” is not here: go back by “{back.label.text}”."
         return now.click(words, "back", back.box)
     shown = ", ".join(f"“{text}”" for text in now.page.texts(12, now.window())) or "nothing"

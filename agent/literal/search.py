@@ -36,15 +36,9 @@ class Spot:
 
 
 class Search:
-    """One search.
+    """One search for a thing in the person's words; `inside`, `whole` and `near` as in a `Click`.
 
-    Args:
-        now: the screen, and what was tried for the goal.
-        target: the thing, in the person's words.
-        on: whether it is to be switched on or off (for things with two names).
-        inside: the application or window that the person said it is in.
-        whole: target and inside as they were written, should that be one name.
-        near: what the person said it belongs to ("the theme").
+    `on` is whether it is to be switched on or off: some things have two names.
     """
 
     def __init__(
@@ -82,8 +76,7 @@ class Search:
     def next_spot(self, *, switches: bool = False) -> Spot | None:
         """The best spot of the thing that was not clicked for it yet; None when there is no other.
 
-        Args:
-            switches: the thing is to be switched: a control beside its label comes before the label.
+        Where it is to be switched, a control beside its label comes before the label.
         """
         tried = [move for move in self._moves if move.intent in ("act", "focus")]
         spots = [spot for match in self.visible()[:_MOST_MATCHES] for spot in self._spots(match, switches=switches)]

@@ -72,7 +72,7 @@ class Part:
 
 
 def split_instruction(instruction: str) -> list[Part]:
-    """Its parts in order, without words of courtesy. Raises NotUnderstoodError where it says what not to do, or when."""
+    """Its parts, in order, without courtesy. Raises NotUnderstoodError where it says what not to do, or when."""
     text, quoted = _hide_quotes(instruction)
     text = re.sub(r"\s*[;\n]\s*", ", ", text.strip())
     if match := _CONDITIONS.search(text):

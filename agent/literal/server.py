@@ -8,7 +8,8 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -23,25 +24,19 @@ from agent.screen.ocr import data_folder
 MODEL = "mai-agent-literal"
 #: A request of six 4K screenshots is about 30 MB.
 _MOST_BYTES = 256 * 1024 * 1024
-#: Characters per streamed piece.
-_PIECE = 24
+_MODELS = {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "mai-agent"}]}
+_NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 class LiteralServer:
-    """The running endpoint; close it with `close`.
-
-    Raises:
-        EnvironmentLacksError: tesseract's data is missing.
-    """
+    """The running endpoint; close it with `close`. Raises EnvironmentLacksError where tesseract's data is missing."""
 
     def __init__(self, port: int = 0) -> None:
         data_folder(WHO)  # say at once what is missing
         self._key = secrets.token_urlsafe(24)
         self._server = _Server(("127.0.0.1", port), _Handler)
-        self._server.engine = Engine()
-        self._server.key = self._key
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="literal", daemon=True)
-        self._thread.start()
+        self._server.engine, self._server.key = Engine(), self._key
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), name="literal", daemon=True).start()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -67,6 +62,12 @@ class _Server(ThreadingHTTPServer):
     key: str
 
 
+class _RefusedError(Exception):
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
@@ -76,79 +77,59 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The list of models."""
-        if not self._allowed():
-            return
-        if self.path.rstrip("/") == "/v1/models":
-            model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "mai-agent"}
-            self._send(HTTPStatus.OK, {"object": "list", "data": [model]})
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND, f"there is no {self.path}")
+        self._answer("/v1/models", lambda _: _MODELS)
 
     def do_POST(self) -> None:
         """A chat completion, streamed or whole."""
-        body = self._body()
-        if body is None or not self._allowed():
-            return
-        if self.path.rstrip("/") != "/v1/chat/completions":
-            self._refuse(HTTPStatus.NOT_FOUND, f"there is no {self.path}")
-            return
+        self._answer("/v1/chat/completions", self._complete)
+
+    def _answer(self, path: str, make: Callable[[bytes], dict[str, Any] | bytes]) -> None:
+        """Send what `make` makes of the request: an object, or the lines of a stream."""
+        status = HTTPStatus.OK
+        try:
+            answer = make(self._checked_body(path))
+        except _RefusedError as error:
+            status = error.status
+            answer = {"error": {"message": str(error), "type": "invalid_request_error", "code": int(status)}}
+        streams = isinstance(answer, bytes)
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        with suppress(OSError):  # the agent was stopped
+            self.send_response(status)
+            self.send_header("Content-Type", "text/event-stream" if streams else "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    def _checked_body(self, path: str) -> bytes:
+        length = self.headers.get("Content-Length", "" if self.command == "POST" else "0")
+        if not length.isdecimal():
+            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "the request has no length")
+        if int(length) > _MOST_BYTES:
+            self.close_connection = True  # the body stays unread
+            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
+        body = self.rfile.read(int(length))
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self.server.key.encode()):
+            raise _RefusedError(HTTPStatus.UNAUTHORIZED, "the key is wrong")
+        if self.path.rstrip("/") != path:
+            raise _RefusedError(HTTPStatus.NOT_FOUND, f"there is no {self.path}")
+        return body
+
+    def _complete(self, body: bytes) -> dict[str, Any] | bytes:
         try:
             request = json.loads(body)
-            messages = request["messages"]
-            conversation = read_conversation(messages)
-            reply = self.server.engine.reply(conversation)
+            text = render(self.server.engine.reply(read_conversation(request["messages"])))
         except (ValueError, KeyError, TypeError, BadRequestError) as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, f"this is no chat that the literal engine can answer: {error}")
-            return
-        text = render(reply)
-        usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-        if request.get("stream"):
-            self._stream(text, usage)
-        else:
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-            self._send(HTTPStatus.OK, _completion("chat.completion", [choice], usage))
-
-    def _body(self) -> bytes | None:
-        try:
-            length = int(self.headers.get("Content-Length", ""))
-        except ValueError:
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "the request has no length")
-            return None
-        if not 0 <= length <= _MOST_BYTES:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
-            return None
-        return self.rfile.read(length)
-
-    def _allowed(self) -> bool:
-        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        if hmac.compare_digest(given.encode(), self.server.key.encode()):
-            return True
-        self._refuse(HTTPStatus.UNAUTHORIZED, "the key is wrong")
-        return False
-
-    def _stream(self, text: str, usage: Mapping[str, int]) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.close_connection = True
-        try:
-            for chunk in _chunks(text, usage):
-                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-            self.wfile.write(b"data: [DONE]\n\n")
-        except OSError:
-            pass  # the agent was stopped
-
-    def _send(self, status: HTTPStatus, body: Mapping[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _refuse(self, status: HTTPStatus, message: str) -> None:
-        self._send(status, {"error": {"message": message, "type": "invalid_request_error", "code": int(status)}})
+            words = f"this is no chat that the literal engine can answer: {error}"
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, words) from error
+        message = {"role": "assistant", "content": text}
+        if not request.get("stream"):
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            return _completion("chat.completion", [choice], _NO_TOKENS)
+        choice = {"index": 0, "finish_reason": "stop", "delta": message}
+        pieces = (([choice], None), ([], _NO_TOKENS))
+        lines = [json.dumps(_completion("chat.completion.chunk", *piece)) for piece in pieces]
+        return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
 
 
 def render(reply: Reply) -> str:
@@ -156,14 +137,6 @@ def render(reply: Reply) -> str:
     call = json.dumps({"name": "mobile_use", "arguments": reply.arguments}, ensure_ascii=False)
     thought = reply.thought.replace("<", "‹").replace(">", "›")  # read text must not close the tag
     return f"<thinking>\n{thought}\n</thinking>\n<tool_call>\n{call}\n</tool_call>"
-
-
-def _chunks(text: str, usage: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(text), _PIECE):
-        delta = {"role": "assistant", "content": text[start : start + _PIECE]}
-        yield _completion("chat.completion.chunk", [{"index": 0, "delta": delta, "finish_reason": None}], None)
-    yield _completion("chat.completion.chunk", [{"index": 0, "delta": {}, "finish_reason": "stop"}], None)
-    yield _completion("chat.completion.chunk", [], usage)
 
 
 def _completion(kind: str, choices: list[dict[str, Any]], usage: Mapping[str, int] | None) -> dict[str, Any]:

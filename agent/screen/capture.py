@@ -11,17 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One captured monitor.
+    """One captured monitor."""
 
-    Args:
-        image: RGB, in captured pixels.
-        viewport: how the captured pixels lie on the desktop.
-        taken_at: `time.monotonic()` of the grab.
-    """
-
-    image: "Image"
-    viewport: Viewport
-    taken_at: float
+    image: "Image"  # RGB, in captured pixels
+    viewport: Viewport  # how the captured pixels lie on the desktop
+    taken_at: float  # `time.monotonic()` of the grab
 
 
 class Screen(Protocol):

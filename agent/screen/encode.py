@@ -31,17 +31,11 @@ _ISAL_LEVEL = 1
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """One image as it is sent: exactly the bytes that the model sees.
+    """One image as it is sent: exactly the bytes that the model sees."""
 
-    Args:
-        data: the encoded file.
-        format: its format.
-        size: width and height in pixels.
-    """
-
-    data: bytes
+    data: bytes  # the encoded file
     format: ImageFormat
-    size: Size
+    size: Size  # in pixels
 
     @cached_property
     def digest(self) -> str:

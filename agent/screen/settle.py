@@ -14,46 +14,27 @@ from agent.screen.fingerprint import Fingerprint
 
 @dataclass(frozen=True, slots=True)
 class SettleRule:
-    """When a screen counts as still. Times in seconds.
+    """When a screen counts as still. Times in seconds."""
 
-    Args:
-        quiet: how long nothing may have changed (0.3 s: applications answer a click within 0.1 to 0.25 s here).
-        cap: give up and go on after this long (2.5 s; a video never becomes still).
-        poll: pause between two looks.
-        spot_cells: up to this many changed cells of 32x32 pixels are a restless spot, not a change of the screen.
-    """
-
-    quiet: float = 0.3
-    cap: float = 2.5
-    poll: float = 0.04
-    spot_cells: int = 4
+    quiet: float = 0.3  # how long nothing may have changed: applications answer a click within 0.1 to 0.25 s here
+    cap: float = 2.5  # give up and go on after this long: a video never becomes still
+    poll: float = 0.04  # pause between two looks
+    spot_cells: int = 4  # up to so many changed cells of 32x32 pixels are a restless spot, not a change of the screen
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What came of waiting.
+    """What came of waiting."""
 
-    Args:
-        frame: the last look.
-        fingerprint: its fingerprint.
-        seconds: how long it took.
-        still: False when the cap ended the wait.
-        restless: cells that still kept changing on their own when everything else was quiet.
-    """
-
-    frame: Frame
-    fingerprint: Fingerprint
-    seconds: float
-    still: bool
-    restless: frozenset[tuple[int, int]]
+    frame: Frame  # the last look
+    fingerprint: Fingerprint  # its own
+    seconds: float  # how long it took
+    still: bool  # False when the cap ended the wait
+    restless: frozenset[tuple[int, int]]  # cells that kept changing on their own when everything else was quiet
 
 
 def settle(screen: Screen, rule: SettleRule, stopped: Callable[[], bool] = lambda: False) -> Settled:
-    """Watch until the screen is still; returns early when `stopped()` says so.
-
-    Raises:
-        EnvironmentLacksError: the screen cannot be read.
-    """
+    """Watch until the screen is still, or `stopped()`. Raises EnvironmentLacksError where it cannot be read."""
     began = time.monotonic()
     frame = screen.grab()
     last = Fingerprint.of(frame.image)
