@@ -8,7 +8,7 @@ import base64
 import binascii
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -91,17 +91,17 @@ def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
     conversation = Conversation()
     pending: Screenshot | None = None
     for message in messages:
-        role = message.get("role")
-        for text, image in _parts(message.get("content")):
-            if role == "assistant" and text is not None:
-                result = family.parse(Answer(text), (Size(1, 1),))
-                if isinstance(result, Decision):
-                    conversation.moves.append(_move(result, pending))
-                pending = None
-            elif role == "user" and image is not None:
-                pending = image
-            elif role == "user" and text:
-                _take_text(conversation, text)
+        for part in _parts(message.get("content")):
+            match message.get("role"), part:
+                case "assistant", str():
+                    result = family.parse(Answer(part), (Size(1, 1),))
+                    if isinstance(result, Decision):
+                        conversation.moves.append(_move(result, pending))
+                    pending = None
+                case "user", Screenshot():
+                    pending = part
+                case "user", str() if part:
+                    _take_text(conversation, part)
     conversation.screen = pending
     if not conversation.instruction.strip():
         raise BadRequestError("the chat has no instruction")
@@ -120,18 +120,15 @@ def _take_text(conversation: Conversation, text: str) -> None:
         conversation.moves[-1] = replace(last, notes=(*last.notes, *notes))
 
 
-def _parts(content: Any) -> list[tuple[str | None, "Screenshot | None"]]:
+def _parts(content: Any) -> "Iterator[str | Screenshot]":
     if isinstance(content, str):
-        return [(content, None)]
-    found: list[tuple[str | None, Screenshot | None]] = []
-    for part in content if isinstance(content, list) else []:
-        if not isinstance(part, dict):
-            continue
-        if part.get("type") == "text":
-            found.append((str(part.get("text", "")), None))
-        elif part.get("type") == "image_url":
-            found.append((None, Screenshot((part.get("image_url") or {}).get("url"))))
-    return found
+        yield content
+    for part in content if isinstance(content, list) else ():
+        match part:
+            case {"type": "text"}:
+                yield str(part.get("text", ""))
+            case {"type": "image_url"}:
+                yield Screenshot((part.get("image_url") or {}).get("url"))
 
 
 class Screenshot:

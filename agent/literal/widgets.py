@@ -6,7 +6,7 @@ does nothing. Switches that are on and boxes that are checked are filled with a 
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agent.literal.blobs import blobs
 from agent.screen.ocr import Box
@@ -28,33 +28,52 @@ class Widget:
     on: bool | None
 
 
+class _Form(NamedTuple):
+    """How a kind of control looks; lengths in heights of its label, `least` in pixels."""
+
+    contrast: int  # grey levels from its ground
+    aspect: tuple[float, float]  # width over height
+    heights: tuple[float, float]
+    least: int  # height
+    off: float  # its middle from the label's
+
+
+_BOX = _Form(22, (0.75, 1.34), (0.75, 2.3), 11, 0.6)
+_SWITCH = _Form(9, (1.5, 3.2), (1.1, 3.2), 14, 0.9)
+
+
 def widgets_beside(image: "Image", label: Box) -> list[Widget]:
     """The check boxes or radio buttons left of a label, or else the switch right of it; the likeliest first."""
-    return _boxes_left(image, label) or _switch_right(image, label)
-
-
-def _boxes_left(image: "Image", label: Box) -> list[Widget]:
-    height = max(label.height, 10)
-    middle = label.center[1]
+    height, middle = max(label.height, 10), label.center[1]
     reach = 1.3 * height
-    zone = _clip(Box(int(label.left - 3.6 * reach), int(middle - reach), label.left - 1, int(middle + reach)), image)
-    if zone is None:
-        return []
-    found: list[Box] = []
-    for box in _shapes(image, zone, contrast=22):
-        square = 0.75 <= box.width / box.height <= 1.34 and box.height >= 11
-        if square and 0.75 * height <= box.height <= 2.3 * height and abs(box.center[1] - middle) <= 0.6 * height:
-            found.append(box)
+    left = Box(int(label.left - 3.6 * reach), int(middle - reach), label.left - 1, int(middle + reach))
     # In a list, the box stands left of the row's picture, which is square too.
-    return [Widget("box", box, _box_is_on(image, box)) for box in sorted(found, key=lambda item: item.left)]
+    if boxes := _controls(image, label, _clip(left, image), _BOX):
+        return [Widget("box", box, _box_is_on(image, box)) for box in boxes]
+    reach, end = 1.6 * height, int(label.right + max(60 * height, 500))
+    right = _clip(Box(label.right + 2, int(middle - reach), end, int(middle + reach)), image)
+    switches = _controls(image, label, right and _to_window_edge(image, right), _SWITCH)
+    return [Widget("switch", box, _colour_share(image, box) > 0.2) for box in switches[:1]]
+
+
+def _controls(image: "Image", label: Box, zone: Box | None, form: _Form) -> list[Box]:
+    """What looks like such a control in a zone, from left to right."""
+    height = max(label.height, 10)
+    found = [
+        box
+        for box in (_shapes(image, zone, form.contrast) if zone is not None else ())
+        if form.aspect[0] <= box.width / box.height <= form.aspect[1]
+        and max(form.least, form.heights[0] * height) <= box.height <= form.heights[1] * height
+        and abs(box.center[1] - label.center[1]) <= form.off * height
+    ]
+    return sorted(found, key=lambda box: box.left)
 
 
 def _box_is_on(image: "Image", box: Box) -> bool | None:
-    colour = _colour_share(image, box)
-    if colour > 0.25:
-        return True
     import numpy as np
 
+    if _colour_share(image, box) > 0.25:
+        return True
     inset = max(2, round(box.width * 0.22))
     inside = image.crop((box.left + inset, box.top + inset, box.right - inset, box.bottom - inset)).convert("L")
     values = np.asarray(inside, dtype=np.int16)
@@ -63,25 +82,6 @@ def _box_is_on(image: "Image", box: Box) -> bool | None:
     marked = float((np.abs(values - np.median(values)) > 60).mean())
     # A check mark or a radio dot covers at least a tenth of the inside; an empty box has one plain ground.
     return True if marked > 0.1 else False if marked < 0.03 else None
-
-
-def _switch_right(image: "Image", label: Box) -> list[Widget]:
-    height = max(label.height, 10)
-    middle = label.center[1]
-    right = min(image.width, label.right + max(60 * height, 500))
-    zone = _clip(Box(label.right + 2, int(middle - 1.6 * height), int(right), int(middle + 1.6 * height)), image)
-    if zone is None:
-        return []
-    zone = _to_window_edge(image, zone)
-    found: list[Box] = []
-    for box in _shapes(image, zone, contrast=9):
-        track = 1.5 <= box.width / box.height <= 3.2 and box.height >= 14
-        if track and 1.1 * height <= box.height <= 3.2 * height and abs(box.center[1] - middle) <= 0.9 * height:
-            found.append(box)
-    if not found:
-        return []
-    box = min(found, key=lambda item: item.left)
-    return [Widget("switch", box, _colour_share(image, box) > 0.2)]
 
 
 def _to_window_edge(image: "Image", zone: Box) -> Box:
@@ -136,10 +136,7 @@ def _shapes(image: "Image", zone: Box, contrast: int) -> list[Box]:
     crop = np.asarray(image.crop(zone).convert("RGB"), dtype=np.int16)
     ground = np.median(crop.reshape(-1, 3), axis=0)
     mask = np.abs(crop - ground).max(axis=2) > contrast
-    return [
-        Box(box.left + zone.left, box.top + zone.top, box.right + zone.left, box.bottom + zone.top)
-        for box in blobs(mask)
-    ]
+    return [box.moved(zone.left, zone.top) for box in blobs(mask)]
 
 
 def _colour_share(image: "Image", box: Box) -> float:

@@ -62,6 +62,10 @@ class Box(NamedTuple):
         """Its middle."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
+    def moved(self, right: int, down: int) -> "Box":
+        """The same box, so many pixels further."""
+        return Box(self.left + right, self.top + down, self.right + right, self.bottom + down)
+
     def contains(self, x: float, y: float) -> bool:
         """Whether a point lies in it."""
         return self.left <= x < self.right and self.top <= y < self.bottom
