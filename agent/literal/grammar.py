@@ -162,34 +162,30 @@ def _close(part: Part, match: Groups) -> list[Goal]:
 #: "the box next to" before a label.
 _BOX = r"(?:(?:the\s+)?(?:check\s?)?box\s+(?:next\s+to\s+|beside\s+|for\s+)?)?"
 _END = r"(?P<end>bottom|end|top|beginning|start)"
-_RULES: list[tuple[re.Pattern[str], Builder]] = [
-    (re.compile(pattern, re.IGNORECASE | re.DOTALL), build)
-    for pattern, build in (
-        (r"(?:switch|turn|toggle)\s+(?P<state>on|off)\s+(?P<what>.+)", _toggle),
-        (r"(?:switch|turn|toggle)\s+(?P<what>.+?)\s+(?P<state>on|off)", _toggle),
-        (rf"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick)\s+{_BOX}(?P<what>.+)", _toggle),
-        (r"toggle\s+(?P<what>.+)", lambda part, match: [Click(part.thing(match["what"]))]),
-        (r"select\s+(?:all|everything)(?:\s+(?:the\s+)?text)?", lambda _part, _match: [Press(("ctrl", "a"))]),
-        (r"(?:switch|change|set it)\s+to\s+(?P<what>.+)", _switch_to),
-        (r"use\s+(?P<what>.+)", _switch_to),
-        (r"(?:set|change)\s+(?P<what>.+?)\s+to\s+(?P<value>.+)", _set_to),
-        (r"(?:open|launch|start|run)(?:\s+up)?\s+(?P<name>.+)", _open),
-        (r"(?:(?:go|navigate)\s+(?:to|into)|in|inside)\s+(?P<what>.+)", _switch_to),
-        (r"(?:type|write|input|enter|paste)(?:\s+in)?\s+(?P<text>.+?)\s+into\s+(?P<into>.+)", _type),
-        (r"(?:type|write|input|enter|paste)\s+(?P<text>.+?)\s+(?:in|to|on)\s+(?P<into>the\s+[^\x00]+?\s+"
-         r"(?:field|box|bar|entry|window|editor|input))", _type),
-        (r"(?:type|write|input|enter|paste)\s+(?P<text>\x00\d+\x00)\s+(?:in|to|on)\s+(?P<into>.+)", _type),
-        (r"(?:type|write|input|paste)(?:\s+in)?\s+(?P<text>.+)", _type),
-        (r"enter\s+(?P<text>.+)", _type),
-        (r"(?P<kind>double[ -]?click|right[ -]?click|middle[ -]?click|click|tap|choose|select|pick)\s+(?P<what>.+)",
-         _click),
-        (r"(?:press|hit|push)\s+(?P<what>.+)", _press),
-        (r"scroll(?:\s+(?:all the way\s+)?(?P<direction>up|down|left|right))?"
-         r"(?:\s+(?P<some>a bit|a little))?"
-         r"(?:\s+(?:by\s+)?(?P<amount>\d{1,3})\s*(?P<unit>times?|notches|clicks|lines)?)?"
-         r"(?:\s+to\s+the\s+" + _END + r")?", _scroll),
-        (r"wait(?:\s+(?:for\s+)?(?:a\s+(?:moment|second|bit)|(?P<amount>\d+(?:\.\d+)?)\s*"
-         r"(?P<unit>s|sec|secs|second|seconds|min|minute|minutes)?))?", _wait),
-        (r"(?:close|quit|exit)(?:\s+(?P<what>.+))?", _close),
-    )
+_PATTERNS: list[tuple[str, Builder]] = [
+    (r"(?:switch|turn|toggle)\s+(?P<state>on|off)\s+(?P<what>.+)", _toggle),
+    (r"(?:switch|turn|toggle)\s+(?P<what>.+?)\s+(?P<state>on|off)", _toggle),
+    (rf"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick)\s+{_BOX}(?P<what>.+)", _toggle),
+    (r"toggle\s+(?P<what>.+)", lambda part, match: [Click(part.thing(match["what"]))]),
+    (r"select\s+(?:all|everything)(?:\s+(?:the\s+)?text)?", lambda _part, _match: [Press(("ctrl", "a"))]),
+    (r"(?:(?:switch|change|set it)\s+to|use)\s+(?P<what>.+)", _switch_to),
+    (r"(?:set|change)\s+(?P<what>.+?)\s+to\s+(?P<value>.+)", _set_to),
+    (r"(?:open|launch|start|run)(?:\s+up)?\s+(?P<name>.+)", _open),
+    (r"(?:(?:go|navigate)\s+(?:to|into)|in|inside)\s+(?P<what>.+)", _switch_to),
+    (r"(?:type|write|input|enter|paste)(?:\s+in)?\s+(?P<text>.+?)\s+into\s+(?P<into>.+)", _type),
+    (r"(?:type|write|input|enter|paste)\s+(?P<text>.+?)\s+(?:in|to|on)\s+(?P<into>the\s+[^\x00]+?\s+"
+     r"(?:field|box|bar|entry|window|editor|input))", _type),
+    (r"(?:type|write|input|enter|paste)\s+(?P<text>\x00\d+\x00)\s+(?:in|to|on)\s+(?P<into>.+)", _type),
+    (r"(?:(?:type|write|input|paste)(?:\s+in)?|enter)\s+(?P<text>.+)", _type),
+    (r"(?P<kind>double[ -]?click|right[ -]?click|middle[ -]?click|click|tap|choose|select|pick)\s+(?P<what>.+)",
+     _click),
+    (r"(?:press|hit|push)\s+(?P<what>.+)", _press),
+    (r"scroll(?:\s+(?:all the way\s+)?(?P<direction>up|down|left|right))?"
+     r"(?:\s+(?P<some>a bit|a little))?"
+     r"(?:\s+(?:by\s+)?(?P<amount>\d{1,3})\s*(?P<unit>times?|notches|clicks|lines)?)?"
+     r"(?:\s+to\s+the\s+" + _END + r")?", _scroll),
+    (r"wait(?:\s+(?:for\s+)?(?:a\s+(?:moment|second|bit)|(?P<amount>\d+(?:\.\d+)?)\s*"
+     r"(?P<unit>s|sec|secs|second|seconds|min|minute|minutes)?))?", _wait),
+    (r"(?:close|quit|exit)(?:\s+(?P<what>.+))?", _close),
 ]  # fmt: skip
+_RULES = [(re.compile(pattern, re.IGNORECASE | re.DOTALL), build) for pattern, build in _PATTERNS]

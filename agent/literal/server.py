@@ -127,9 +127,9 @@ class _Handler(BaseHTTPRequestHandler):
             choice = {"index": 0, "finish_reason": "stop", "message": message}
             return _completion("chat.completion", [choice], _NO_TOKENS)
         choice = {"index": 0, "finish_reason": "stop", "delta": message}
-        pieces = (([choice], None), ([], _NO_TOKENS))
-        lines = [json.dumps(_completion("chat.completion.chunk", *piece)) for piece in pieces]
-        return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
+        kind = "chat.completion.chunk"
+        chunks = (_completion(kind, [choice], None), _completion(kind, [], _NO_TOKENS))
+        return "".join(f"data: {line}\n\n" for line in [*map(json.dumps, chunks), "[DONE]"]).encode()
 
 
 def render(reply: Reply) -> str:

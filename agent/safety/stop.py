@@ -21,7 +21,7 @@ class StopSwitch:
         self._gates: list[threading.Lock] = []  # one for each waiter, opened when it is set
         self._reason = ""
         self._error: MaiError = StoppedError("Stopped.")
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], object]] = []
 
     def stop(self, reason: str) -> None:
         """Stop everything; the first reason is kept."""
@@ -43,7 +43,7 @@ class StopSwitch:
             with suppress(Exception):  # one that fails must not keep the others from hearing it
                 listener()
 
-    def on_stop(self, listener: Callable[[], None]) -> None:
+    def on_stop(self, listener: Callable[[], object]) -> None:
         """Call `listener` when it is set, on whatever thread that happens; at once if it is set already."""
         self._listeners.append(listener)
         if self._stopped:

@@ -124,8 +124,8 @@ def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["
     # Each column has a ground of its own, which may change slowly (a colour gradient), but not at once (an edge).
     grounds = np.median(pixels[top:bottom], axis=0)
     jumps = np.abs(np.diff(grounds, axis=0)).max(axis=1) >= _SAME / 2
-    left, right = _between(jumps, x)
-    field = np.abs(pixels[top:bottom, left:right] - grounds[left:right]).max(axis=2)
+    left, last = _between(np.flatnonzero(jumps), x, len(jumps))
+    field = np.abs(pixels[top:bottom, left : last + 1] - grounds[left : last + 1]).max(axis=2)
     strength = 255 / max(60.0, float(field.max()))
     grey = (255 - np.clip(field * strength, 0, 255)).astype(np.uint8)
     return ImageOps.expand(Image.fromarray(grey), _MARGIN, 255), (left - _MARGIN, top - _MARGIN)
@@ -133,15 +133,15 @@ def _field(crop: "Image", at: tuple[int, int], seed: tuple[int, int]) -> tuple["
 
 def _span(belongs: Any, at: int) -> tuple[int, int]:
     """The run around a place in which everything belongs, single lines of text strokes aside."""
-    low = high = at
-    while low > 0 and (belongs[low - 1] or (low > 1 and belongs[low - 2])):
-        low -= 1
-    while high < len(belongs) - 1 and (belongs[high + 1] or (high < len(belongs) - 2 and belongs[high + 2])):
-        high += 1
-    return low, high + 1
+    import numpy as np
+
+    belongs[at] = True
+    solid = belongs.copy()
+    solid[1:-1] |= belongs[:-2] & belongs[2:]
+    return _between(np.flatnonzero(~solid), at, len(solid))
 
 
-def _between(jumps: Any, at: int) -> tuple[int, int]:
-    """The columns between the nearest jumps on both sides; a jump lies between a column and the next."""
-    before, after = jumps[:at].nonzero()[0], jumps[at:].nonzero()[0]
-    return (int(before[-1]) + 1 if len(before) else 0), (at + int(after[0]) + 1 if len(after) else len(jumps) + 1)
+def _between(bounds: Any, at: int, end: int) -> tuple[int, int]:
+    """From after the last bound before a place to the first one from there on."""
+    before, after = bounds[bounds < at], bounds[bounds >= at]
+    return (int(before[-1]) + 1 if len(before) else 0), (int(after[0]) if len(after) else end)

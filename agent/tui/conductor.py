@@ -7,11 +7,12 @@ switch, and the answers of `ApprovalWanted` and `ReplyWanted`.
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent.run.steering import Steering
 from agent.safety.stop import StopSwitch
@@ -84,7 +85,22 @@ class QuestionOver:
 
 Report: TypeAlias = RunBegan | RunEvent | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver
 Post: TypeAlias = Callable[[Report], None]
-T = TypeVar("T")
+
+
+@contextmanager
+def _asked(post: Post, wanted: "Callable[[Callable[[Any], None]], Report]") -> "Iterator[Future[Any]]":
+    """Post what is wanted, and afterwards that it is not any more; the first answer counts, from any thread."""
+    answer: Future[Any] = Future()
+
+    def give(value: Any) -> None:
+        with suppress(InvalidStateError):
+            answer.set_result(value)
+
+    post(wanted(give))
+    try:
+        yield answer
+    finally:
+        post(QuestionOver())
 
 
 class TerminalPerson:
@@ -95,30 +111,14 @@ class TerminalPerson:
 
     async def approve(self, action: "Action[DesktopPoint]", question: "Question") -> "Approval":
         """Wait for the person's decision."""
-        answer: Future[Approval] = Future()
-        return await self._wait(answer, ApprovalWanted(action, question, _once(answer)))
+        with _asked(self._post, partial(ApprovalWanted, action, question)) as answer:
+            decision: Approval = await asyncio.wrap_future(answer)
+            return decision
 
     async def ask(self, question: str) -> str | None:
         """Wait for the person's reply."""
-        answer: Future[str] = Future()
-        return await self._wait(answer, ReplyWanted(question, _once(answer))) or None
-
-    async def _wait(self, answer: "Future[T]", wanted: Report) -> T:
-        self._post(wanted)
-        try:
-            return await asyncio.wrap_future(answer)
-        finally:
-            self._post(QuestionOver())
-
-
-def _once(answer: "Future[T]") -> Callable[[T], None]:
-    """Takes the answer from any thread; a second one, or one that nobody waits for any more, is none."""
-
-    def settle(value: T) -> None:
-        with suppress(InvalidStateError):
-            answer.set_result(value)
-
-    return settle
+        with _asked(self._post, partial(ReplyWanted, question)) as answer:
+            return await asyncio.wrap_future(answer) or None
 
 
 @dataclass(slots=True)
@@ -212,11 +212,7 @@ class Conductor:
 
     def _ask(self, question: str) -> bool:
         """Put a yes-or-no question to the person, from the thread."""
-        answer: Future[str] = Future()
-        give = _once(answer)
-        self._going[0].stop.on_stop(lambda: give(""))
-        self._post(ReplyWanted(f"{question} (yes or no)", give))
-        try:
+        with _asked(self._post, partial(ReplyWanted, f"{question} (yes or no)")) as answer, suppress(CancelledError):
+            self._going[0].stop.on_stop(answer.cancel)
             return answer.result().strip().casefold() in ("y", "yes")
-        finally:
-            self._post(QuestionOver())
+        return False
