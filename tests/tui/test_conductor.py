@@ -78,9 +78,9 @@ class Place:
         self.left = True
 
 
-async def _run(request: Any, approver: Any, person: Any, stop: Any, emit: Any, steering: Any) -> RunFinished:
+async def _run(request: Any, person: Any, stop: Any, emit: Any, steering: Any) -> RunFinished:
     if request == "ask":
-        approval = await approver.approve(KEYS, Question("it closes", "pressing ctrl+w"))
+        approval = await person.approve(KEYS, Question("it closes", "pressing ctrl+w"))
         emit(Warned(f"{approval.allowed} by {approval.by}"))
         emit(Warned(str(await person.ask("Which?"))))
     if request == "break":
