@@ -7,13 +7,13 @@ it could answer our own questions.
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import psutil
 
-from agent.desktop.windows import OpenWindows, Window, WindowId, Windows
+from agent.desktop.windows import OpenWindows, WindowId, Windows
 from foundation.errors import EnvironmentLacksError
 
 _TMUX_TIMEOUT = 1.0
@@ -86,10 +86,7 @@ def _windows_of(process: psutil.Process, windows: Windows) -> list[WindowId]:
     if window is not None and (window.pid is None or window.pid in above):  # a stale number may be anybody's
         return [window.id]
     listed = [window for window in windows.windows() if window.pid is not None and windows.is_ordinary(window.id)]
-    return _nearest(listed, above, windows.active())
-
-
-def _nearest(listed: Sequence[Window], above: Iterable[int], active: Window | None) -> list[WindowId]:
+    active = windows.active()
     for pid in above:
         theirs = [window.id for window in listed if window.pid == pid]
         if active is not None and active.id in theirs:  # the command was just typed there

@@ -48,15 +48,7 @@ class ProtectedDesktop:
         return FocusKeeper(approver, self._desktop.open_windows) if self.hand.touches else approver
 
     def watch(self, stop_key: str, steering: Steered | None) -> str:
-        """Watch for what the person does besides the terminal, until `close`; a remark or "".
-
-        Args:
-            stop_key: the chord that stops the run anywhere; "none" for none.
-            steering: is told of a takeover; None where nobody could resume the run, which would rest for good.
-
-        Raises:
-            UsageError: that is no chord.
-        """
+        """See `Desktop.watch`; `steering` is told of a takeover, and None where nobody could resume the run."""
         if steering is None or not self.hand.touches:
             return self._desktop.watch(stop_key, None)
         return self._desktop.watch(stop_key, TakeoverWatch(steering, self.hand.rest, self._is_ours))

@@ -30,7 +30,8 @@ _PREFIX = "mai-agent-sandbox-"
 class SandboxSpec:
     """What kind of desktop."""
 
-    size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen; of its one monitor, in pixels
+    #: Of its one monitor, in pixels.
+    size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
     keep: bool = False  # leave it running afterwards
     session: xfce.Session = "xfce"  # what applications believe to run in; `gnome` lets GNOME's applications appear
 

@@ -41,16 +41,10 @@ def check_installed() -> None:
 
 
 def start(folder: Path, size: Size, session: Session, mark: Environ, check: Callable[[], None]) -> Environ:
-    """Start the desktop, wait until it is ready, and return the environment of its applications.
+    """Start the desktop in a folder, wait until it is ready, and return the environment of its applications.
 
-    This process sees the display too (see `apply`).
-
-    Args:
-        folder: for its home and all else.
-        size: of its one monitor, in pixels.
-        session: what applications believe to run in.
-        mark: variables that tell its processes from others.
-        check: called while waiting; whatever it raises ends the start.
+    This process sees the display too (see `apply`). The variables of `mark` tell its processes from others; `check` is
+    called while waiting, and whatever it raises ends the start.
 
     Raises:
         EnvironmentLacksError: it does not come up. What was started goes on then.
@@ -166,7 +160,6 @@ def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
                 check()
                 time.sleep(0.05)
     except BaseException:
-        for name in _DISPLAY:
-            os.environ.pop(name, None)
+        os.environ.clear()
         os.environ.update(before)
         raise

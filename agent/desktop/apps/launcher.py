@@ -5,14 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
 from agent.desktop.apps import linux, macos, windows
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.windows import OpenWindows, WindowId, Windows
+from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
 from agent.safety.stop import StopSwitch
 
 #: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.
@@ -66,9 +66,8 @@ class Launcher:
             similar = self.catalogue.similar(name)
             hint = f"; similar names: {', '.join(similar)}" if similar else ""
             raise ActionFailedError(f"no installed application is called {name[:60]!r}{hint}")
-        with ExitStack() as opened:
-            if known := self._open_windows():
-                opened.callback(known.close)
+        with closing(Connection(self._open_windows)) as connection:
+            known = connection.get()
             before = {window.id for window in known.windows()} if known else set()
             return self._wait_for_window(app, self._start(app), known, before, stop)
 

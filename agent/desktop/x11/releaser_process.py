@@ -66,20 +66,17 @@ class Releaser:
             return None
         return max(0.0, self._stopped + _PATIENCE - time.monotonic())
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Release what is down, again and again for a while."""
         from Xlib import X
         from Xlib.ext import xtest
 
-        held = [one for one in self._down if self._is_down(*one)]
-        for kind, code in reversed(held):
-            xtest.fake_input(self._display, X.KeyRelease if kind == "key" else X.ButtonRelease, code)
-        self._display.sync()
-
-    def let_go(self) -> None:
-        """Release what is down, again and again for a while."""
         until = time.monotonic() + _AFTERCARE
         while self._down:
-            self._let_go()
+            held = [one for one in self._down if self._is_down(*one)]
+            for kind, code in reversed(held):
+                xtest.fake_input(self._display, X.KeyRelease if kind == "key" else X.ButtonRelease, code)
+            self._display.sync()
             if time.monotonic() >= until:
                 return
             time.sleep(_TICK)
