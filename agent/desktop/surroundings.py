@@ -18,7 +18,7 @@ from agent.geometry import DesktopPoint
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import spelled
 from agent.screen.captions import caption_at
-from agent.screen.capture import Frame, Screen
+from agent.screen.capture import Screen
 from agent.screen.ocr import Ocr, data_folder
 from foundation.errors import EnvironmentLacksError
 
@@ -142,15 +142,12 @@ class DesktopSurroundings:
         try:
             self._ocr = self._ocr or Ocr(_WHO)
             frame = self._screen.grab()
-            read = [self._at(frame, point, self._ocr) for point in points]
+            places = [frame.viewport.desktop_to_capture(point) for point in points]
+            scale = max(1.0, frame.viewport.scale[0])
+            read = [caption_at(frame.image, at.x, at.y, self._ocr, scale) for at in places]
         except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
             return ""
-        return "\n".join(dict.fromkeys(text for text in read if text))
-
-    @staticmethod
-    def _at(frame: Frame, point: DesktopPoint, ocr: Ocr) -> str:
-        at = frame.viewport.desktop_to_capture(point)
-        return caption_at(frame.image, at.x, at.y, ocr, max(1.0, frame.viewport.scale[0]))
+        return "\n".join(dict.fromkeys(filter(None, read)))
 
     def _asked(self, windows: Windows | None, question: Callable[[Windows], T]) -> T | None:
         """What the desktop answers; None where it does not, and a lost connection is made anew next time."""

@@ -24,7 +24,7 @@ class PortableDesktop:
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._stop = stop
         self.screen = MssScreen(monitor)
-        self.monitors = self.screen.monitors()
+        self.monitors = self.screen.monitors
         self.home = self.screen.home
         self.applications: Applications = Launcher(environ, self.open_windows)
 

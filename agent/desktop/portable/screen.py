@@ -19,43 +19,26 @@ if TYPE_CHECKING:
 
 
 class MssScreen:
-    """One monitor of this machine's desktop.
-
-    Args:
-        monitor: 1 is the first monitor, 2 the second; None is the primary one.
-
-    Raises:
-        EnvironmentLacksError: there is no display, or it may not be read.
-        UsageError: there is no such monitor.
-    """
+    """One monitor of this machine's desktop; for its arguments and errors see `OpenDesktop`."""
 
     def __init__(self, monitor: int | None = None) -> None:
         keep_freed_memory()
         self._mss = _open_mss()
-        regions = self.monitors()
+        entries, sides = self._mss.monitors[1:], ("left", "top", "width", "height")
+        self.monitors = [Region(*(int(entry[side]) for side in sides)) for entry in entries]
+        count = len(self.monitors)
         if monitor is None:
-            primary = [
-                one for one, entry in zip(regions, self._mss.monitors[1:], strict=True) if entry.get("is_primary")
-            ]
-            first = [one for one in regions if one.left == one.top == 0]
-            self._region = [*primary, *first, *regions][0]
-        elif 1 <= monitor <= len(regions):
-            self._region = regions[monitor - 1]
+            primary = [one for one, entry in zip(self.monitors, entries, strict=True) if entry.get("is_primary")]
+            first = [one for one in self.monitors if one.left == one.top == 0]
+            region = [*primary, *first, *self.monitors][0]
+        elif 1 <= monitor <= count:
+            region = self.monitors[monitor - 1]
         else:
             self._mss.close()
-            have = "only monitor 1" if len(regions) == 1 else f"monitors 1 to {len(regions)}"
+            have = "only monitor 1" if count == 1 else f"monitors 1 to {count}"
             raise UsageError(f"There is no monitor {monitor}: this desktop has {have}.", "Choose one of these.")
-
-    def monitors(self) -> list[Region]:
-        """All monitors in desktop units, in the system's order; offsets may be negative."""
-        sides = ("left", "top", "width", "height")
-        return [Region(*(int(entry[side]) for side in sides)) for entry in self._mss.monitors[1:]]
-
-    @property
-    def home(self) -> DesktopPoint:
-        """The middle of the watched monitor."""
-        region = self._region
-        return DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
+        self._region = region
+        self.home = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
 
     def grab(self) -> Frame:
         """Capture the monitor (2 ms at 1080p, and 2 ms to an RGB image)."""
