@@ -120,10 +120,10 @@ class Child:
     def _take(self, raw: bytes, keep: bool = True) -> None:
         """One line of output: to the log, to the stages, to whoever listens."""
         shown = raw.rstrip(b"\r").rpartition(b"\r")[2]
-        text = shown[:MOST_LINE].decode("utf-8", "replace")
+        text = shown[:MOST_LINE].decode("utf-8", "replace") + (" ... (cut)" if len(shown) > MOST_LINE else "")
         self.lines += 1
         if keep:
-            self._log.write(text if len(shown) <= MOST_LINE else f"{text} ... (cut)")
+            self._log.write(text)
             self._tail.append(text)
             if self._echo is not None:
                 self._echo(text)
