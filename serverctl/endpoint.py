@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError
@@ -19,8 +19,7 @@ from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
 
 __all__ = [
-    "ReadyServer", "ServerNow", "ready_server", "running_server", "served", "server_load", "server_now",
-    "why_no_accelerator",
+    "ReadyServer", "ready_server", "running_server", "served", "server_load", "server_now", "why_no_accelerator",
 ]  # fmt: skip
 
 #: Is told what happens, in sentences.
@@ -31,19 +30,10 @@ CheckStop: TypeAlias = Callable[[], None]
 Ask: TypeAlias = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerNow:
-    """A server's condition, for a client whose request failed."""
-
-    condition: Literal["ready", "coming", "gone"]
-    words: str
-
-
 def why_no_accelerator() -> str:
     """One sentence on why there is none: no card, a broken driver, a card that is no longer served."""
     from serverctl.hardware.detect import detect
     from serverctl.plan.cards import usable_cards
-    from serverctl.plan.goal import CannotPlanError
 
     hardware = detect()
     try:
@@ -60,11 +50,9 @@ def running_server(model: str | None = None) -> str | None:
 
 def _load(state: State) -> int:
     """Requests of a server now; replicas are told apart by it."""
-    if state.port is None or state.phase != "ready" or len(control.ordered_names()) < 2:
+    if len(control.ordered_names()) < 2:
         return 0
-    from serverctl.process.probe import read_metrics
-
-    metrics = read_metrics(state.port, Folder(state.name).key(), 1.0)
+    metrics = control.metrics_of(state)
     return 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
 
 
@@ -191,27 +179,25 @@ def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
     return control.wait_ready(name, progress)
 
 
-def server_now(name: str) -> ServerNow:
-    """What became of a server whose client lost it: ready again, on its way, or gone."""
+def server_now(name: str) -> tuple[Literal["ready", "coming", "gone"], str]:
+    """What became of a server whose client lost it, and a sentence about it."""
     state = current_state(Folder(name))
     if state.phase == "ready":
-        return ServerNow("ready", state.message)
+        return "ready", state.message
     if state.phase in LIVE and state.phase != "stopping":
         words = state.stage if state.phase == "starting" and state.stage else state.message
-        return ServerNow("coming", words.rstrip("."))
+        return "coming", words.rstrip(".")
     if state.phase == "failed":
-        return ServerNow("gone", str(control.failure_of(state)))
-    return ServerNow("gone", "The server was stopped.")
+        return "gone", str(control.failure_of(state))
+    return "gone", "The server was stopped."
 
 
 def server_load(name: str) -> str:
     """A server's stage and load in a few words; what is not known is left out."""
-    from serverctl.process.probe import read_metrics
-
     state = current_state(Folder(name))
     if state.phase != "ready" or state.port is None:
         return f"server {state.stage or state.phase}"
-    metrics = read_metrics(state.port, Folder(name).key(), 1.0)
+    metrics = control.metrics_of(state)
     if metrics is None:
         return "server ready"
     words = [

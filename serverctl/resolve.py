@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.builds import Build, build_for
+from serverctl.builds import build_for
 from serverctl.capabilities import Capabilities, installed, snapshot
 from serverctl.config import ServerConfig, load_server_config
 from serverctl.environment import VllmEnvironment, find_environment
@@ -30,10 +30,6 @@ class Resolved:
     capabilities: Capabilities  # of it, or the snapshot that speaks for it
     config: ServerConfig  # the person's settings
 
-    def build(self) -> Build:
-        """The build of vLLM for this hardware. Raises CannotPlanError where there is none."""
-        return build_for(self.hardware)
-
     def with_vllm(self, agrees: Callable[[str], bool] | None, report: Report) -> "Resolved":
         """The same with a vLLM to run, installed now if the person agrees.
 
@@ -48,7 +44,7 @@ class Resolved:
         if self.vllm is not None:
             return self
         self.plan()  # what cannot be served must not be installed for
-        build = self.build()
+        build = build_for(self.hardware)
         what = f"{build.packages[0]} for {build.about.split(',')[0]} (about {build.disk_gib:.0f} GiB)"
         if agrees is None:
             raise EnvironmentLacksError(

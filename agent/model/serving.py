@@ -45,8 +45,7 @@ def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: 
         raise EnvironmentLacksError(error.what, error.remedy) from error
 
     def condition() -> ServerCondition:
-        now = server_now(server.name)
-        return ServerCondition(now.condition, now.words)
+        return ServerCondition(*server_now(server.name))
 
     limits = Limits(images=server.images, context=server.context, max_pixels=server.max_pixels)
     return Engine(

@@ -70,13 +70,10 @@ def _lines(name: str | None, server: str) -> Iterable[str]:
 
 def to_json(failure: Failure) -> dict[str, Any]:
     """A diagnosis as JSON values: class, title, cause, remedy, evidence, stage, numbers, and the start's report."""
-    document = describe(failure)
     return {
-        "class": document.pop("class"),
-        "kind": document.pop("kind"),
+        **describe(failure),
         "failed": failure.kind is not Kind.NONE,
         "of_vllm": not _of_something_else(failure),
-        **document,
         "stage_words": failure.stage.words,
         "report": report_json(failure.report),
     }

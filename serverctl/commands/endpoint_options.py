@@ -32,18 +32,12 @@ def chosen_target(options: argparse.Namespace) -> Endpoint:
         return asyncio.run(find_endpoint(normalize_url(options.endpoint), key, options.model))
     if options.api_key is not None:
         raise UsageError("--api-key is for a named endpoint.", "Name it with --endpoint URL.")
-    running = running_target(options.model)
+    from serverctl.process.control import find_ready
+
+    running = find_ready(options.model)
     if running is None:
         which = "No server of ours is running" if options.model is None else f"No server of ours serves {options.model}"
         raise EnvironmentLacksError(
             f"{which}.", "`mai-server up` starts one; another one is named with --endpoint URL."
         )
     return asyncio.run(find_endpoint(running.base_url, running.api_key, running.model))
-
-
-def running_target(model: str | None) -> Endpoint | None:
-    """The server that this program started and that is ready: the one with that model, or the first."""
-    from serverctl.process.control import find_ready
-
-    found = find_ready(model=model)
-    return None if found is None else Endpoint(found.base_url, found.api_key, found.model)

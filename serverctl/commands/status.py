@@ -7,7 +7,7 @@ from typing import Any
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus
 from serverctl.metrics import Latency, ServerMetrics
-from serverctl.process import control, probe
+from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State, check_name, current_state
 
 
@@ -45,13 +45,7 @@ def main(arguments: list[str]) -> int:
 def read_all(name: str | None) -> list[tuple[State, ServerMetrics | None]]:
     """States and metrics of one server or all; a stopped default where there is none."""
     names = [name] if name else control.ordered_names() or [control.DEFAULT_NAME]
-    readings: list[tuple[State, ServerMetrics | None]] = []
-    for each in names:
-        folder = Folder(each)
-        state = current_state(folder)
-        serving = state.is_ready and state.port is not None
-        readings.append((state, probe.read_metrics(state.port or 0, folder.key(), 1.0) if serving else None))
-    return readings
+    return [(state, control.metrics_of(state)) for state in (current_state(Folder(each)) for each in names)]
 
 
 #: The parts of a card's memory that vLLM reports, and what they are called.

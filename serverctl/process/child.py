@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import TAIL, Failure, classify
-from serverctl.diagnose.lines import LogLine, parse_line
+from serverctl.diagnose.lines import parse_line
 from serverctl.diagnose.stages import Stage, StartReport, advance
 from serverctl.process.leftovers import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter
@@ -23,18 +23,12 @@ _MOST_PENDING = 65_536
 
 
 class Child:
-    """A running server process.
-
-    Args:
-        log: where its output goes.
-        on_line: called for every line while the server starts.
-        echo: called for every line, always.
-    """
+    """A running server process. `on_line` is called for every line while it starts, `echo` for every line always."""
 
     def __init__(
         self,
         log: LogWriter,
-        on_line: Callable[[LogLine, StartReport], None],
+        on_line: Callable[[StartReport], None],
         echo: Callable[[str], None] | None = None,
     ) -> None:
         self._log = log
@@ -128,37 +122,23 @@ class Child:
             if self._echo is not None:
                 self._echo(text)
         if self.report.stage < Stage.SERVING:
-            line = parse_line(text)
-            self.report = advance(self.report, line)
-            self._on_line(line, self.report)
-
-    def ask_to_end(self) -> None:
-        """SIGTERM to vLLM's own process: requests in flight may finish."""
-        self._order(b"T")
-
-    def kill(self) -> None:
-        """Kills every process of the server."""
-        self._order(b"K")
+            self.report = advance(self.report, parse_line(text))
+            self._on_line(self.report)
 
     def _order(self, order: bytes) -> None:
+        """T lets vLLM's own process finish the requests in flight, K kills every process of the server."""
         if self._control is not None:
             with contextlib.suppress(OSError):
                 os.write(self._control, order)
 
     async def end(self, grace_seconds: float) -> None:
         """Ends the server: asks, waits, kills, and looks that nothing is left."""
-        if not self.exited.is_set():
-            self.ask_to_end()
-            await self._wait_exited(grace_seconds)
-        if not self.exited.is_set():
-            self.kill()
-            await self._wait_exited(15)
+        for order, seconds in ((b"T", grace_seconds), (b"K", 15)):
+            if not self.exited.is_set():
+                self._order(order)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.exited.wait(), seconds)
         await self.close()
-
-    async def _wait_exited(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.exited.wait()
 
     async def close(self) -> None:
         """After the end: lets the guardian go, collects the rest of the output, kills what is left."""

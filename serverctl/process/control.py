@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
-from foundation.processes import is_alive, send_signal, wait_gone
+from foundation.processes import send_signal, wait_gone
+from serverctl.metrics import ServerMetrics
+from serverctl.process import probe
 from serverctl.process.leftovers import end_left_behind
 from serverctl.process.state import LIVE, Folder, State, current_state, server_names
 
@@ -28,8 +30,6 @@ _BEGIN_SECONDS = 60.0
 #: Exit status of a supervisor when another one holds the lock.
 ALREADY_RUNNING = 75
 DEFAULT_NAME = "default"
-
-Progress = Callable[[State], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def launch(name: str, request: "ServerRequest") -> bool:
 #: that, and import our libraries in place of its own.
 _SUPERVISOR = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r}); "
-    "from serverctl.process.supervisor import main; sys.exit(main(sys.argv[1:]))"
+    "from serverctl.process.supervisor import main; sys.exit(main(sys.argv[1]))"
 )
 
 
@@ -103,13 +103,12 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
     raise MaiError(f"{what} did not start within {_BEGIN_SECONDS:.0f} s.", remedy)
 
 
-def wait_ready(name: str, progress: Progress | None = None) -> State:
+def wait_ready(name: str, progress: Callable[[State], None] = lambda _: None) -> State:
     """Waits until a server is ready, or is not going to be; gives its last state."""
     folder = Folder(name)
     while True:
         state = current_state(folder)
-        if progress is not None:
-            progress(state)
+        progress(state)
         if state.phase in ("ready", "degraded", "failed", "stopped"):
             return state
         time.sleep(_POLL)
@@ -146,6 +145,13 @@ def live_servers(model: str | None = None) -> list[State]:
     return [state for state in live if model is None or serves(state, model)]
 
 
+def metrics_of(state: State) -> ServerMetrics | None:
+    """What a server that is ready says of itself now; None where it does not answer."""
+    if not state.is_ready or state.port is None:
+        return None
+    return probe.read_metrics(state.port, Folder(state.name).key(), 1.0)
+
+
 def find_ready(model: str | None = None) -> ReadyServer | None:
     """The first server that is ready, with the model where one is named."""
     return next(filter(None, map(as_ready, live_servers(model))), None)
@@ -156,32 +162,21 @@ def ordered_names() -> list[str]:
     return sorted(server_names(), key=lambda name: (name != DEFAULT_NAME, name))
 
 
-def stop(name: str, progress: Progress | None = None) -> bool:
+def stop(name: str) -> bool:
     """Stops a server and everything of it; gives whether there was anything to stop. Returns when all is gone."""
     folder = Folder(name)
     owner = folder.owner()
     if owner is not None:
         send_signal(owner, signal.SIGTERM)
-        end = time.monotonic() + _DOWN_SECONDS
-        while is_alive(owner) and time.monotonic() < end:
-            if progress is not None:
-                progress(current_state(folder))
-            time.sleep(_POLL)
-        if send_signal(owner, signal.SIGKILL):
+        if not wait_gone(owner, _DOWN_SECONDS) and send_signal(owner, signal.SIGKILL):
             wait_gone(owner, 5)
-    left = clean_up(folder)
+    with folder.launching():
+        left = _clean_up(folder)
     return owner is not None or left > 0
 
 
-def clean_up(folder: Folder) -> int:
-    """Ends what a dead supervisor left behind, and says so in the state; gives how many processes there were."""
-    if folder.read() is None:
-        return 0
-    with folder.launching():
-        return _clean_up(folder)
-
-
 def _clean_up(folder: Folder) -> int:
+    """Ends what a dead supervisor left behind, and says so in the state; gives how many processes there were."""
     state = folder.read()
     if state is None or folder.owner() is not None:
         return 0

@@ -15,7 +15,6 @@ from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
-from serverctl.diagnose.lines import LogLine
 from serverctl.diagnose.stages import Stage, StartReport
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
@@ -29,7 +28,7 @@ from serverctl.process.request import Prepared, ServerRequest, prepare
 from serverctl.process.restart import back_off, memory_wanted, wait_for_memory
 from serverctl.process.stall import StallWatch
 from serverctl.process.state import Download, Folder, Phase, State, failure_json, file_stamp
-from serverctl.process.summaries import describe, essentials, report_json
+from serverctl.process.summaries import describe, essentials, report_json, told
 from serverctl.process.timeouts import timeouts
 
 #: How often the owner looks around, seconds: bounds how late a status file is.
@@ -46,13 +45,9 @@ _DEATHS_WINDOW = 600.0
 
 
 class Owner:
-    """Owns one server from request to end.
+    """Owns one server from request to end; the caller holds the lock of its folder.
 
-    Args:
-        folder: the server's folder; its lock is held by the caller.
-        request: what is to be started.
-        echo: also gets every line of the server's output (for `up --foreground`).
-        changed: gets the state whenever it has changed.
+    `echo` also gets every line of the server's output, `changed` the state whenever it has changed.
     """
 
     def __init__(
@@ -125,9 +120,7 @@ class Owner:
             step = self._decide(failure, prepared.plan)
             self.state.failure = describe(failure)
             if step.action == "stop":
-                words = failure.words
-                told = failure_json(failure.kind.value, words.title, words.cause, words.remedy, failure.evidence)
-                return self._fail(told, step.because)
+                return self._fail(told(failure), step.because)
             self._apply(step)
             await self._pause(step, failure, prepared.plan)
             if not self._stop.is_set():
@@ -211,8 +204,7 @@ class Owner:
         if trouble is not None:
             # A server that dies of the question is a server that died: its output says why.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._timeouts.last_words):
-                    await child.exited.wait()
+                await asyncio.wait_for(child.exited.wait(), self._timeouts.last_words)
             return trouble
         self._became_ready(child, prepared)
         await self._watch_health()
@@ -335,8 +327,7 @@ class Owner:
     async def _sleep(self, seconds: float) -> bool:
         """Waits, but not longer than until the end is asked for; gives whether it is."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
+            await asyncio.wait_for(self._stop.wait(), seconds)
         return self._stop.is_set()
 
     def _progress(self, child: Child, plan: Plan) -> tuple[object, ...]:
@@ -349,8 +340,7 @@ class Owner:
                 self.state.download = Download(bytes=got, total=max(whole, got))
         return child.lines, got
 
-    def _on_line(self, line: LogLine, report: StartReport) -> None:
-        del line
+    def _on_line(self, report: StartReport) -> None:
         name = report.stage.name
         if name not in self.state.stage_at:
             self.state.stage_at[name] = time.time()
@@ -394,7 +384,7 @@ class Owner:
             write_atomically(self._folder.state_file, text)
             self._written_as = file_stamp(self._folder.state_file)
 
-    def _fail(self, told: dict[str, Any], because: str) -> ExitStatus:
-        self.state.failure = {**told, "remedy": told["remedy"] or because, "stopped_because": because}
-        self._set("failed", f"{told['title'].rstrip('.')}. {because}".strip())
+    def _fail(self, failure: dict[str, Any], because: str) -> ExitStatus:
+        self.state.failure = {**failure, "remedy": failure["remedy"] or because, "stopped_because": because}
+        self._set("failed", f"{failure['title'].rstrip('.')}. {because}".strip())
         return ExitStatus.NOT_DONE

@@ -54,10 +54,6 @@ class ServerRequest:
             )
         return replace(found, gpus=chosen)
 
-    def capabilities(self) -> Capabilities:
-        """What the vLLM that will run accepts."""
-        return installed(Path(self.vllm_python))
-
 
 def server_request(
     resolved: Resolved, plan: Plan, port: int | None = None, served_name: str | None = None
@@ -101,5 +97,5 @@ class Prepared:
 
 def prepare(request: ServerRequest, goal: Goal) -> Prepared:
     """The plan for a request as things are now. Raises MaiError."""
-    capabilities = request.capabilities()
+    capabilities = installed(Path(request.vllm_python))
     return Prepared(plan_for(request.hardware(), goal, capabilities.version), capabilities)

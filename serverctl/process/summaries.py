@@ -4,22 +4,23 @@ from dataclasses import asdict
 from typing import Any
 
 from serverctl.diagnose.classify import Failure
-from serverctl.diagnose.failures import WORDS
 from serverctl.diagnose.stages import StartReport
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command
+from serverctl.process.state import failure_json
+
+
+def told(failure: Failure) -> dict[str, Any]:
+    """A failure as a person is told of it."""
+    words = failure.words
+    return failure_json(failure.kind.value, words.title, words.cause, words.remedy, failure.evidence)
 
 
 def describe(failure: Failure) -> dict[str, Any]:
-    """A failure as JSON values."""
-    words = WORDS[failure.kind]
+    """All that is known of a failure."""
     return {
-        "kind": failure.kind.value,
+        **told(failure),
         "class": failure.kind.group,
-        "title": words.title,
-        "cause": words.cause,
-        "remedy": words.remedy,
-        "evidence": failure.evidence,
         "stage": failure.stage.name.lower(),
         "exit_status": failure.exit_status,
         "numbers": failure.numbers,

@@ -18,9 +18,9 @@ from serverctl.process.request import ServerRequest, read_request
 from serverctl.process.state import Folder, State, failure_json
 
 
-def main(arguments: list[str]) -> int:
+def main(name: str) -> int:
     """Run the server of a name, as its request says, until it ends."""
-    return supervise(Folder(arguments[0]))
+    return supervise(Folder(name))
 
 
 def supervise(
