@@ -35,11 +35,7 @@ def _build(entry: dict[str, Any]) -> Build:
 
 
 def build_for(hardware: Hardware) -> Build:
-    """The build of vLLM for this machine, by its driver.
-
-    Raises:
-        CannotPlanError: none is for it; the message says what to change.
-    """
+    """The build of vLLM for this machine, by its driver. Raises CannotPlanError, which says what to change."""
     known = {build.name: build for build in builds()}
     usable_cards(hardware)  # a card that no build serves is not worth a new driver
     if hardware.vendor == "cpu":

@@ -39,7 +39,7 @@ class Option:
 class Capabilities:
     """What a vLLM accepts."""
 
-    version: str  # vLLM's version
+    version: str
     options: Mapping[str, Option]  # by every spelling of their names
     console_script: bool  # whether its `vllm` command works; otherwise it is run as a module
     quantizations: frozenset[str]  # names that --quantization takes; empty where not known
@@ -48,11 +48,8 @@ class Capabilities:
 
     def has(self, flag: str) -> bool:
         """Whether the parser knows an option by exactly this name."""
-        return flag in self.options or (flag.startswith("--no-") and self._negates(flag))
-
-    def _negates(self, flag: str) -> bool:
-        option = self.options.get("--" + flag.removeprefix("--no-"))
-        return option is not None and option.negatable
+        positive = self.options.get(flag.replace("--no-", "--", 1))
+        return flag in self.options or (positive is not None and positive.negatable)
 
     def reads(self, variable: str) -> bool:
         """Whether this vLLM reads an environment variable; others' variables are not its business."""
@@ -142,8 +139,7 @@ def _site_packages(python: Path) -> list[Path]:
 def ask_parser(python: Path) -> dict[str, Any]:
     """What the parser of an environment's vLLM says of itself.
 
-    Raises:
-        EnvironmentLacksError: vLLM is not there or cannot be imported; the message holds its last error line.
+    Raises EnvironmentLacksError with the last error line where vLLM is not there or cannot be imported.
     """
     try:
         done = subprocess.run(

@@ -44,8 +44,7 @@ def python_of(folder: Path) -> Path:
 def find_environment(named: str | None, hardware: Hardware) -> VllmEnvironment | None:
     """The vLLM to use: the named Python, our own environment when it has vLLM, or the installed build.
 
-    Raises:
-        EnvironmentLacksError: the named Python is not there.
+    Raises EnvironmentLacksError where the named Python is not there.
     """
     if named:
         python = Path(named).expanduser()

@@ -58,13 +58,7 @@ def silent(what: str, done: int | None, whole: int | None) -> None:
 
 
 def install(build: Build, report: Report = silent, again: bool = False, folder: Path | None = None) -> Installed:
-    """Installs a build of vLLM, or finds it installed.
-
-    Args:
-        build: which one.
-        report: is told what is being done.
-        again: begin afresh, also where it is whole.
-        folder: where to; the build's own place where None.
+    """Installs a build of vLLM in a folder, or its own place; finds it installed unless it is to be made `again`.
 
     Raises:
         EnvironmentLacksError: no space, no suitable Python, no network; nothing is broken by that.
@@ -101,10 +95,9 @@ def check_space(folder: Path, build: Build) -> None:
 
 
 def check(python: Path, build: Build) -> dict[str, Any]:
-    """Looks whether the vLLM of an environment works: its parser answers, and torch can use the cards.
+    """The versions in an environment whose vLLM works: its parser answers, and torch can use the cards.
 
-    Raises:
-        MaiError: it does not; the message holds the last line of what went wrong.
+    Raises MaiError with the last line of what went wrong where it does not work.
     """
     dump = ask_parser(python)
     versions: dict[str, Any] = {"vllm": dump["vllm"], "transformers": dump.get("transformers")}
@@ -122,11 +115,7 @@ def check(python: Path, build: Build) -> dict[str, Any]:
 
 
 def choose_python(build: Build) -> str:
-    """A Python that the build's wheels take: ours, or another on the path.
-
-    Raises:
-        EnvironmentLacksError: there is none.
-    """
+    """A Python that the build's wheels take: ours, or another on the path. Raises EnvironmentLacksError without one."""
     if _PYTHON_LEAST <= sys.version_info[:2] <= build.python_most:
         return sys.executable
     for minor in range(build.python_most[1], _PYTHON_LEAST[1] - 1, -1):
@@ -239,17 +228,11 @@ class _Installation:
 
 
 class PipProgress:
-    """Turns pip's output into progress.
-
-    Args:
-        report: is told.
-    """
+    """Turns pip's output into progress."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._what = "looking up packages"
-        self._base = 0
-        self._last = 0
 
     def take(self, line: str) -> bool:
         """One line; gives whether it was only progress and needs no logging."""

@@ -114,13 +114,9 @@ def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
 def classify(
     lines: Sequence[LogLine], report: StartReport, exit_status: int | None = None, asked: bool = False
 ) -> Failure:
-    """The failure that some lines and an exit status show.
+    """The failure that the lines of one start, or the end of its log, show.
 
-    Args:
-        lines: of one start, or the end of its log.
-        report: how far the start came.
-        exit_status: None for a log alone or a process that still runs.
-        asked: whether somebody asked the process to end.
+    `exit_status` is None for a log alone or a process that still runs; `asked`, whether somebody asked it to end.
     """
     served = report.stage >= Stage.SERVING
     if served:
@@ -150,7 +146,8 @@ def classify(
         return failed(kind, evidence=told, numbers={"signal": name})
     if dead is not None:
         kind = Kind.ENGINE_DIED if served or error is None else Kind.EXITED
-        return failed(kind, evidence=error or _sentence(dead, _position(dead)))
+        found_dead = CONSEQUENCE.search(dead)
+        return failed(kind, evidence=error or _sentence(dead, found_dead.start() if found_dead else 0))
     if exit_status is not None:
         return failed(Kind.EXITED, evidence=error or _last_text(lines))
     if error is not None and not served and not _went_on(lines, error):
@@ -253,11 +250,6 @@ def _sentence(text: str, position: int) -> str:
     if position - start > 300:
         start = position
     return " ".join(text[start : start + 600].split())
-
-
-def _position(text: str) -> int:
-    found = CONSEQUENCE.search(text)
-    return found.start() if found else 0
 
 
 def _own_error(texts: Sequence[str]) -> str | None:

@@ -37,14 +37,7 @@ class Step:
 
 
 def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...]) -> Step:
-    """The next step after a failed start or a death while serving.
-
-    Args:
-        failure: what happened.
-        plan: what was started.
-        goal: what the person wanted, with the adjustments so far.
-        earlier: the failures before this one, oldest first.
-    """
+    """The next step after a failed start or a death while serving; `earlier` failures are the oldest first."""
     if len(earlier) + 1 >= MOST_STARTS:
         return Step("stop", f"{MOST_STARTS} starts failed; the last one: {failure.words.title.lower()}.")
     climb = _LADDERS.get(failure.kind)

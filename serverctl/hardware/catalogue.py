@@ -29,8 +29,7 @@ def card_names() -> list[str]:
 def imagine(name: str, count: int = 1) -> Hardware:
     """A machine with some cards of one kind, or of several joined with a plus sign: "4090+3060".
 
-    Raises:
-        UsageError: no such card is known, or they are of several makers.
+    Raises UsageError where no such card is known, or they are of several makers.
     """
     if not 1 <= count <= MOST_CARDS:
         raise UsageError(f"A machine cannot have {count} cards.", f"--gpus takes a number from 1 to {MOST_CARDS}.")

@@ -59,12 +59,7 @@ def _abandon(process: "subprocess.Popen[str]") -> None:
 
 
 def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | None = None) -> Hardware:
-    """What is in this machine. Never raises: what could not be found out is named in `problems`.
-
-    Args:
-        run: runs a tool; replaced in tests by one that replays recorded outputs.
-        nvml: asks NVML; replaced likewise.
-    """
+    """What is in this machine. Never raises: what could not be found out is named in `problems`."""
     cpu = detect_cpu()
     problems: list[str] = []
     answer = (nvml or ask_nvml)()

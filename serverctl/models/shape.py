@@ -119,11 +119,7 @@ class Shape:
 
 
 def read_shape(config: Mapping[str, Any], origin: str) -> Shape:
-    """The dimensions in a config.json.
-
-    Raises:
-        UsageError: it lacks what is needed; the message names `origin` and the missing entry.
-    """
+    """The dimensions in a config.json. Raises UsageError that names `origin` and what is missing or no size."""
     text: Mapping[str, Any] = config.get("text_config") or config.get("llm_config") or config
     try:
         method, bits = _quantization(config)

@@ -11,12 +11,7 @@ from serverctl.plan.tables import Task
 def does_not_fit(model: Model, group: tuple[Gpu, ...], smallest: Candidate, goal: Goal, other: str) -> CannotPlanError:
     """The refusal of a model that fits in no way, with the numbers of the try that took the least memory.
 
-    Args:
-        model: what does not fit.
-        group: the cards.
-        smallest: that try.
-        goal: with the person's own settings.
-        other: the name of a smaller model that would fit; "" where none does.
+    `other` is the name of a smaller model that would fit; "" where none does.
     """
     own = [name for name in _OWN if name in goal.overrides]
     wishes = ", ".join(f"{name}={goal.overrides[name]}" for name in own)

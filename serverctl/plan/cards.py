@@ -19,11 +19,7 @@ WAYS_OUT = (
 
 
 def usable_cards(hardware: Hardware) -> tuple[Gpu, ...]:
-    """The cards that vLLM can serve on.
-
-    Raises:
-        CannotPlanError: there are cards, and it can serve on none of them.
-    """
+    """The cards that vLLM can serve on. Raises CannotPlanError where there are cards, but none of these."""
     if not hardware.gpus:
         return ()
     gpu = hardware.gpus[0]

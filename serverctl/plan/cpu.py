@@ -13,11 +13,7 @@ _SOURCE = "configs/memory.toml"
 
 
 def plan_cpu(model: Model, task: Task) -> Plan:
-    """A plan without a card.
-
-    Raises:
-        CannotPlanError: the model is too large for this to make sense, or for the memory.
-    """
+    """A plan without a card. Raises CannotPlanError where the model is too large for the memory, or to make sense."""
     goal, preset, cpu, table = task.goal, task.preset, task.hardware.cpu, task.tables.memory.processor
     billions = model.shape.parameters / 1e9
     if billions > table.most_billion and not goal.force:

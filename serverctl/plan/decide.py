@@ -24,14 +24,7 @@ _SERVED_AT_ONCE = 4
 
 
 def make_plan(hardware: Hardware, goal: Goal, vllm: str, model: Model | None, tables: Tables) -> Plan:
-    """The plan for some hardware and a goal.
-
-    Args:
-        hardware: found or imagined.
-        goal: what is wanted.
-        vllm: the version of vLLM that will serve.
-        model: the one that is wanted; None to choose among the tables' by memory.
-        tables: what is known beforehand.
+    """The plan for some hardware, a goal and a version of vLLM; without a model, one of the tables' by memory.
 
     Raises:
         CannotPlanError: nothing works; the message says why and names the ways out.

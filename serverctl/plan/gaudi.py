@@ -45,11 +45,7 @@ def _budget(model: Model, precision: Precision, settings: Settings, card: Gpu, s
 
 
 def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
-    """A plan on Gaudi cards.
-
-    Raises:
-        CannotPlanError: the model does not fit on them.
-    """
+    """A plan on Gaudi cards. Raises CannotPlanError where the model does not fit on them."""
     goal, preset, seeds = task.goal, task.preset, task.tables.memory.seeds
     draft = Draft(goal, preset)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")

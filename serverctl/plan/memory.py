@@ -118,16 +118,7 @@ def kv_tokens(kv_bytes: int, token_bytes: int, block: int = CUDA_BLOCK) -> int:
 def card_budget(
     model: Model, precision: Precision, settings: Settings, total: int, seeds: Seeds, measured: Measured | None = None
 ) -> Budget:
-    """The budget of each of the cards that share the model, in bytes.
-
-    Args:
-        model: what is served.
-        precision: how its weights are held.
-        settings: with utilisation, parallelism, pixel budget, batched tokens and sequences.
-        total: memory of the smallest of the cards.
-        seeds: what is assumed where nothing was measured.
-        measured: what a real start took.
-    """
+    """The budget of each of the cards that share the model, in bytes; `total` is the memory of the smallest."""
     known = measured or Measured()
     parallel = settings.tensor_parallel_size or 1
     stages = settings.pipeline_parallel_size or 1

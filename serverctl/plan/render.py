@@ -54,11 +54,7 @@ class Command:
         return [word for line in self.lines for word in line.words] + list(self.extra)
 
     def argv(self, python: Path | str | None = None) -> list[str]:
-        """The whole command line: by the environment's own command, or by its Python as a module.
-
-        Args:
-            python: the environment's Python; None for a plain `vllm serve` to show.
-        """
+        """The whole command line, by an environment's Python; a plain `vllm serve` to show where None."""
         if self.module:
             return [
                 str(python or "python"), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model, *self.flags
@@ -68,13 +64,7 @@ class Command:
 
 
 def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str | None = None) -> Command:
-    """The command for a plan on one vLLM.
-
-    Args:
-        plan: what to start.
-        capabilities: of the vLLM that will run it.
-        port: on loopback.
-        served_name: the model's name for clients; the model's own where None.
+    """The command for a plan on one vLLM, where clients call the model by `served_name`, or its own name.
 
     Raises:
         UsageError: the person's own flags contain one that this vLLM does not have, or that is not theirs to set.
@@ -141,8 +131,6 @@ def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tupl
         case "quantization" if capabilities.quantizations and value not in capabilities.quantizations:
             # Before 0.28 the online method was called fp8 for every granularity.
             return knob.flag, "fp8" if value.startswith("fp8") else value
-        case "max_model_len" if value == "auto":
-            return knob.flag, "auto"
     if knob.kind == "switch":
         if value:
             return knob.flag, None

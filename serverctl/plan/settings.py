@@ -84,11 +84,7 @@ KNOBS: Mapping[str, Knob] = {entry.name: _flagged(entry.name, entry.metadata["kn
 
 
 def check_value(name: str, value: Any, origin: str) -> Any:
-    """A knob's value as it must be, from TOML or from the command line's text.
-
-    Raises:
-        UsageError: no such knob, or not its kind of value; the message names `origin`.
-    """
+    """A knob's value as it must be, from TOML or text. Raises UsageError that names its `origin` for any other."""
     knob = KNOBS.get(name)
     if knob is None:
         raise UsageError(f"{origin}: there is no setting {name!r}.", f"Settings are: {', '.join(KNOBS)}.")
