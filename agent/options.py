@@ -52,10 +52,17 @@ class RunOptions:
         stored = settings.get("policy")
         values |= {
             "settings": settings,
-            "engine": EngineChoice.of(given, settings),
+            "engine": EngineChoice(
+                name=given.engine or settings.get("engine") or "auto",
+                url=given.endpoint or settings.get("endpoint"),
+                model=given.model or settings.get("model"),
+                api_key=settings.api_key,
+                preset=given.preset,
+            ),
             "thinking": not given.no_thinking,
-            "policy": given.policy or (Path(stored).expanduser() if stored else None),
-            "approve": given.approve or ("never" if given.sandbox else settings.get("approve")),
-            "runs": runs_dir(given.runs, settings),
+            "policy": getattr(given, "policy", None) or (Path(stored).expanduser() if stored else None),
+            "runs": runs_dir(getattr(given, "runs", None), settings),
         }
+        if values["sandbox"] and given.approve is None:
+            values["approve"] = "never"
         return cls(**{name: value for name, value in values.items() if value is not None})

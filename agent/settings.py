@@ -29,9 +29,9 @@ class Settings:
         """The value of a setting, or None."""
         return self.values.get(name)
 
-    def system_prompt(self, family: str) -> str | None:
-        """The text that replaces a family's system text. Raises UsageError when its file cannot be read."""
-        path = self.system_prompts.get(family)
+    def system_prompt(self, family: str, given: Path | None = None) -> str | None:
+        """The text that replaces a family's system text: of the file given, or set. Raises UsageError."""
+        path = given or self.system_prompts.get(family)
         return None if path is None else read_text(path)
 
 

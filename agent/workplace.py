@@ -15,7 +15,6 @@ from agent.model.engine import Engine
 from agent.model.serving import Ask
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
-from agent.settings import read_text
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
 if TYPE_CHECKING:
@@ -107,7 +106,15 @@ class Workplace:
 
     def run_settings(self, instruction: str) -> "RunSettings":
         """How a run of this instruction is done. Raises UsageError."""
-        return _run_settings(self._options, instruction)
+        from agent.run.settings import RunSettings
+
+        options = self._options
+        wanted = {field.name: getattr(options, field.name, None) for field in fields(RunSettings)}
+        style = options.style or "desktop"
+        wanted |= {"instruction": instruction, "options": {"style": style, "thinking": options.thinking}}
+        if options.history is None and style == "reference":
+            wanted["history"] = "sliding"
+        return RunSettings(**{name: value for name, value in wanted.items() if value is not None})
 
     def job(self, instruction: str, stop: StopSwitch) -> Job:
         """A run that is ready to go; engine and desktop are opened for the first one.
@@ -132,7 +139,7 @@ class Workplace:
             engines={"actor": engine},
             policy=self.policy,
             family=options.family,
-            system_prompt=self._system_prompt,
+            system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),
             monitor=options.monitor,
             environ=desk.environ,
             sandbox=options.sandbox,
@@ -143,11 +150,6 @@ class Workplace:
             title=title,
         )
         return Job(request, recorder)
-
-    def _system_prompt(self, family: str) -> str | None:
-        """The text that replaces a family's system text, if any does. Raises UsageError."""
-        named = self._options.system_prompt
-        return read_text(named) if named is not None else self._options.settings.system_prompt(family)
 
     def server_load(self) -> str:
         """How busy the server is, in a few words; "" where that cannot be known. Asks the server: may take a second."""
@@ -183,18 +185,6 @@ def _literal_engine() -> Engine:
     from agent.literal.server import literal_engine
 
     return literal_engine()
-
-
-def _run_settings(options: RunOptions, instruction: str) -> "RunSettings":
-    from agent.run.settings import RunSettings
-
-    wanted = {field.name: getattr(options, field.name, None) for field in fields(RunSettings)}
-    style = options.style or "desktop"
-    wanted["options"] = {"style": style, "thinking": options.thinking}
-    if options.history is None and style == "reference":
-        wanted["history"] = "sliding"
-    said = {name: value for name, value in wanted.items() if value is not None}
-    return RunSettings(**said | {"instruction": instruction})
 
 
 class _Desk:

@@ -1,28 +1,30 @@
 """`mai-agent act --image FILE "INSTRUCTION"`: one screenshot, one decision, printed. Nothing is touched."""
 
+import argparse
 import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_engine
-from agent.families.base import Decision, Family, ParseFailure, PromptRequest
+from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size, Viewport
 from agent.lines.console import say, terminal_ask
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
-from agent.model.engine import Engine, EngineChoice
+from agent.model.engine import Engine
+from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.roles import open_model
-from agent.screen.encode import EncodedImage, encode
+from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
-from agent.settings import Settings, load_settings, read_text
+from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
@@ -39,50 +41,39 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--monitor", metavar="N", type=int, help="which monitor to capture")
     parser.add_argument("--json", action="store_true", help="print the decision as JSON")
     add_engine(parser)
-    options = parser.parse_args(argv)
+    given = parser.parse_args(argv)
     from agent.literal.server import literal_engine
 
-    settings = load_settings()
-    image = _open(options.image) if options.image else _capture(options.monitor)
-    engine = choose_engine(EngineChoice.of(options, settings), literal_engine, say, ask=terminal_ask())
-    if options.grounding and engine.name == "literal":
+    options = RunOptions.of(given, load_settings())
+    image = _open(given.image) if given.image else _capture(given.monitor)
+    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    if given.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
     try:
-        return asyncio.run(_act(options, settings, engine, image))
+        return asyncio.run(_act(given, options, engine, image))
     finally:
         engine.close()
 
 
-async def _act(options: Any, settings: Settings, engine: Engine, image: "Image") -> int:
+async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, image: "Image") -> int:
     async with AsyncExitStack() as opened:
-        model = await open_model(
-            engine,
-            options.family or settings.get("family"),
-            Patience.of(options.patience or settings.get("patience")),
-            lambda client: opened.push_async_callback(client.aclose),
-        )
+        model = await open_model(engine, options.family, Patience.of(options.patience), opened)
         family, limits = model.family, model.endpoint.limits
-        budget = pixel_budget(family, limits, options.max_pixels or settings.get("max_pixels"))
-        sent = encode_for(family, image, budget)
-        if options.grounding:
-            request = family.grounding_request(options.instruction, sent)
+        rule = family.facts.image.capped(pixel_budget(family, limits, options.max_pixels))
+        size = fit(rule, Size(*image.size))
+        sent = encode(resize(image, size), family.facts.image_format, family.facts.quality)
+        if given.grounding:
+            request = family.grounding_request(given.instruction, sent)
         else:
-            stored = settings.system_prompt(family.facts.name)
-            system = read_text(options.system_prompt) if options.system_prompt else stored
-            chosen = {"thinking": not options.no_thinking}
-            request = family.request(PromptRequest(options.instruction, (sent,), system_prompt=system, options=chosen))
+            system = options.settings.system_prompt(family.facts.name, options.system_prompt)
+            chosen = {"thinking": options.thinking}
+            request = family.request(PromptRequest(given.instruction, (sent,), system_prompt=system, options=chosen))
         limit = answer_tokens(family, limits.context)
         answer = (await model.client.complete(replace(request, max_tokens=limit))).answer
-    result = (family.parse_grounding if options.grounding else family.parse)(answer, (sent.size,))
-    _print(result, as_text(answer), Size(*image.size), as_json=options.json)
+    result = (family.parse_grounding if given.grounding else family.parse)(answer, (size,))
+    _print(result, as_text(answer), Size(*image.size), as_json=given.json)
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
-
-
-def encode_for(family: Family, image: "Image", max_pixels: int) -> EncodedImage:
-    """The image fitted and encoded as the family's model gets it."""
-    size = fit(family.facts.image.capped(max_pixels), Size(*image.size))
-    return encode(resize(image, size), family.facts.image_format, family.facts.quality)
 
 
 def _print(result: Decision | ParseFailure, text: str, screen: Size, *, as_json: bool) -> None:

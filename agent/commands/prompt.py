@@ -36,8 +36,7 @@ def main(argv: Sequence[str]) -> int:
     if options.grounding:
         messages = family.grounding_request(data["instruction"], None).messages
     else:
-        stored = load_settings().system_prompt(options.family)
-        system = read_text(options.system_prompt) if options.system_prompt else stored
+        system = load_settings().system_prompt(options.family, options.system_prompt)
         chosen = {"style": options.style, "thinking": not options.no_thinking}
         messages = family.request(read_request(data, family.facts, chosen, system)).messages
     print(json.dumps(to_openai(messages, _image_part), ensure_ascii=False, indent=2))

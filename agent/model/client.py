@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.engine import ServerCondition
 from agent.model.messages import to_openai
-from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain, reason_of
+from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError, explain
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, AnswerReader, AnswerTooLongError
 from foundation.errors import UsageError
+from foundation.refusals import refusal_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -163,7 +164,7 @@ class ChatClient:
             if self.endpoint.model is None:
                 raise ModelError(
                     "unknown_model",
-                    f"{where} does not list its models ({reason_of(error)}).",
+                    f"{where} does not list its models ({refusal_of(error).reason}).",
                     "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
                 ) from error
             return self.endpoint  # a server without /v1/models can still chat

@@ -1,15 +1,12 @@
 """What drives a run: an endpoint that is ready, and what is known of it."""
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal
 
 from agent.model.endpoint import Endpoint
-from agent.settings import Settings
 
-EngineName: TypeAlias = Literal["auto", "vllm", "literal", "endpoint"]
-ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
+ENGINE_NAMES = ("auto", "vllm", "literal", "endpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +39,3 @@ class EngineChoice:
     model: str | None = None
     api_key: str = field(default="", repr=False)  # for that endpoint
     preset: str | None = None  # for a server of ours
-
-    @classmethod
-    def of(cls, options: argparse.Namespace, settings: Settings) -> "EngineChoice":
-        """What the command line says, and the settings where it says nothing."""
-        return cls(
-            name=options.engine or settings.get("engine") or "auto",
-            url=options.endpoint or settings.get("endpoint"),
-            model=options.model or settings.get("model"),
-            api_key=settings.api_key,
-            preset=options.preset,
-        )

@@ -102,8 +102,3 @@ def _unknown_part(reason: str, sent: Collection[str]) -> str | None:
         return None
     mentioned = (part for part, words in _OPTIONAL_PARTS if any(word in reason for word in words))
     return next((part for part in mentioned if part in sent), None)
-
-
-def reason_of(error: Exception) -> str:
-    """What a server or the transport gave as the reason, in one line."""
-    return refusal_of(error).reason

@@ -3,7 +3,7 @@
 Today a run has an actor; the other roles are named for what comes.
 """
 
-from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -38,16 +38,16 @@ async def open_model(
     engine: Engine,
     family: str | None,
     patience: Patience,
-    on_open: Callable[[ChatClient], object],
+    opened: AsyncExitStack,
     race: Race | None = None,
 ) -> ServedModel:
     """Ask an engine's endpoint what it serves, and find the model's family, unless that is named.
 
-    The client is given to `on_open` before anything is asked, and is to be closed in the end. Raises MaiError: the
-    endpoint cannot be asked, or there is no such family.
+    The client is closed with what else was `opened`. Raises MaiError: the endpoint cannot be asked, or there is no such
+    family.
     """
     client = ChatClient(engine.endpoint, patience, engine.condition)
-    on_open(client)
+    opened.push_async_callback(client.aclose)
     discovering = client.discover(detect_family)
     endpoint = await (discovering if race is None else race(discovering))
     remarks = [engine.remark] if engine.remark else []

@@ -69,7 +69,10 @@ async def run(
     async with AsyncExitStack() as opened:
         registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
         opened.callback(registered.close)
-        models = await _open_models(request, opened, race)
+        models = {
+            role: await open_model(engine, request.family if role == "actor" else None, request.patience, opened, race)
+            for role, engine in request.engines.items()
+        }
         actor = models["actor"]
         settings = _fitted(request.settings, actor)
         real = request.open_desktop(stop, request.monitor, request.environ)
@@ -98,16 +101,6 @@ async def run(
             if remark:
                 emit(Warned(remark))
         return await Loop(settings, context).run(emit)
-
-
-async def _open_models(request: Request, opened: AsyncExitStack, race: Race) -> dict[Role, ServedModel]:
-    models: dict[Role, ServedModel] = {}
-    for role, engine in request.engines.items():
-        family = request.family if role == "actor" else None
-        models[role] = await open_model(
-            engine, family, request.patience, lambda client: opened.push_async_callback(client.aclose), race
-        )
-    return models
 
 
 def _context(
