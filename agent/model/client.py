@@ -8,7 +8,7 @@ sampling beyond OpenAI's, images by id) are left out from the first refusal on.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent.model.endpoint import Endpoint, ServerKind
@@ -93,14 +93,6 @@ class Completion:
     ttft_ms: float | None  # milliseconds from the request to the first token; None when there was none
     total_ms: float  # milliseconds of the request that succeeded
     images_sent: int  # images whose bytes travelled; the others were named by id
-
-
-@dataclass(slots=True)
-class _Images:
-    """The images of one request: those whose bytes travel in it, and those it only names."""
-
-    sent: list[EncodedImage] = field(default_factory=list)
-    named: list[EncodedImage] = field(default_factory=list)
 
 
 class ChatClient:
@@ -227,21 +219,21 @@ class ChatClient:
 
     async def _attempt(self, request: ChatRequest, on_progress: OnProgress) -> Completion:
         began = time.monotonic()
-        images = _Images()
+        images = request.images()
+        named = [image for image in images if self._holds(image)]
         optional = request.optional_parts(self.endpoint.kind)
-        for name in self._dropped & optional.keys():
-            del optional[name]
+        optional = {name: part for name, part in optional.items() if name not in self._dropped}
         extra = {name: value for part in optional.values() for name, value in part.items()}
-        body = self._body(request, images)
         # As they are: the library would walk through every part of every message, to rename none of them; that takes
         # 40 ms of every request late in a long run.
-        body |= {"messages": [], "extra_body": {**extra, "messages": body["messages"]}}
+        extra["messages"] = to_openai(request.messages, self._image_part)
+        required = {"model": self.endpoint.model, "messages": [], **request.required_parts()}
         sent = {*optional, *(["image_id"] if self._by_id else []), *(["tools"] if request.tools else [])}
         reader = AnswerReader()
         first_at: float | None = None
         stream: Any = None
         try:
-            opening = self._connection().chat.completions.create(**body)
+            opening = self._connection().chat.completions.create(**required, extra_body=extra)
             stream = await self._patiently(opening, began, began, on_progress, first=True)
             chunks = aiter(stream)
             while True:
@@ -261,7 +253,7 @@ class ChatClient:
         except AnswerTooLongError as error:
             raise _endless(time.monotonic() - began) from error
         except Exception as error:  # broken streams surface as whatever the transport or the JSON reader raises
-            if images.named and "cache miss for image" in str(error).lower():
+            if named and "cache miss for image" in str(error).lower():
                 raise self._forgotten() from error
             problem = explain(error, self.endpoint, sent)
             if problem.part is not None:
@@ -270,12 +262,12 @@ class ChatClient:
         finally:
             if stream is not None:
                 await stream.close()
-        self._remembered.update(image.digest for image in images.sent if self._by_id)
+        self._remembered.update(image.digest for image in images if self._by_id)
         return Completion(
             answer=answer,
             ttft_ms=None if first_at is None else (first_at - began) * 1000,
             total_ms=(time.monotonic() - began) * 1000,
-            images_sent=len(images.sent),
+            images_sent=len(images) - len(named),
         )
 
     async def _patiently(
@@ -311,20 +303,14 @@ class ChatClient:
         """Whether images are named by id once the server has them (vLLM's `uuid`)."""
         return self.endpoint.kind == "vllm" and "image_id" not in self._dropped
 
-    def _body(self, request: ChatRequest, images: "_Images") -> dict[str, Any]:
-        """What every server gets; `images` receives what becomes of the request's images."""
+    def _holds(self, image: EncodedImage) -> bool:
+        """Whether the server has the image, so that it need only be named."""
+        return self._by_id and image.digest in self._remembered
 
-        def image_part(image: EncodedImage | None) -> dict[str, Any]:
-            assert image is not None, "a request needs its images"
-            if self._by_id and image.digest in self._remembered:
-                images.named.append(image)
-                return {"type": "image_url", "image_url": None, "uuid": image.digest}
-            images.sent.append(image)
-            part: dict[str, Any] = {"type": "image_url", "image_url": {"url": image.data_url}}
-            return part | {"uuid": image.digest} if self._by_id else part
-
-        messages = to_openai(request.messages, image_part)
-        return {"model": self.endpoint.model, "messages": messages, **request.required_parts()}
+    def _image_part(self, image: EncodedImage | None) -> dict[str, Any]:
+        assert image is not None, "a request needs its images"
+        url = None if self._holds(image) else {"url": image.data_url}
+        return {"type": "image_url", "image_url": url} | ({"uuid": image.digest} if self._by_id else {})
 
     def _forgotten(self) -> ModelError:
         """The server dropped an image that the request only named: from now on all are sent anew."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.model.endpoint import ServerKind
-from agent.model.messages import Message, TextPart
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.screen.encode import EncodedImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class ChatRequest:
             yield from (call.name + call.arguments for call in message.tool_calls)
             yield from ([message.reasoning] if message.reasoning else [])
         yield from (json.dumps(tool, ensure_ascii=False) for tool in self.tools)
+
+    def images(self) -> list[EncodedImage]:
+        """Every image of the messages, in order."""
+        parts = [part for message in self.messages for part in message.parts if isinstance(part, ImagePart)]
+        return [part.image for part in parts if part.image is not None]
 
     def required_parts(self) -> dict[str, Any]:
         """What every server must take, besides the model's name and the messages."""
