@@ -17,11 +17,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Width and height in the unit of its owner; both at least 1.
-
-    Raises:
-        ValueError: a side is below 1.
-    """
+    """Width and height in the unit of its owner; both at least 1. Raises ValueError: a side is below 1."""
 
     width: int
     height: int

@@ -35,11 +35,7 @@ class UnknownKeyError(ValueError):
 
 
 def canonical_key(name: str) -> str:
-    """The canonical name of one key.
-
-    Raises:
-        UnknownKeyError: no keyboard has such a key.
-    """
+    """The canonical name of one key. Raises UnknownKeyError: no keyboard has such a key."""
     if name in _WHITE:
         return _WHITE[name]
     stripped = name.strip()
@@ -65,8 +61,7 @@ def chord(keys: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
     Takes what models write: "ctrl+shift+t", "ctrl-s", "Ctrl C", ["ctrl", "s"], ["ctrl+s"], "ctrl++", and the stray
     brackets and quotes of a broken list ("keys=['ctrl\"").
 
-    Raises:
-        UnknownKeyError: a name is no key, or there is none at all.
+    Raises UnknownKeyError: a name is no key, or there is none at all.
     """
     names: list[str] = []
     for part in [keys] if isinstance(keys, str) else keys:

@@ -4,7 +4,6 @@ The terminal application and the plain command line both work here, so a run is 
 """
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
 from agent.model.engine import Engine
-from agent.model.serving import Ask
+from agent.model.serving import Ask, Tell
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError, StoppedError
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from agent.run.sink import Emit
     from agent.run.steering import Steering
 
-Tell = Callable[[str], None]
 #: A report of more steps takes longer than a person waits without a word.
 _MANY_STEPS = 100
 
@@ -119,8 +117,7 @@ class Workplace:
     def job(self, instruction: str, stop: StopSwitch) -> Job:
         """A run that is ready to go; engine and desktop are opened for the first one.
 
-        Raises:
-            MaiError: something that it needs is not there.
+        Raises MaiError: something that it needs is not there.
         """
         from agent.desktop.base import DEFAULT_CHORD
         from agent.record.bundle import Recorder

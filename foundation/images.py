@@ -25,8 +25,7 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
         factor: pixels on a side of one image token: 32 for Qwen3-VL (patch 16 x merge 2), 28 for Qwen2/2.5-VL.
         min_pixels, max_pixels: the area to which smaller images are enlarged at least, and larger ones reduced at most.
 
-    Raises:
-        UsageError: the image has no area, or is more than 200 times longer than wide, which the processors refuse.
+    Raises UsageError: the image has no area, or is more than 200 times longer than wide, which the processors refuse.
     """
     if min(width, height) < 1:
         raise UsageError(f"An image of {width}x{height} has no area.", "Give both sides in pixels, 1 or more.")

@@ -16,10 +16,21 @@ from foundation.errors import EnvironmentLacksError, UsageError
 
 def execute(options: RunOptions, *, as_json: bool) -> int:
     """Run it, and return the exit status."""
+    from agent.lines.printers import JsonPrinter, PlainPrinter
+
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
-    with stop_signals(stop):
-        return _run(options, instruction, stop, as_json=as_json)
+    with stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
+        job = workplace.job(instruction, stop)
+        with closing(job.recorder):
+            show = (JsonPrinter if as_json else PlainPrinter)(redactor=job.recorder.redactor).handle
+            try:
+                finished = asyncio.run(job.carry_out(Console(stop), stop, lambda event: _show(show, event)))
+            finally:
+                report = job.write_report(say)
+            workplace.tell_changes()
+            say(f"recorded in {job.recorder.path}{report}")
+            return finished.status
 
 
 def _instruction(given: str | None) -> str:
@@ -31,22 +42,6 @@ def _instruction(given: str | None) -> str:
         if given.strip():
             return given.strip()
     raise UsageError("There is no instruction.", 'Say what to do: mai-agent "open settings and enable dark mode".')
-
-
-def _run(options: RunOptions, instruction: str, stop: StopSwitch, *, as_json: bool) -> int:
-    from agent.lines.printers import JsonPrinter, PlainPrinter
-
-    with Workplace(options, say, terminal_ask()) as workplace:
-        job = workplace.job(instruction, stop)
-        with closing(job.recorder):
-            show = (JsonPrinter if as_json else PlainPrinter)(redactor=job.recorder.redactor).handle
-            try:
-                finished = asyncio.run(job.carry_out(Console(stop), stop, lambda event: _show(show, event)))
-            finally:
-                report = job.write_report(say)
-            workplace.tell_changes()
-            say(f"recorded in {job.recorder.path}{report}")
-            return finished.status
 
 
 def _show(show: Emit, event: Event) -> None:

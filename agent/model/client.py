@@ -136,12 +136,8 @@ class ChatClient:
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
         """The endpoint with model, kind and context filled in from /v1/models, as far as the server tells.
 
-        Args:
-            prefer: whether a model of this name is taken before others, where the server has several.
-
-        Raises:
-            ModelError: the server cannot be asked, or serves no such model.
-            UsageError: it serves several models and none was chosen.
+        Where it has several models, one that is preferred by its name is taken. Raises ModelError: it cannot be asked,
+        or serves no such model; UsageError: it serves several and none was chosen.
         """
         where = self.endpoint.base_url
         try:
@@ -177,8 +173,7 @@ class ChatClient:
     async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
         """Ask, and tell of the answer as it comes.
 
-        Raises:
-            ModelError: after the retries, or at once where retrying cannot help.
+        Raises ModelError: after the retries, or at once where retrying cannot help.
         """
         attempt = 0
         while True:

@@ -32,8 +32,7 @@ def why_no_server() -> str:
 def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop, ask: Ask | None) -> Engine:
     """The local server that runs, or one that is started now; the rest is as in `choose_engine`.
 
-    Raises:
-        MaiError: it could not be started; with the controller's own words.
+    Raises MaiError: it could not be started; with the controller's own words.
     """
     from serverctl.endpoint import ready_server, server_load, server_now
 

@@ -34,11 +34,7 @@ class Tools(Protocol):
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call one of them; its result as text.
-
-        Raises:
-            ToolFailedError: it failed.
-        """
+        """Call one of them; its result as text. Raises ToolFailedError: it failed."""
         ...
 
 

@@ -64,8 +64,7 @@ class Loop:
     async def run(self, emit: Emit) -> events.RunFinished:
         """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
 
-        Raises:
-            Exception: what `emit` raised; nothing is held down any more.
+        Raises Exception: what `emit` raised; nothing is held down any more.
         """
         self._sink = Sink(emit)
         self._race.limit(self._settings.max_seconds, _OutOfTimeError())

@@ -22,8 +22,7 @@ class Race:
     async def __call__(self, waiting: Awaitable[T]) -> T:
         """Wait for something.
 
-        Raises:
-            StoppedError: as soon as the stop switch is set; what was waited for is cancelled.
+        Raises StoppedError: as soon as the stop switch is set; what was waited for is cancelled.
         """
         stopped = self._listening()
         task = asyncio.ensure_future(waiting)

@@ -68,8 +68,7 @@ def _split_grounding(text: str) -> tuple[str, str | None]:
 def _grounding_pairs(body: str) -> list[tuple[float, float]]:
     """The different pairs in an answer: the one of its JSON if it is some, else all in brackets.
 
-    Raises:
-        PointError: there is one, but in another coordinate space.
+    Raises PointError: there is one, but in another coordinate space.
     """
     found = first_object(body, closed=_ANSWER_CLOSE.search(body) is not None)
     if not isinstance(found, JsonFailure):

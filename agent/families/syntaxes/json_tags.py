@@ -123,8 +123,7 @@ def _no_object(failure: JsonFailure) -> ArgumentError:
 def _as_call(value: Mapping[str, Any], function: str) -> Call:
     """The function name and arguments, also when they are nested, flattened or given as text.
 
-    Raises:
-        ArgumentError: there is no name and no action, or the arguments are no object.
+    Raises ArgumentError: there is no name and no action, or the arguments are no object.
     """
     if isinstance(value.get("function"), dict):  # {"type": "function", "function": {"name", "arguments"}}
         value = value["function"]
