@@ -8,7 +8,7 @@ import base64
 import hashlib
 import html
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,13 @@ FILE_NAME = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that was written.
-
-    Args:
-        path: where.
-        bytes: its size.
-        pictures: how many different screenshots are in it.
-        missing: how many steps have none.
-        reduced: how many screenshots were made smaller to keep the file small.
-    """
+    """A report that was written."""
 
     path: Path
     bytes: int
-    pictures: int
-    missing: int
-    reduced: int
+    pictures: int  # how many different screenshots are in it
+    missing: int  # how many steps have none
+    reduced: int  # how many screenshots were made smaller to keep the file small
 
 
 def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Redactor | None = None) -> Report:
@@ -69,15 +61,12 @@ def _page(run: Bundle, pictures: Pictures) -> str:
     for step, picture in zip(steps, pictures.of_step, strict=True):
         step["picture"] = picture
     whole = view_run(run) | {"reduced": pictures.reduced}
-    data = {"run": whole, "steps": steps, "pictures": [asdict(picture) for picture in pictures.all]}
+    data = {"run": whole, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
     style, script = _part("report.css"), _part("report.js")
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     instruction = " ".join(whole["instruction"].split())[:120]
     parts = {
-        "POLICY": policy,
+        "POLICY": f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'",
         "TITLE": html.escape(f"{whole['outcome']}: {instruction}" if instruction else whole["id"]),
         "STYLE": style,
         "SCRIPT": script,

@@ -4,15 +4,15 @@ A screenshot of a bundle is a PNG of about 600 kB. JPEG is what makes a report q
 1080p on one core; WebP takes 22 ms), WebP what makes it small, so JPEG is tried first and WebP where it does not fit.
 """
 
-import base64
 import hashlib
-import io
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from agent.screen.encode import EncodedImage, ImageFormat, encode
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,47 +29,36 @@ _MANY_LEVEL = 4
 _MOST_FILE, _MOST_PIXELS = 64 << 20, 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One way to encode: the widest side kept, the format, the quality."""
-
-    side: int
-    format: str
-    quality: int
-
-
 #: What a lower quality leaves of a picture's bytes at the least, at the same size: WebP at 45 after JPEG at 78.
 _LEAST_SHARE = 0.2
-_LEVELS = (
-    _Level(2560, "JPEG", 78), _Level(2560, "WEBP", 60), _Level(1920, "WEBP", 45), _Level(1280, "WEBP", 45),
-    _Level(960, "WEBP", 40), _Level(640, "WEBP", 35), _Level(480, "WEBP", 25), _Level(320, "WEBP", 10),
+#: Ways to encode, the best first: the widest side kept, the format, the quality.
+_LEVELS: tuple[tuple[int, ImageFormat, int], ...] = (
+    (2560, "jpeg", 78), (2560, "webp", 60), (1920, "webp", 45), (1280, "webp", 45),
+    (960, "webp", 40), (640, "webp", 35), (480, "webp", 25), (320, "webp", 10),
 )  # fmt: skip
+#: From this level on a picture is smaller than the report would like.
+_REDUCED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture of the report.
+    """One screenshot as the report shows it."""
 
-    Args:
-        url: the picture as a data: URL.
-        thumb: a small one.
-        size: the screenshot's own width and height.
-        reduced: whether it was made smaller than the report would like, to keep the file small.
-    """
-
-    url: str
-    thumb: str
-    size: tuple[int, int]
-    reduced: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
     source: Path
-    data: bytes
-    thumb: bytes
-    size: tuple[int, int]
-    level: int
+    image: EncodedImage
+    thumb: EncodedImage
+    size: tuple[int, int]  # of the screenshot itself
+    level: int  # which of `_LEVELS` the image has
+
+    @property
+    def reduced(self) -> bool:
+        """Whether it was made smaller than the report would like, to keep the file small."""
+        return self.level >= _REDUCED
+
+    def to_json(self) -> dict[str, Any]:
+        """The picture as the page takes it, with data: URLs."""
+        urls = {"url": self.image.data_url, "thumb": self.thumb.data_url}
+        return urls | {"size": self.size, "reduced": self.reduced}
 
 
 class Pictures:
@@ -81,21 +70,13 @@ class Pictures:
 
     def __init__(self, files: Sequence[Path | None]) -> None:
         names = [None if file is None else _digest(file) for file in files]
-        sources: dict[str, Path] = {}
-        for name, file in zip(names, files, strict=True):
-            if name is not None and file is not None:
-                sources.setdefault(name, file)
-        thumb = _THUMB if len(sources) <= _MANY else _THUMB_MANY
-        budget = min(_BUDGET_MOST, max(_BUDGET, _BUDGET * len(sources) // _BUDGET_STEPS // 3))
-        encoded = _within(budget, list(sources.values()), thumb)
-        self.all: list[Picture] = []
-        places: dict[str, int] = {}
-        for name, picture in zip(sources, encoded, strict=True):
-            if picture is not None:
-                places[name] = len(self.all)
-                self.all.append(_finished(picture))
+        sources = {name: file for name, file in zip(names, files, strict=True) if name is not None and file is not None}
+        encoded = zip(sources, _within_budget(list(sources.values())), strict=True)
+        shown = {name: picture for name, picture in encoded if picture is not None}
+        places: dict[str | None, int] = {name: place for place, name in enumerate(shown)}
+        self.all = list(shown.values())
         #: For every step the number of its picture, or None where there is none to show.
-        self.of_step = [None if name is None else places.get(name) for name in names]
+        self.of_step = [places.get(name) for name in names]
 
     @property
     def reduced(self) -> int:
@@ -113,22 +94,23 @@ def _digest(file: Path) -> str | None:
         return None
 
 
-def _within(budget: int, files: list[Path], thumb: tuple[int, int]) -> list[_Encoded | None]:
+def _within_budget(files: list[Path]) -> list[Picture | None]:
     """The files encoded, their bytes within the budget."""
-    start = 0 if len(files) <= _MANY else _MANY_LEVEL
-    encoded = _spread(lambda file: _encode_file(file, start, None, thumb), files)
-    found = [picture for picture in encoded if picture is not None]
-    budget -= sum(len(picture.thumb) for picture in found)
-    limit = _fair_share([len(picture.data) for picture in found], budget)
+    start, thumb = (0, _THUMB) if len(files) <= _MANY else (_MANY_LEVEL, _THUMB_MANY)
+    pictures = _spread(lambda file: _picture(file, thumb, start, None), files)
+    found = [picture for picture in pictures if picture is not None]
+    budget = min(_BUDGET_MOST, max(_BUDGET, _BUDGET * len(files) // _BUDGET_STEPS // 3))
+    budget -= sum(len(picture.thumb.data) for picture in found)
+    limit = _fair_share([len(picture.image.data) for picture in found], budget)
     if limit is None:
-        return encoded
+        return pictures
 
-    def shrink(picture: _Encoded | None) -> _Encoded | None:
-        if picture is None or len(picture.data) <= limit:
+    def shrink(picture: Picture | None) -> Picture | None:
+        if picture is None or len(picture.image.data) <= limit:
             return picture
-        return _encode_file(picture.source, _first_level(picture, limit), limit, thumb)
+        return _picture(picture.source, thumb, _first_level(picture, limit), limit)
 
-    return _spread(shrink, encoded)
+    return _spread(shrink, pictures)
 
 
 def _fair_share(sizes: Iterable[int], budget: int) -> int | None:
@@ -143,40 +125,34 @@ def _fair_share(sizes: Iterable[int], budget: int) -> int | None:
     return None
 
 
-def _spread(work: Callable[[Any], _Encoded | None], items: Sequence[Any]) -> list[_Encoded | None]:
+def _spread(work: Callable[[Any], Picture | None], items: Sequence[Any]) -> list[Picture | None]:
     """The work on every item, on all cores: decoding and encoding let other threads run."""
-    workers = max(1, min(os.cpu_count() or 1, 8))
-    if workers == 1 or len(items) < 2:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(workers, thread_name_prefix="report") as pool:
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8), thread_name_prefix="report") as pool:
         return list(pool.map(work, items))
 
 
-def _encode_file(file: Path, level: int, limit: int | None, thumb: tuple[int, int]) -> _Encoded | None:
+def _picture(file: Path, thumb: tuple[int, int], level: int, limit: int | None) -> Picture | None:
     """The screenshot at the first level from `level` on that stays within the limit; the last one in any case."""
     image = load(file)
     if image is None:
         return None
-    small = _encoded(_shrunk(image, *thumb), "JPEG", 60)
-    data = b""
-    for number in range(level, len(_LEVELS)):
-        level = number
-        chosen = _LEVELS[number]
-        data = _encoded(_shrunk(image, chosen.side, chosen.side), chosen.format, chosen.quality)
-        if limit is None or len(data) <= limit:
-            break
-    return _Encoded(file, data, small, image.size, level)
+    while True:
+        side, image_format, quality = _LEVELS[level]
+        encoded = encode(_shrunk(image, side, side), image_format, quality)
+        if limit is None or len(encoded.data) <= limit or level == len(_LEVELS) - 1:
+            return Picture(file, encoded, encode(_shrunk(image, *thumb), "jpeg", 60), image.size, level)
+        level += 1
 
 
-def _first_level(picture: _Encoded, limit: int) -> int:
+def _first_level(picture: Picture, limit: int) -> int:
     """The first level worth a try: bytes shrink about with the pixels, so what is far too large is not tried."""
-    side = max(picture.size)
-    had = min(side, _LEVELS[picture.level].side)
-    for number in range(picture.level + 1, len(_LEVELS)):
-        kept = min(side, _LEVELS[number].side) / had
-        if len(picture.data) * kept * kept * _LEAST_SHARE <= limit:
-            return number
-    return len(_LEVELS) - 1
+    size, last = picture.image.size, len(_LEVELS) - 1
+    had = max(size.width, size.height)
+    for level in range(picture.level + 1, last):
+        kept = min(1.0, _LEVELS[level][0] / had)
+        if len(picture.image.data) * kept * kept * _LEAST_SHARE <= limit:
+            return level
+    return last
 
 
 def load(file: Path) -> "Image | None":
@@ -201,22 +177,3 @@ def _shrunk(image: "Image", width: int, height: int) -> "Image":
         return image
     size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
     return image.resize(size, Image.Resampling.BILINEAR, reducing_gap=1.5)
-
-
-def _encoded(image: "Image", image_format: str, quality: int) -> bytes:
-    buffer = io.BytesIO()
-    if image_format == "JPEG":
-        image.save(buffer, "JPEG", quality=quality, subsampling=0)  # red text on grey stays sharp
-    else:
-        image.save(buffer, "WEBP", quality=quality, method=0)
-    return buffer.getvalue()
-
-
-def _finished(picture: _Encoded) -> Picture:
-    reduced = picture.level > 1
-    return Picture(_url(picture.data), _url(picture.thumb), picture.size, reduced)
-
-
-def _url(data: bytes) -> str:
-    kind = "jpeg" if data.startswith(b"\xff\xd8") else "webp"
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent.actions import Action, Click, Drag, LongPress, Move, Scroll, describe
+from agent.actions import Action, Drag, Scroll, describe, points_of
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, ViewportRecord
@@ -186,15 +186,14 @@ def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None)
             return None
         return [round(x, 5), round(y, 5)] if math.isfinite(x) and math.isfinite(y) else None
 
+    points = [share(point) for point in points_of(action)] if action is not None else []
     match action:
-        case Click(point) | LongPress(point) | Move(point):
-            return {"kind": "point", "points": [share(point)]}
-        case Drag(start, end):
-            return {"kind": "drag", "points": [share(point) for point in (start, end) if point is not None]}
-        case Scroll(point, dx, dy):
-            place = [0.5, 0.5] if point is None else share(point)
-            return {"kind": "scroll", "points": [place], "way": [(dx > 0) - (dx < 0), (dy > 0) - (dy < 0)]}
-    return None
+        case Drag():
+            return {"kind": "drag", "points": points}
+        case Scroll(_, dx, dy):
+            way = [(dx > 0) - (dx < 0), (dy > 0) - (dy < 0)]
+            return {"kind": "scroll", "points": points or [[0.5, 0.5]], "way": way}
+    return {"kind": "point", "points": points} if points else None
 
 
 def _pretty(values: list[Any]) -> str:
