@@ -9,7 +9,8 @@ import os
 import re
 import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import agent
 from agent.actions import Action, points_of
 from agent.geometry import GridPoint
+from agent.record.mask import mask_file
 from agent.record.redact import Redactor
 from agent.record.schema import (
     ActionRecord,
@@ -30,27 +32,8 @@ from agent.record.schema import (
     TokensRecord,
     ViewportRecord,
 )
-from agent.run.events import (
-    SCHEMA,
-    Acted,
-    ApprovalAsked,
-    ApprovalGiven,
-    Decided,
-    Event,
-    ModelDelta,
-    Observed,
-    Paused,
-    PersonSaid,
-    Resumed,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    UserActed,
-    Warned,
-    to_json,
-)
+from agent.run import events
 from foundation.errors import EnvironmentLacksError
-from foundation.files import write_atomically
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
@@ -79,21 +62,22 @@ class Recorder:
 
     def __init__(self, runs: Path, instruction: str, redactor: Redactor | None = None) -> None:
         self._clock = time.monotonic()
-        self._redactor = Redactor() if redactor is None else redactor
-        instruction = self._redactor.instruction(instruction)  # first of all: the folder is named after it
+        #: It knows the secrets that were found.
+        self.redactor = Redactor() if redactor is None else redactor
+        instruction = self.redactor.instruction(instruction)  # first of all: the folder is named after it
         now = datetime.now().astimezone()
         self.path = runs / run_id(instruction, now)
         self._run = RunRecord(
-            format=SCHEMA, id=self.path.name, instruction=instruction, version=agent.__version__, outcome="running",
-            started=now.isoformat(timespec="milliseconds"), pid=os.getpid(),
+            format=events.SCHEMA, id=self.path.name, instruction=instruction, version=agent.__version__,
+            outcome="running", started=now.isoformat(timespec="milliseconds"), pid=os.getpid(),
         )  # fmt: skip
         self._step: StepRecord | None = None
         self._before: list[BetweenRecord] = []  # what the person did before the next step
-        self._seen: Observed | None = None
+        self._seen: events.Observed | None = None
         self._recorded = 0
         self._known_first: int | None = None  # how many secrets were known when the first line was written
         self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
-        try:
+        with _disk_errors(self.path):
             runs.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.mkdir(mode=0o700)
             (self.path / "screens").mkdir(mode=0o700)
@@ -101,65 +85,53 @@ class Recorder:
             self._steps_file = _open(self.path / "steps.jsonl", os.O_APPEND)
             _write_all(self._run_file, b" " * self._run_bytes)
             self._write_run()
-        except OSError as error:
-            raise _disk_error(self.path, error) from error
 
-    @property
-    def redactor(self) -> Redactor:
-        """What masks secrets in this run's record: it knows those that were found."""
-        return self._redactor
-
-    def handle(self, event: Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Record one event.
 
         Raises:
             EnvironmentLacksError: the disk is full or gone; what was recorded before is safe.
         """
-        try:
+        with _disk_errors(self.path):
             self._handle(event)
-        except OSError as error:
-            raise _disk_error(self.path, error) from error
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: events.Event) -> None:
         match event:
-            case RunStarted():
+            case events.RunStarted():
                 self._run = RunRecord(**self._run.model_dump() | _fields(event, "instruction"))
                 self._write_run()
-            case Observed():
+            case events.Observed():
                 self._flush_step()
                 self._observed(event)
-            case Decided():
+            case events.Decided():
                 self._decided(event)
-            case ApprovalAsked(_, _, reason, scope):
+            case events.ApprovalAsked(_, _, reason, scope):
                 self._action(event.index).approval = ApprovalRecord(reason=reason, scope=scope)
-            case ApprovalGiven():
+            case events.ApprovalGiven():
                 action = self._action(event.index)
-                asked = (action.approval or ApprovalRecord()).model_dump()
-                action.approval = ApprovalRecord(**asked | _fields(event, "step", "index") | {"at": self._elapsed()})
-            case Paused() | Resumed() | UserActed() | PersonSaid():
-                between = BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed())
-                self._before.append(between)
-            case Acted():
+                answer = _fields(event, "step", "index") | {"at": self._elapsed()}
+                action.approval = ApprovalRecord(**(action.approval or ApprovalRecord()).model_dump() | answer)
+            case events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid():
+                self._before.append(BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed()))
+            case events.Acted():
                 action = self._action(event.index)
                 action.executed, action.dry_run = event.executed, event.dry_run
                 action.detail, action.error = event.detail, event.error
                 if event.dry_run:
                     self._crop_target(event, action)
-            case StepFinished():
+            case events.StepFinished():
                 step = self._current
                 step.changed, step.note, step.reply = event.changed, event.note, event.reply
                 step.milliseconds |= _rounded(event.milliseconds)
                 self._flush_step()
-            case Warned(message):
-                message = self._redactor.text(message)[:_WARNING_CHARS]
+            case events.Warned(message):
+                message = self.redactor.text(message)[:_WARNING_CHARS]
                 self._run.warnings = [*self._run.warnings, message][-20:]
                 self._write_run()
-            case RunFinished():
+            case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()
                 self._finish(event)
-            case ModelDelta():
-                pass
 
     @property
     def _current(self) -> StepRecord:
@@ -176,10 +148,10 @@ class Recorder:
         """Seconds since the run began."""
         return round(time.monotonic() - self._clock, 3)
 
-    def _observed(self, event: Observed) -> None:
+    def _observed(self, event: events.Observed) -> None:
         self._step = step = StepRecord(
             step=event.step, at=self._elapsed(), before=self._before, screen=event.digest,
-            viewport=ViewportRecord(**to_json(event)["viewport"]), milliseconds=_rounded(event.milliseconds),
+            viewport=ViewportRecord(**events.to_json(event)["viewport"]), milliseconds=_rounded(event.milliseconds),
             tokens=TokensRecord(prompt=0, completion=0, cached=0),
         )  # fmt: skip
         self._before = []
@@ -191,7 +163,7 @@ class Recorder:
             size = image.size
             step.images.append(ImageRecord(file=file, width=size.width, height=size.height, tokens=event.tokens))
 
-    def _crop_target(self, event: Acted, action: ActionRecord) -> None:
+    def _crop_target(self, event: events.Acted, action: ActionRecord) -> None:
         """Keep the surroundings of what a dry run would have touched, marked."""
         from agent.record.crop import target_crop
 
@@ -202,8 +174,8 @@ class Recorder:
             action.target_image = target_file(event.step, event.index)
             _write_file(self.path / action.target_image, crop)
 
-    def _decided(self, event: Decided) -> None:
-        step, told = self._current, to_json(event)
+    def _decided(self, event: events.Decided) -> None:
+        step, told = self._current, events.to_json(event)
         step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"], parts=told["answer"]))
         step.thought = event.thought
         step.error = None if event.failure is None else event.failure.message
@@ -224,34 +196,32 @@ class Recorder:
             return
         step, self._step = self._step, None
         step.repeat_first()
-        masked = self._redactor.data(step.model_dump())
+        masked = self.redactor.data(step.model_dump())
         if self._known_first is None:
-            self._known_first = self._redactor.found
+            self._known_first = self.redactor.found
         _write_all(self._steps_file, _line(masked))
         self._recorded += 1
 
     def _mask_earlier(self) -> None:
         """Mask what was found to be a secret only after lines with it were written; what cannot be is left."""
-        if self._known_first is None or self._redactor.found == self._known_first:
+        if self._known_first is None or self.redactor.found == self._known_first:
             return
         path = self.path / "steps.jsonl"
         with suppress(OSError):
-            lines = path.read_text(encoding="utf-8").split("\n")
-            kept = b"".join(_line(self._redactor.data(json.loads(line))) for line in lines if line)
-            write_atomically(path, kept)
+            mask_file(path, self.redactor)
             os.close(self._steps_file)
             self._steps_file = _open(path, os.O_APPEND)
 
-    def _finish(self, event: RunFinished) -> None:
+    def _finish(self, event: events.RunFinished) -> None:
         run = self._run
         run.outcome, run.status = event.outcome, int(event.status)
-        run.message = self._redactor.text(event.message)[:_MESSAGE_CHARS]
+        run.message = self.redactor.text(event.message)[:_MESSAGE_CHARS]
         run.steps, run.recorded, run.seconds = event.steps, self._recorded, round(event.seconds, 3)
-        run.tokens, run.masked = TokensRecord(**to_json(event)["usage"]), self._redactor.found
+        run.tokens, run.masked = TokensRecord(**events.to_json(event)["usage"]), self.redactor.found
         run.finished = datetime.now().astimezone().isoformat(timespec="milliseconds")
         self._write_run()
 
-    def abandon(self, event: RunFinished) -> None:
+    def abandon(self, event: events.RunFinished) -> None:
         """Record the end as far as the disk allows; never raises."""
         with suppress(OSError):
             self._flush_step()
@@ -264,7 +234,7 @@ class Recorder:
                 self._finish(event)
 
     def _write_run(self) -> None:
-        run = self._redactor.data(self._run.model_dump())  # what was found later may be in it since the beginning
+        run = self.redactor.data(self._run.model_dump())  # what was found later may be in it since the beginning
         data = json.dumps(run, ensure_ascii=False, indent=1).encode("utf-8", "replace")
         if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
             os.lseek(self._run_file, 0, os.SEEK_END)
@@ -280,9 +250,11 @@ class Recorder:
                 os.close(handle)
 
 
-def _fields(event: Event, *without: str) -> dict[str, Any]:
+def _fields(event: events.Event, *without: str) -> dict[str, Any]:
     """An event as JSON, without what every event has, and without these fields."""
-    return {key: value for key, value in to_json(event).items() if key not in ("event", "schema", "at", *without)}
+    return {
+        key: value for key, value in events.to_json(event).items() if key not in ("event", "schema", "at", *without)
+    }
 
 
 def _rounded(milliseconds: dict[str, float]) -> dict[str, float]:
@@ -332,8 +304,13 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _disk_error(path: Path, error: OSError) -> EnvironmentLacksError:
-    return EnvironmentLacksError(
-        f"The run cannot be recorded in {path} ({error.strerror or error}).",
-        "Free some space there, or choose another folder with --runs.",
-    )
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Turns what the system says of a disk that takes no more into an error for a person."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"The run cannot be recorded in {path} ({error.strerror or error}).",
+            "Free some space there, or choose another folder with --runs.",
+        ) from error

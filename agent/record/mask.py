@@ -31,20 +31,27 @@ def mask_run(bundle: Bundle, redactor: Redactor) -> int:
         for name in _FILES:
             for piece in _pieces(bundle.path / name):
                 _masked(piece, redactor)  # it learns from all of it first
-        return sum(_rewrite(bundle.path / name, redactor) for name in _FILES)
+        return sum(mask_file(bundle.path / name, redactor) for name in _FILES)
     except OSError as error:
         raise EnvironmentLacksError(
             f"{bundle.path} cannot be written ({error.strerror or error}).", "Make room there, or make it writable."
         ) from error
 
 
-def _rewrite(path: Path, redactor: Redactor) -> int:
+def mask_file(path: Path, redactor: Redactor) -> int:
+    """Mask one file of a run; it is replaced as a whole.
+
+    Returns:
+        how many of its lines, or objects, were changed.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
     pieces = _pieces(path)
     masked = [_masked(piece, redactor) for piece in pieces]
     changed = sum(one != other for one, other in zip(pieces, masked, strict=True))
-    if not changed:
-        return 0
-    write_atomically(path, "\n".join(masked))
+    if changed:
+        write_atomically(path, "\n".join(masked).encode("utf-8", "replace"))
     return changed
 
 
