@@ -1,5 +1,7 @@
 """A run as an animated WebP: every step's screenshot with its target marked and what was done in words under it."""
 
+import io
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +39,7 @@ class Animation:
 
 
 def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -> Animation:
-    """Write a run as an animated WebP.
-
-    Args:
-        run: the run.
-        path: the file to write.
-        redactor: masks texts in the captions.
+    """Write a run as an animated WebP to the path; the redactor masks texts in its captions.
 
     Raises:
         UsageError: the run has no screenshot.
@@ -51,18 +48,18 @@ def write_animation(run: Bundle, path: Path, redactor: Redactor | None = None) -
     run = run.masked(redactor)
     steps = enumerate(run.steps, 1)
     shown = [(file, view_step(step, number)) for number, step in steps if (file := screenshot(run, step))]
-    every = -(-len(shown) // _MOST_FRAMES)
-    kept = [*shown[: -1 if every > 1 else None : max(every, 1)], *(shown[-1:] if every > 1 else [])]
+    every = max(1, -(-len(shown) // _MOST_FRAMES))
+    kept = shown[:-1:every] + shown[-1:]
     instruction = str(view_run(run)["instruction"])
-    data, frames = b"", 0
     for side, quality in _TRIES:
-        data, frames = _encoded(list(_frames(kept, side, instruction)), quality)
+        frames = list(_frames(kept, side, instruction))
+        if not frames:
+            raise UsageError(f"{run.path} has no screenshot that can be shown.", "`mai-agent report` shows its steps.")
+        data = _encoded(frames, quality)
         if len(data) <= _MOST_BYTES:
             break
-    if not frames:
-        raise UsageError(f"{run.path} has no screenshot that can be shown.", "`mai-agent report` shows its steps.")
     replace_file(path, data)
-    return Animation(path, len(data), frames)
+    return Animation(path, len(data), len(frames))
 
 
 def _frames(shown: list[tuple[Path, dict[str, Any]]], side: int, instruction: str) -> Iterator["Image"]:
@@ -99,8 +96,8 @@ def _captioned(image: "Image", title: str, thought: str) -> "Image":
     framed = Image.new("RGB", (image.width, image.height + line * _CAPTION_LINES + size), (21, 23, 26))
     framed.paste(image, (0, 0))
     pen = ImageDraw.Draw(framed)
+    font = _font(size)
     for number, (text, colour) in enumerate(((title, (232, 232, 228)), (thought, (162, 168, 177)))):
-        font = _font(size)
         place = (size, image.height + size // 2 + number * line)
         pen.text(place, _cut(text, font, image.width - 2 * size), fill=colour, font=font)
     return framed
@@ -123,21 +120,14 @@ def _cut(text: str, font: "FreeTypeFont | ImageFont", width: int) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text[:400]).split())
     if font.getlength(line) <= width:
         return line
-    low, high = 0, len(line)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if font.getlength(line[:middle] + "…") <= width else (low, middle - 1)
-    return line[:low] + "…"
+    fitting = bisect_right(range(1, len(line) + 1), float(width), key=lambda kept: font.getlength(line[:kept] + "…"))
+    return line[:fitting] + "…"
 
 
-def _encoded(frames: list["Image"], quality: int) -> tuple[bytes, int]:
-    import io
-
-    if not frames:
-        return b"", 0
+def _encoded(frames: list["Image"], quality: int) -> bytes:
     buffer = io.BytesIO()
     times = [_STEP_MS] * (len(frames) - 1) + [_LAST_MS]
     frames[0].save(
         buffer, "WEBP", save_all=True, append_images=frames[1:], duration=times, loop=0, quality=quality, method=0
     )
-    return buffer.getvalue(), len(frames)
+    return buffer.getvalue()

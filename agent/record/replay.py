@@ -20,25 +20,15 @@ _MASKED = "its text was masked when the run was recorded"
 
 @dataclass(frozen=True, slots=True)
 class ReplayedStep:
-    """One action of a decision, read again, or a decision without any.
-
-    Args:
-        step: the step's number.
-        thought: the model's reasoning.
-        target: the action in desktop units, or None when the answer cannot be read.
-        failure: why not.
-        reason_to_ask: why the policy would ask a person.
-        same: whether the action equals the recorded one.
-        executed: whether the recorded one was carried out.
-    """
+    """One action of a decision, read again, or a decision without any."""
 
     step: int
     thought: str = ""
-    target: Action[DesktopPoint] | None = None
-    failure: str | None = None
-    reason_to_ask: str | None = None
-    same: bool = True
-    executed: bool = False
+    target: Action[DesktopPoint] | None = None  # in desktop units; None where the answer cannot be read
+    failure: str | None = None  # why it cannot
+    reason_to_ask: str | None = None  # why the policy would ask a person
+    same: bool = True  # whether the action equals the recorded one
+    executed: bool = False  # whether the recorded one was carried out
 
 
 def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
