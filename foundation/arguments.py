@@ -1,9 +1,12 @@
 """The argument parser and the argument types of every command: one look of help, one kind of error."""
 
 import argparse
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 from foundation.errors import UsageError
+
+Number = TypeVar("Number", int, float)
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,12 +29,16 @@ class _AsWritten(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=28, width=110)
 
 
+def _read(kind: Callable[[str], Number], text: str, what: str) -> Number:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not {what}: {text!r}") from error
+
+
 def positive(text: str) -> int:
     """An argument that is a whole number of at least 1."""
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from error
+    value = _read(int, text, "a whole number")
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
     return value
@@ -39,10 +46,7 @@ def positive(text: str) -> int:
 
 def positive_seconds(text: str) -> float:
     """An argument that is a number of seconds above 0."""
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text!r}") from error
+    value = _read(float, text, "a number of seconds")
     if not 0 < value < 1e7:
         raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
     return value
@@ -50,10 +54,7 @@ def positive_seconds(text: str) -> float:
 
 def port_number(text: str) -> int:
     """An argument that is a port."""
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from error
+    value = _read(int, text, "a number")
     if not 1 <= value <= 65_535:
         raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, so {value} is no port")
     return value

@@ -30,6 +30,13 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
         raise
 
 
+def keep_json(path: Path, document: dict[str, Any]) -> None:
+    """Replace a JSON file of what was learned. A disk that cannot be written costs only the knowledge."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
     """The object that a JSON file holds; an empty one where it holds none, or cannot be read."""
     try:

@@ -1,11 +1,9 @@
 """What real starts took on this machine, kept on disk: replaces the planner's seeds."""
 
-import json
-from contextlib import suppress
 from dataclasses import asdict, fields
 from typing import Any
 
-from foundation.files import read_json_object, write_atomically
+from foundation.files import keep_json, read_json_object
 from serverctl.models.model import Model, Precision
 from serverctl.paths import calibration_file
 from serverctl.plan.memory import Measured, measurement_key
@@ -25,10 +23,7 @@ def _measured(entry: dict[str, Any]) -> Measured:
 
 
 def remember(vllm: str, card: str, model: Model, precision: Precision, settings: Settings, measured: Measured) -> None:
-    """Keeps a measurement. A disk that cannot be written costs only the knowledge."""
+    """Keeps a measurement."""
     known = {name: value for name, value in asdict(measured).items() if value is not None}
     document = read_json_object(calibration_file()) | {measurement_key(vllm, card, model, precision, settings): known}
-    path = calibration_file()
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
+    keep_json(calibration_file(), document)

@@ -13,9 +13,9 @@ def state_root() -> Path:
     return Path(named) if named else Path(platformdirs.user_state_dir("mai-server", appauthor=False))
 
 
-def server_folder(name: str) -> Path:
-    """The folder of one named server: its state, key, plan and logs."""
-    return state_root() / "servers" / name
+def servers_root() -> Path:
+    """The folder that has one for each named server."""
+    return state_root() / "servers"
 
 
 def calibration_file() -> Path:

@@ -6,7 +6,7 @@ import sys
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus
 from serverctl.process import control
-from serverctl.process.state import Folder, check_name, current_state
+from serverctl.process.state import Folder, current_state
 
 
 def main(arguments: list[str]) -> int:
@@ -20,8 +20,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="every server")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
-    if options.name:
-        check_name(options.name)
     names = control.ordered_names()
     if options.name:
         names = [options.name]

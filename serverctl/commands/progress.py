@@ -2,7 +2,8 @@
 
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from serverctl.process.news import News
 from serverctl.process.state import State
@@ -12,26 +13,19 @@ _PLAIN_EVERY = 15.0
 
 
 class _Shown:
-    """Something that is shown while it goes on. Subclasses make the changing line.
-
-    Args:
-        quiet: say nothing at all.
-    """
+    """Something that is shown while it goes on; where it is quiet, nothing is said at all."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         #: A rich Status or Progress; None where plain lines do.
         self._live: Any = None
 
-    def _make_live(self) -> Any:
-        raise NotImplementedError
-
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
-    def _go_live(self) -> None:
+    def _go_live(self, make: Callable[[], Any]) -> None:
         if self._live is None and sys.stderr.isatty() and not self._quiet:
-            self._live = self._make_live()
+            self._live = make()
             self._live.start()
 
     def __exit__(self, *_: object) -> None:
@@ -55,11 +49,11 @@ class StartProgress(_Shown):
         super().__init__(quiet)
         self._news = News()
 
-    def __enter__(self) -> Any:
-        self._go_live()
+    def __enter__(self) -> Self:
+        self._go_live(self._spinner)
         return self
 
-    def _make_live(self) -> Any:
+    def _spinner(self) -> Any:
         from rich.console import Console
 
         return Console(stderr=True, highlight=False).status("")
@@ -97,7 +91,7 @@ class InstallProgress(_Shown):
         self._said = ""
         self._next = 0.0
 
-    def _make_live(self) -> Any:
+    def _bar(self) -> Any:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -108,7 +102,7 @@ class InstallProgress(_Shown):
 
     def report(self, what: str, done: int | None, whole: int | None) -> None:
         """What is being done, and how far it is in bytes."""
-        self._go_live()
+        self._go_live(self._bar)
         if self._live is not None:
             self._live.update(self._task, description=what, completed=done or 0, total=whole)
             return

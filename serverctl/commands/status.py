@@ -8,7 +8,7 @@ from foundation.arguments import Parser
 from foundation.errors import ExitStatus
 from serverctl.metrics import Latency, ServerMetrics
 from serverctl.process import control
-from serverctl.process.state import LIVE, Folder, State, check_name, current_state
+from serverctl.process.state import LIVE, Folder, State, current_state
 
 
 def main(arguments: list[str]) -> int:
@@ -24,8 +24,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--watch", action="store_true", help="show it again every second until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="print JSON (with --watch: a line a second)")
     options = parser.parse_args(arguments)
-    if options.name:
-        check_name(options.name)
     if options.watch and not options.json:
         return _watch(options.name)
     while True:

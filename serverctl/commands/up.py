@@ -19,7 +19,7 @@ from serverctl.plan.render import render
 from serverctl.process import control
 from serverctl.process.news import News
 from serverctl.process.request import ServerRequest, server_request
-from serverctl.process.state import LIVE, Folder, State, check_name, current_state
+from serverctl.process.state import LIVE, Folder, State, current_state
 
 _EXAMPLES = """examples:
   mai-server up                              the best model for this machine
@@ -39,11 +39,7 @@ _OF_A_SERVER = (
 def main(arguments: list[str]) -> int:
     """Start a server and wait."""
     own, flags = split_flags(arguments)
-    parser = Parser(
-        "mai-server up",
-        description="Start a server and wait until it answers.",
-        epilog=_EXAMPLES,
-    )
+    parser = Parser("mai-server up", description="Start a server and wait until it answers.", epilog=_EXAMPLES)
     add_goal(parser)
     group = parser.add_argument_group("running").add_argument
     group("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
@@ -56,7 +52,6 @@ def main(arguments: list[str]) -> int:
     group("--yes", action="store_true", help="install vLLM without asking when it is missing")
     group("--json", action="store_true", help="print the server as JSON when it is ready")
     options = parser.parse_args(own)
-    check_name(options.name)
     if current_state(Folder(options.name)).phase in LIVE:
         return _found(options)
     options.gpu = "cpu" if options.cpu else None
@@ -71,8 +66,7 @@ def main(arguments: list[str]) -> int:
     servers = spread(options.name, base, plan)
     if options.foreground:
         return _foreground(servers, options)
-    show = StartProgress(quiet=options.json)
-    with show:
+    with StartProgress(quiet=options.json) as show:
         for text in plan.warnings:
             show.say(f"! {text}")
         states = _start(servers, show, wait=not options.no_wait)
@@ -159,9 +153,8 @@ def _found(options: argparse.Namespace) -> int:
         return ExitStatus.DONE
     if options.no_wait:
         return ExitStatus.DONE
-    show = StartProgress(quiet=options.json)
     try:
-        with show:
+        with StartProgress(quiet=options.json) as show:
             show.say("A server is already on its way; waiting for it.")
             state = control.wait_ready(options.name, show.update)
     except KeyboardInterrupt:

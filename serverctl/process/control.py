@@ -14,9 +14,10 @@ from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
 from foundation.processes import send_signal, wait_gone
 from serverctl.metrics import ServerMetrics
+from serverctl.paths import servers_root
 from serverctl.process import probe
 from serverctl.process.leftovers import end_left_behind
-from serverctl.process.state import LIVE, Folder, State, current_state, server_names
+from serverctl.process.state import LIVE, Folder, State, current_state
 
 if TYPE_CHECKING:
     from serverctl.process.request import ServerRequest
@@ -158,8 +159,9 @@ def find_ready(model: str | None = None) -> ReadyServer | None:
 
 
 def ordered_names() -> list[str]:
-    """All servers, the default one first."""
-    return sorted(server_names(), key=lambda name: (name != DEFAULT_NAME, name))
+    """The servers that have a folder, the default one first."""
+    names = [path.parent.name for path in servers_root().glob("*/state.json")]
+    return sorted(names, key=lambda name: (name != DEFAULT_NAME, name))
 
 
 def stop(name: str) -> bool:
@@ -199,7 +201,5 @@ def failure_of(state: State) -> MaiError:
     remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")
     said = f' It said: "{evidence[:300]}".' if evidence else ""
     told = f" {because}" if because and because != remedy else ""
-    error = MaiError(f"{title}.{said}{told}", remedy)
-    if found.get("kind") == "CANNOT_PLAN":
-        error.exit_status = EnvironmentLacksError.exit_status
-    return error
+    error = EnvironmentLacksError if found.get("kind") == "CANNOT_PLAN" else MaiError
+    return error(f"{title}.{said}{told}", remedy)

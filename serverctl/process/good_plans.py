@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from foundation.errors import MaiError, UsageError
-from foundation.files import read_json_object, write_atomically
+from foundation.files import keep_json, read_json_object
 from serverctl import calibration
 from serverctl.diagnose.stages import StartReport
 from serverctl.models.model import Precision
@@ -66,12 +66,7 @@ def remember(first_plan: Plan, goal: Goal, vllm: str) -> None:
         del document[key]
     else:
         return
-    path = good_plans_file()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(document, indent=1, sort_keys=True))
-    except OSError:
-        return  # it is learned again the next time
+    keep_json(good_plans_file(), document)
 
 
 def measure(report: StartReport, plan: Plan, vllm: str) -> None:

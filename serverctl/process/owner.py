@@ -174,7 +174,6 @@ class Owner:
         finally:
             self._set_process(None)
             await child.end(0.1)
-            state.server_pid = None
 
     async def _watch(self, child: Child, prepared: Prepared) -> Failure | None:
         """Until the child ends, is asked to, or has to be. None when it was asked to."""

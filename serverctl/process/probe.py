@@ -36,11 +36,9 @@ class Answer:
             return None
 
 
-def ask(
-    port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0, host: str = "127.0.0.1"
-) -> Answer:
+def ask(port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
     """One request. Never raises: what went wrong is in the answer."""
-    connection = http.client.HTTPConnection(host, port, timeout=seconds)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         if payload is None:

@@ -27,7 +27,7 @@ from pydantic import (
 from foundation.errors import UsageError
 from foundation.files import read_json_object, write_atomically
 from foundation.processes import ProcessIdentity, identity_of, is_alive, read_identity
-from serverctl.paths import server_folder, state_root
+from serverctl.paths import servers_root
 
 Phase: TypeAlias = Literal[
     "stopped", "planning", "waiting", "starting", "probing", "ready", "degraded", "restarting", "stopping", "failed"
@@ -146,12 +146,16 @@ def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evide
 
 
 class Folder:
-    """One server's folder: state, key, request and log, readable by their owner only."""
+    """One server's folder: state, key, request and log, readable by their owner only.
+
+    Raises UsageError for a name that is no plain word.
+    """
 
     def __init__(self, name: str) -> None:
-        check_name(name)
+        if not re.fullmatch(r"\w[\w.-]{0,63}", name):
+            raise UsageError(f"{name!r} is no name for a server.", "Use letters, digits and dashes.")
         self.name = name
-        self.path = server_folder(name)
+        self.path = servers_root() / name
         self.state_file = self.path / "state.json"
         #: The key of the API.
         self.key_file = self.path / "key"
@@ -267,15 +271,3 @@ def file_stamp(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns
-
-
-def check_name(name: str) -> None:
-    """Raises UsageError for a name that is no plain word: it becomes a folder's name."""
-    if not re.fullmatch(r"\w[\w.-]{0,63}", name):
-        raise UsageError(f"{name!r} is no name for a server.", "Use letters, digits and dashes.")
-
-
-def server_names() -> list[str]:
-    """The servers that have a folder, sorted."""
-    root = state_root() / "servers"
-    return sorted(folder.name for folder in root.glob("*") if (folder / "state.json").is_file())

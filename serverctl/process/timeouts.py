@@ -2,7 +2,6 @@
 
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 
@@ -22,13 +21,12 @@ class Timeouts:
     last_words: float = 5.0
 
 
-def timeouts(environ: Mapping[str, str] | None = None) -> Timeouts:
+def timeouts() -> Timeouts:
     """The waits, with those that the environment replaces; what is no positive number there is ignored."""
-    source = os.environ if environ is None else environ
     found: dict[str, float] = {}
     for field in fields(Timeouts):
         try:
-            value = float(source[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
+            value = float(os.environ[f"MAI_SERVER_{field.name.upper()}_SECONDS"])
         except (KeyError, ValueError):
             continue
         if math.isfinite(value) and value > 0:
