@@ -57,9 +57,8 @@ def _load(state: State) -> int:
 
 
 def ready_server(
-    model: str | None = None,
+    model: str | None,
     preset: str | None = None,
-    screen: tuple[int, int] | None = None,
     tell: Tell = lambda _: None,
     check_stop: CheckStop = lambda: None,
     ask: Ask | None = None,
@@ -69,9 +68,8 @@ def ready_server(
     Args:
         model: a known name, a repository or a folder; None for the running one's, or by memory.
         preset: for a new server.
-        screen: width and height in pixels of the screen that will be looked at.
         tell: is told what happens.
-        check_stop: raises when the person wants to stop; a start of ours is then stopped too.
+        check_stop: a start of ours is stopped when it raises.
         ask: asks whether vLLM may be installed.
 
     Raises:
@@ -84,7 +82,7 @@ def ready_server(
                 tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)
-    name, started = (name, False) if name else _launch(model, preset, screen, tell, ask)
+    name, started = (name, False) if name else _launch(model, preset, tell, ask)
     try:
         state = _wait(name, tell, check_stop)
     except BaseException:
@@ -98,9 +96,7 @@ def ready_server(
     return server
 
 
-def _launch(
-    model: str | None, preset: str | None, screen: tuple[int, int] | None, tell: Tell, ask: Ask | None
-) -> tuple[str, bool]:
+def _launch(model: str | None, preset: str | None, tell: Tell, ask: Ask | None) -> tuple[str, bool]:
     """Starts a server in the background: under the default name, or the model's own beside others.
 
     Gives its name, and whether it was started here: another program may have been quicker.
@@ -109,7 +105,7 @@ def _launch(
         MaiError: others run, and the memory that they leave does not hold this one.
     """
     others = control.live_servers()
-    resolved = resolve(model, preset, screen=screen)
+    resolved = resolve(model, preset)
     resolved = replace(resolved, hardware=_not_used_by(others, resolved.hardware))
     try:
         plan = resolved.plan()

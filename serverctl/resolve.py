@@ -31,11 +31,7 @@ class Resolved:
     config: ServerConfig  # the person's settings
 
     def with_vllm(self, agrees: Callable[[str], bool] | None, report: Report) -> "Resolved":
-        """The same with a vLLM to run, installed now if the person agrees.
-
-        Args:
-            agrees: puts the question; None where nobody can be asked.
-            report: is told how the installation goes.
+        """The same with a vLLM to run, installed now if the person agrees; `agrees` is None where nobody can be asked.
 
         Raises:
             EnvironmentLacksError: there is none, and nobody who agrees.
@@ -85,12 +81,10 @@ def resolve(
     """A wish with the person's settings and this machine; what is left out is theirs, or the default.
 
     Args:
-        model, preset: as on the command line.
+        model, preset, force, vllm_python: as on the command line.
         overrides: values of knobs, over those of the settings.
         flags: vLLM's own, after those of the settings.
         screen: width and height in pixels of the screen that will be looked at.
-        force: plan also what is not advised.
-        vllm_python: the Python of an environment that has vLLM.
         hardware: None for what is here.
 
     Raises:

@@ -37,7 +37,7 @@ def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: 
     from serverctl.endpoint import ready_server, server_load, server_now
 
     try:
-        server = ready_server(model, preset, None, tell, check_stop, ask)
+        server = ready_server(model, preset, tell, check_stop, ask)
     except (UsageError, StoppedError):
         raise
     except MaiError as error:  # whatever kept it from starting: for a run, it is a server that is lacking

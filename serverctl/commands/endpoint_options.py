@@ -21,12 +21,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_target(options: argparse.Namespace) -> Endpoint:
-    """The server that a command line means; it answers.
-
-    Raises:
-        EnvironmentLacksError: there is none, or it does not answer.
-        UsageError: the address is none, or the model is not the one served.
-    """
+    """The server that a command line means; it answers. Raises EnvironmentLacksError or UsageError where none does."""
     if options.endpoint is not None:
         key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE, "")
         return asyncio.run(find_endpoint(normalize_url(options.endpoint), key, options.model))

@@ -44,12 +44,7 @@ def split_flags(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def resolve_options(options: argparse.Namespace, flags: list[str]) -> Resolved:
-    """Hardware, goal and vLLM of a command line.
-
-    Raises:
-        UsageError: the command line or the settings' file is wrong.
-        EnvironmentLacksError: a named Python is not there.
-    """
+    """Hardware, goal and vLLM of a command line. Raises as `resolve` does."""
     overrides = parse_assignments(options.assignments)
     if options.max_model_len is not None:
         overrides.update(parse_assignments([f"max_model_len={options.max_model_len}"]))

@@ -73,11 +73,7 @@ def read(state: State, folder: Folder, request: ServerRequest) -> Reading:
 
 
 def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: list[Advice], quiet: bool) -> State:
-    """Restarts with the changes; when that fails, with what was there before.
-
-    Raises:
-        MaiError: the new settings did not start; the old ones serve again.
-    """
+    """Restarts with the changes; when that fails, with what was there before, and raises MaiError."""
     because = {one.setting: f"tuned: {one.because}" for one in found if one.setting in wanted}
     goal = request.goal.adjusted(wanted, because)
     port = current_state(Folder(name)).port

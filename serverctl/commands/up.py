@@ -76,11 +76,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wait: bool) -> list[State] | None:
-    """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here.
-
-    Raises:
-        StoppedError: Ctrl-C.
-    """
+    """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here."""
     begun: list[str] = []
     try:
         for name, request in servers:
@@ -138,12 +134,7 @@ def server_json(state: State) -> dict[str, object]:
 
 
 def _found(options: argparse.Namespace) -> int:
-    """A server of that name is there already: it is what `up` gives. Ctrl-C only ends the waiting: it is not ours.
-
-    Raises:
-        MaiError: it serves another model, or did not become ready.
-        StoppedError: Ctrl-C.
-    """
+    """A server of that name is there already: it is what `up` gives. Ctrl-C only ends the waiting: it is not ours."""
     state = current_state(Folder(options.name))
     _check_model(options, state)
     if state.is_ready:

@@ -77,11 +77,7 @@ _SUPERVISOR = (
 
 
 def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
-    """Waits until a new supervisor has written its first state.
-
-    Raises:
-        MaiError: it has not, and is ended.
-    """
+    """Waits until a new supervisor has begun; False where another was quicker. Raises MaiError where none has."""
     what, remedy = "The program that watches the server", f"Its output is in {folder.supervisor_log}."
     end = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < end:

@@ -9,11 +9,7 @@ _AGAIN_EVERY = 10.0
 
 
 class News:
-    """Tells each event once, and each stage when it begins.
-
-    Args:
-        since: events from before this time (seconds since the epoch) are old.
-    """
+    """Tells each event since a time (seconds since the epoch) once, and each stage when it begins."""
 
     def __init__(self, since: float = 0.0) -> None:
         self._since = since

@@ -35,8 +35,7 @@ class ServerRequest:
     def hardware(self) -> Hardware:
         """The hardware to plan for, as it is now: free memory included.
 
-        Raises:
-            EnvironmentLacksError: its cards cannot be found any more; the processor is no substitute nobody asked for.
+        Raises EnvironmentLacksError where its cards are gone: the processor is no substitute nobody asked for.
         """
         from serverctl.hardware.detect import detect, detect_cpu
 

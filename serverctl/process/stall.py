@@ -11,12 +11,7 @@ _EVERY = 1.0
 
 
 class StallWatch:
-    """Watches a start.
-
-    Args:
-        progress: values that change while there is progress (lines of output, bytes of a download).
-        timeouts: how long without.
-    """
+    """Watches a start by values that change while there is progress: lines of output, bytes of a download."""
 
     def __init__(self, progress: Callable[[], tuple[object, ...]], timeouts: Timeouts) -> None:
         self._progress = progress

@@ -29,13 +29,9 @@ def supervise(
     echo: Callable[[str], None] | None = None,
     changed: Callable[[State], None] = lambda _: None,
 ) -> int:
-    """Run a server's owner in this process.
+    """Run a server's owner in this process, and give its exit status.
 
-    Args:
-        folder: of the server.
-        request: what to start; None to read it from the folder, where somebody who holds `launching` has put it.
-        echo: gets the lines of the server's output.
-        changed: gets the state whenever it has changed.
+    Without a request, the one is read that somebody who holds `launching` has put into the folder.
     """
     owner: Owner | None = None
     with contextlib.ExitStack() as stack:
