@@ -30,7 +30,9 @@ from foundation.chat_stream import Answer, ToolCall
 
 def _readable(value: Any) -> Any:
     """A text without half characters, which no file could hold."""
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-8", "replace").decode("utf-8")
 
 
 #: Stands for the schema of any action, which would be too long to be repeated wherever there is one.

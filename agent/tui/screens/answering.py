@@ -1,6 +1,5 @@
 """A screen whose panel asks for approval: the keys that answer, and what keeps other keys from answering."""
 
-import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -37,7 +36,7 @@ class AnsweringScreen(StepsScreen):
     asking = getters.query_one(ApprovalPanel)
     prompt = getters.query_one(Prompt)
 
-    def __init__(self, view: RunView, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, view: RunView, clock: Callable[[], float]) -> None:
         super().__init__(view)
         self._clock = clock
         self._keys = 0

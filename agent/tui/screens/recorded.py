@@ -28,7 +28,7 @@ class RecordedScreen(StepsScreen):
 
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
-        yield StatusLine(id="status")
+        yield StatusLine()
         yield Footer(compact=True)
 
     @work

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -60,9 +59,7 @@ class RunScreen(AnsweringScreen):
 
     status = getters.query_one(StatusLine)
 
-    def __init__(
-        self, conductor: Conductor, memory: Memory, options: RunOptions, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, conductor: Conductor, memory: Memory, options: RunOptions, clock: Callable[[], float]) -> None:
         super().__init__(RunView(dry_run=options.dry_run, sandbox=options.sandbox), clock)
         self._conductor = conductor
         self._memory = memory
@@ -77,9 +74,9 @@ class RunScreen(AnsweringScreen):
 
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
-        yield ApprovalPanel(self._clock, id="asking")
-        yield Prompt(self._memory.instructions, id="prompt")
-        yield StatusLine(id="status")
+        yield ApprovalPanel(self._clock)
+        yield Prompt(self._memory.instructions)
+        yield StatusLine()
         yield Footer(compact=True)
 
     def on_mount(self) -> None:

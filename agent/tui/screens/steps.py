@@ -38,8 +38,8 @@ class StepsScreen(Screen[None]):
         """The title, the two columns, and the line below them."""
         yield Static(id="title")
         with Horizontal(id="body"):
-            yield History(self.view.rows, id="history")
-            yield Detail(id="detail")
+            yield History(self.view.rows)
+            yield Detail()
         yield Static(id="stage")
 
     def show_rows(self, cursor: int) -> None:

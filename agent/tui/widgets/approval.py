@@ -3,7 +3,6 @@
 Keys that were in flight when it appeared approve nothing: for half a second it takes none.
 """
 
-import time
 from collections.abc import Callable
 
 from textual.app import ComposeResult
@@ -44,8 +43,8 @@ class ApprovalPanel(Horizontal):
     }
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
         self._clock = clock
         self._since = 0.0
         self.wanted: ApprovalWanted | None = None

@@ -25,21 +25,21 @@ class Detail(Vertical):
     DEFAULT_CSS = """
     Detail {
         & > #pages { height: 1; background: $panel; color: $text-muted; }
-        & > #picture { height: 3fr; }
+        & > Picture { height: 3fr; }
         & > #scroll { height: 2fr; padding: 0 1; }
     }
     """
     page: reactive[int] = reactive(0)
     whole: reactive[bool] = reactive(False, init=False)
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._row: Row | None = None
         self._pictured: Row | None = None
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        yield Picture(id="picture")
+        yield Picture()
         yield Static(id="pages")
         with VerticalScroll(id="scroll", can_focus=False):
             yield Static(id="words")

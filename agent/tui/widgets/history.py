@@ -49,8 +49,8 @@ class History(ScrollView, can_focus=True):
 
         index: int
 
-    def __init__(self, rows: list[Row], *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
-        super().__init__(id=id)
+    def __init__(self, rows: list[Row]) -> None:
+        super().__init__()
         self._rows = rows
 
     def show(self, rows: list[Row], cursor: int) -> None:

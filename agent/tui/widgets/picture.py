@@ -72,8 +72,8 @@ class Picture(Container):
 
     DEFAULT_CSS = "Picture { align: center middle; }"
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._drawn: Any = None
 
     @property

@@ -55,14 +55,14 @@ class Prompt(Horizontal):
 
         purpose: Purpose
 
-    def __init__(self, history: list[str], *, id: str | None = None) -> None:  # noqa: A002 -- Textual's own name
-        super().__init__(id=id)
+    def __init__(self, history: list[str]) -> None:
+        super().__init__()
         self.history = history
         self._at: int | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="label")
-        yield Input(id="line", compact=True, select_on_focus=False)
+        yield Input(compact=True, select_on_focus=False)
 
     def open(self, purpose: Purpose, text: str = "") -> None:
         """Take the focus, for a purpose."""
