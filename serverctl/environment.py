@@ -8,7 +8,7 @@ from typing import Any
 
 from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object
-from serverctl.builds import Build, build_for, builds
+from serverctl.builds import Build, build_for
 from serverctl.hardware.facts import Hardware
 from serverctl.paths import environments_root
 
@@ -59,12 +59,10 @@ def find_environment(named: str | None, hardware: Hardware) -> VllmEnvironment |
     if own is not None:
         return VllmEnvironment(Path(sys.executable), own, "in this environment")
     if hardware.vendor in ("nvidia", "cpu"):
-        wanted = build_for(hardware)
-        order = [wanted, *(build for build in builds() if build.name == wanted.name and build != wanted)]
-        for build in order:
-            folder = environment_folder(build)
-            if read_mark(folder) is not None:
-                return VllmEnvironment(python_of(folder), build.version, f"installed: {folder}")
+        build = build_for(hardware)
+        folder = environment_folder(build)
+        if read_mark(folder) is not None:
+            return VllmEnvironment(python_of(folder), build.version, f"installed: {folder}")
     return None
 
 

@@ -52,12 +52,9 @@ class Installed:
     already: bool  # whether it was whole before
 
 
-def silent(what: str, done: int | None, whole: int | None) -> None:
-    """Reports nothing."""
-    del what, done, whole
-
-
-def install(build: Build, report: Report = silent, again: bool = False, folder: Path | None = None) -> Installed:
+def install(
+    build: Build, report: Report = lambda *_: None, again: bool = False, folder: Path | None = None
+) -> Installed:
     """Installs a build of vLLM in a folder, or its own place; finds it installed unless it is to be made `again`.
 
     Raises:

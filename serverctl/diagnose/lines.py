@@ -44,15 +44,12 @@ class LogLine:
 
 def parse_line(raw: str) -> LogLine:
     """One line of a log; any text gives a LogLine."""
-    text = raw.rstrip("\r\n")
     # A progress bar redraws itself with carriage returns: the last state is what counts.
-    if "\r" in text:
-        text = text.rsplit("\r", 1)[-1]
+    text = raw.rstrip("\r\n").rsplit("\r", 1)[-1]
     text = text[: _MOST_JSON if text.startswith("{") else MOST_LINE]
     if "\x1b" in text or "\x00" in text:
         text = _ANSI.sub("", text)
-    if text.startswith("\ufeff"):
-        text = text[1:]
+    text = text.removeprefix("\ufeff")
     for _ in range(4):
         if (found := _STAMPS.match(text)) is None:
             break

@@ -18,6 +18,7 @@ from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware, Link
 #: A tool of a broken driver can hang for minutes; five seconds are ten times what a working one needs.
 TOOL_SECONDS = 5.0
 
+NvmlAnswer = tuple[tuple[Gpu, ...], Driver | None, tuple[tuple[int, int, Link], ...]]
 #: Runs a tool and gives its exit status and output; None where the tool is not there.
 RunTool = Callable[[Sequence[str]], tuple[int, str] | None]
 
@@ -58,7 +59,7 @@ def _abandon(process: "subprocess.Popen[str]") -> None:
             pipe.close()
 
 
-def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | None = None) -> Hardware:
+def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None = None) -> Hardware:
     """What is in this machine. Never raises: what could not be found out is named in `problems`."""
     cpu = detect_cpu()
     problems: list[str] = []
@@ -66,7 +67,7 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | No
     gpus, driver, links = answer if answer is not None else ((), None, ())
     if not gpus:
         gpus, driver, links = _nvidia_by_tool(run, problems)
-    elif any(gpu.mig for gpu in gpus):
+    if any(gpu.mig for gpu in gpus):
         gpus = _split(gpus, run, problems)
     if not gpus:
         gpus, driver = _others(run, problems)
@@ -75,9 +76,6 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], "NvmlAnswer | None"] | No
         apple = other_vendors.apple_gpu(answer_text[1].strip() if answer_text else "", cpu.memory_bytes)
         gpus = (apple,) if apple else ()
     return Hardware(_visible(gpus, problems), cpu, driver, links, tuple(problems), platform.system())
-
-
-NvmlAnswer = tuple[tuple[Gpu, ...], Driver | None, tuple[tuple[int, int, Link], ...]]
 
 
 def ask_nvml() -> NvmlAnswer | None:
@@ -171,10 +169,7 @@ def _nvidia_by_tool(run: RunTool, problems: list[str]) -> NvmlAnswer:
     if driver is not None and banner is not None:
         driver = replace(driver, cuda=nvidia.parse_cuda(banner[1]))
     topology = run(["nvidia-smi", "topo", "-m"]) if len(gpus) > 1 else None
-    links = nvidia.parse_topology(topology[1]) if topology else ()
-    if any(gpu.mig for gpu in gpus):
-        gpus = _split(gpus, run, problems)
-    return gpus, driver, links
+    return gpus, driver, nvidia.parse_topology(topology[1]) if topology else ()
 
 
 def _query(run: RunTool) -> tuple[tuple[int, str] | None, tuple[str, ...]]:

@@ -6,7 +6,7 @@ modeling_qwen2_vl.py); counted on the meta device they give the same numbers (te
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from foundation.errors import UsageError
 
@@ -179,11 +179,8 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
     if not isinstance(vision, Mapping):
         return None
     model_type = str(config.get("model_type") or "")
-    kind: VisionKind = "qwen2_vl"
-    if model_type.startswith("qwen3_vl"):
-        kind = "qwen3_vl"
-    elif model_type.startswith("qwen2_5_vl"):
-        kind = "qwen2_5_vl"
+    kinds: tuple[VisionKind, ...] = get_args(VisionKind)
+    kind: VisionKind = next((kind for kind in kinds if model_type.startswith(kind)), "qwen2_vl")
     # Qwen2-VL names the tower's width embed_dim and uses hidden_size for what leaves it.
     width = _size(vision, "embed_dim" if kind == "qwen2_vl" and "embed_dim" in vision else "hidden_size")
     ratio = vision.get("mlp_ratio")

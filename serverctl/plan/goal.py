@@ -57,7 +57,7 @@ class Plan:
     context: int  # tokens of prompt and answer together that a request can count on
     extra: tuple[str, ...] = ()  # the person's own flags
     warnings: tuple[str, ...] = ()  # what a person should know before starting it
-    notes: tuple[str, ...] = field(default=())  # what else could be done, and what to expect
+    notes: tuple[str, ...] = ()  # what else could be done, and what to expect
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

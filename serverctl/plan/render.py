@@ -77,9 +77,8 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
     ]
     lines += [Line(flag, value, Reason(text, source)) for flag, (value, text, source) in COMMON.items()]
     for name, value in plan.settings.given().items():
-        flag, rendered = _flag(name, value, plan, capabilities)
-        if rendered is not False:
-            lines.append(Line(flag, rendered, plan.reasons.get(name, Reason("planned", "plan")), name))
+        if (found := _flag(name, value, plan, capabilities)) is not None:
+            lines.append(Line(*found, plan.reasons.get(name, Reason("planned", "plan")), name))
     if plan.precision == "fp8" and plan.settings.quantization and plan.model.own_precision == "16-bit":
         text = "the vision tower stays in 16 bits: grounding depends on it"
         value = json.dumps({"ignore": ["visual.*"]}, separators=(",", ":"))
@@ -116,8 +115,8 @@ def _dotted(line: Line) -> list[Line]:
     return [Line(flag, value, line.reason, line.knob) for flag, value in pairs]
 
 
-def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tuple[str, Any]:
-    """A knob as flag and value: None for a bare switch, False to emit nothing."""
+def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tuple[str, str | None] | None:
+    """A knob as flag and value, which a switch has none of; None to emit nothing."""
     knob = KNOBS[name]
     match name:
         case "images":
@@ -135,5 +134,5 @@ def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tupl
         if value:
             return knob.flag, None
         negative = f"--no-{knob.flag.removeprefix('--')}"
-        return (negative, None) if capabilities.has(negative) else (knob.flag, False)
+        return (negative, None) if capabilities.has(negative) else None
     return knob.flag, flag_text(value)

@@ -67,7 +67,7 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
         "preset": plan.preset,
         "vendor": plan.vendor,
         "vllm": {"version": vllm, "capabilities": vllm_origin},
-        "hardware": hardware_json(hardware),
+        "hardware": {**asdict(hardware), "vendor": hardware.vendor},
         "replicas": [
             [{"index": gpu.index, "name": gpu.name, "uuid": gpu.uuid} for gpu in group] for group in plan.replicas
         ],
@@ -114,11 +114,6 @@ def limits_json(plan: Plan) -> dict[str, Any]:
         "context": plan.context,
         "history_images": min(plan.model.history_images, plan.settings.images or plan.model.history_images),
     }
-
-
-def hardware_json(hardware: Hardware) -> dict[str, Any]:
-    """The hardware as JSON values."""
-    return {**asdict(hardware), "vendor": hardware.vendor}
 
 
 def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardware, why: bool = True) -> None:
