@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from agent.actions import describe, map_points
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_engine
+from agent.console.terminal import say, terminal_ask
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size, Viewport
-from agent.lines.console import say, terminal_ask
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
 from agent.model.engine import Engine

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.console.terminal import Console
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
-from agent.lines.console import Console
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from contextlib import closing
 
-from agent.lines.console import Console, say, terminal_ask
+from agent.console.terminal import Console, say, terminal_ask
 from agent.options import RunOptions
 from agent.run.events import Event
 from agent.run.sink import Emit
@@ -16,7 +16,7 @@ from foundation.errors import EnvironmentLacksError, UsageError
 
 def execute(options: RunOptions, *, as_json: bool) -> int:
     """Run it, and return the exit status."""
-    from agent.lines.printers import JsonPrinter, PlainPrinter
+    from agent.console.printers import JsonPrinter, PlainPrinter
 
     instruction = _instruction(options.instruction)
     stop = StopSwitch()

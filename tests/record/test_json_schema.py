@@ -11,7 +11,7 @@ from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 from stubs.events import run_of, started
 
-from agent.lines.printers import JsonPrinter
+from agent.console.printers import JsonPrinter
 from agent.record.bundle import Recorder
 from agent.record.json_schema import schemas
 from agent.run.events import Event

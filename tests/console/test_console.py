@@ -18,9 +18,9 @@ from stubs.endpoint import act
 from stubs.events import run_of, started, step
 
 from agent.actions import Click, TypeText
+from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.console.terminal import Console
 from agent.geometry import DesktopPoint
-from agent.lines.console import Console
-from agent.lines.printers import JsonPrinter, PlainPrinter
 from agent.run.events import ModelDelta, Warned, to_json
 from agent.safety.policy import Approval, Question
 from agent.safety.signals import stop_signals
