@@ -3,17 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.builds import build_for
 from serverctl.capabilities import Capabilities, installed, snapshot
-from serverctl.config import ServerConfig, load_server_config
 from serverctl.environment import VllmEnvironment, find_environment
 from serverctl.hardware.facts import Hardware
 from serverctl.install import Report, install
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for
+
+if TYPE_CHECKING:
+    from serverctl.config import ServerConfig
 
 #: Plans for hardware that is not here are checked against the newest supported vLLM.
 NEWEST = "0.33.0"
@@ -28,7 +30,7 @@ class Resolved:
     goal: Goal  # what is wanted
     vllm: VllmEnvironment | None  # the vLLM that would run; None where none is installed or the hardware is imagined
     capabilities: Capabilities  # of it, or the snapshot that speaks for it
-    config: ServerConfig  # the person's settings
+    config: "ServerConfig"  # the person's settings
 
     def with_vllm(self, agrees: Callable[[str], bool] | None, report: Report) -> "Resolved":
         """The same with a vLLM to run, installed now if the person agrees; `agrees` is None where nobody can be asked.
@@ -91,6 +93,7 @@ def resolve(
         UsageError: the wish or the settings' file is wrong.
         EnvironmentLacksError: a named Python is not there.
     """
+    from serverctl.config import load_server_config
     from serverctl.hardware.detect import detect
 
     config = load_server_config()

@@ -27,12 +27,11 @@ def main(arguments: list[str]) -> int:
         "  mai-server diagnose                   the last server of mai-server\n  mai-server diagnose vllm.log\n"
         "  some-command 2>&1 | mai-server diagnose -",
     )
-    parser.add_argument("log", nargs="?", help="a log file; - for standard input; default: the server's own log")
-    parser.add_argument(
-        "--exit-status", type=int, metavar="N", help="of the process, where known (negative for a signal)"
-    )
-    parser.add_argument("--name", default=control.DEFAULT_NAME, help="which server's log")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add = parser.add_argument
+    add("log", nargs="?", help="a log file; - for standard input; default: the server's own log")
+    add("--exit-status", type=int, metavar="N", help="of the process, where known (negative for a signal)")
+    add("--name", default=control.DEFAULT_NAME, help="which server's log")
+    add("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     failure = classify_log(_lines(options.log, options.name), options.exit_status)
     if not options.json and _of_something_else(failure):

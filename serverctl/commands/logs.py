@@ -16,14 +16,11 @@ def main(arguments: list[str]) -> int:
         description="A server's output, each line with its time (UTC).",
         epilog="examples:\n  mai-server logs\n  mai-server logs -f\n  mai-server logs -n 1000 | mai-server diagnose -",
     )
-    parser.add_argument(
-        "-n", "--lines", type=int, default=100, metavar="N", help="how many of the last lines (default 100)"
-    )
-    parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C or the server's end"
-    )
-    parser.add_argument("--name", default=control.DEFAULT_NAME, help="which server")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    add = parser.add_argument
+    add("-n", "--lines", type=int, default=100, metavar="N", help="how many of the last lines (default 100)")
+    add("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C or the server's end")
+    add("--name", default=control.DEFAULT_NAME, help="which server")
+    add("--json", action="store_true", help="one JSON object a line")
     options = parser.parse_args(arguments)
     folder = Folder(options.name)
     if not log_files(folder.log_file):

@@ -32,13 +32,12 @@ def main(arguments: list[str]) -> int:
     )
     add_hardware(parser)
     add_goal(parser)
-    parser.add_argument(
-        "--kv-gib", type=float, metavar="GIB", help="predict for this much KV cache a card (vLLM's log names it)"
-    )
-    parser.add_argument("--port", type=port_number, default=8000, help="the port to show (default 8000)")
-    parser.add_argument("--command", action="store_true", help="print only the command line")
-    parser.add_argument("--settings", action="store_true", help="list every setting that --set takes")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add = parser.add_argument
+    add("--kv-gib", type=float, metavar="GIB", help="predict for this much KV cache a card (vLLM's log names it)")
+    add("--port", type=port_number, default=8000, help="the port to show (default 8000)")
+    add("--command", action="store_true", help="print only the command line")
+    add("--settings", action="store_true", help="list every setting that --set takes")
+    add("--json", action="store_true", help="print JSON")
     options = parser.parse_args(own)
     if options.settings:
         print(settings_listing())

@@ -5,6 +5,7 @@ import http.client
 import io
 import json
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,22 +19,15 @@ _PROBE_SIDE = 256
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered: HTTP status (None where nothing answered) and the body or the reason."""
+    """What a server answered."""
 
-    status: int | None
-    body: str
+    status: int | None  # of HTTP; None where nothing answered
+    body: str  # or why there is none
 
     @property
     def ok(self) -> bool:
         """Whether it answered as it should."""
         return self.status == 200
-
-    def json(self) -> Any:
-        """The body as JSON; None where it is none."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
 
 
 def ask(port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
@@ -61,11 +55,10 @@ def is_healthy(port: int, seconds: float = 5.0) -> bool:
 
 def served_context(port: int, key: str, model: str) -> int | None:
     """The effective max_model_len in /v1/models; None where it does not say."""
-    document = ask(port, "/v1/models", key).json()
-    entries = document.get("data") if isinstance(document, dict) else None
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and entry.get("id") == model and isinstance(entry.get("max_model_len"), int):
-            return int(entry["max_model_len"])
+    with suppress(ValueError, TypeError, KeyError):  # no JSON, or of another shape
+        for entry in json.loads(ask(port, "/v1/models", key).body)["data"]:
+            if entry["id"] == model:
+                return int(entry["max_model_len"])
     return None
 
 
