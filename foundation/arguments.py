@@ -29,32 +29,25 @@ class _AsWritten(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=28, width=110)
 
 
-def _read(kind: Callable[[str], Number], text: str, what: str) -> Number:
-    try:
-        return kind(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not {what}: {text!r}") from error
+def _number(
+    kind: Callable[[str], Number], what: str, is_allowed: Callable[[Number], bool], complaint: str
+) -> Callable[[str], Number]:
+    """The type of an argument that is a number; a complaint has {} where the number stands."""
+
+    def read(text: str) -> Number:
+        try:
+            value = kind(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"not {what}: {text!r}") from error
+        if not is_allowed(value):
+            raise argparse.ArgumentTypeError(complaint.format(text))
+        return value
+
+    return read
 
 
-def positive(text: str) -> int:
-    """An argument that is a whole number of at least 1."""
-    value = _read(int, text, "a whole number")
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value
-
-
-def positive_seconds(text: str) -> float:
-    """An argument that is a number of seconds above 0."""
-    value = _read(float, text, "a number of seconds")
-    if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError(f"must be above 0, not {text}")
-    return value
-
-
-def port_number(text: str) -> int:
-    """An argument that is a port."""
-    value = _read(int, text, "a number")
-    if not 1 <= value <= 65_535:
-        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, so {value} is no port")
-    return value
+positive = _number(int, "a whole number", lambda value: value >= 1, "must be at least 1, not {}")
+positive_seconds = _number(float, "a number of seconds", lambda value: 0 < value < 1e7, "must be above 0, not {}")
+port_number = _number(
+    int, "a number", lambda value: 1 <= value <= 65_535, "a port is a number from 1 to 65535, so {} is no port"
+)

@@ -45,13 +45,13 @@ def why_no_accelerator() -> str:
 def running_server(model: str | None = None) -> str | None:
     """The name of a server that runs or is on its way: the least busy of those that serve the named model."""
     found = control.live_servers(model)
-    return min(found, key=lambda state: (state.phase != "ready", _load(state), state.name)).name if found else None
+    if len(found) < 2:
+        return found[0].name if found else None
+    return min(found, key=lambda state: (state.phase != "ready", _load(state), state.name)).name
 
 
 def _load(state: State) -> int:
     """Requests of a server now; replicas are told apart by it."""
-    if len(control.ordered_names()) < 2:
-        return 0
     metrics = control.metrics_of(state)
     return 0 if metrics is None else (metrics.running or 0) + (metrics.waiting or 0)
 
@@ -72,8 +72,7 @@ def ready_server(
         check_stop: a start of ours is stopped when it raises.
         ask: asks whether vLLM may be installed.
 
-    Raises:
-        MaiError: it could not be started, or cannot be on this machine.
+    Raises MaiError where it could not be started, or cannot be on this machine.
     """
     name = running_server(model)
     if name is None:
@@ -99,10 +98,8 @@ def ready_server(
 def _launch(model: str | None, preset: str | None, tell: Tell, ask: Ask | None) -> tuple[str, bool]:
     """Starts a server in the background: under the default name, or the model's own beside others.
 
-    Gives its name, and whether it was started here: another program may have been quicker.
-
-    Raises:
-        MaiError: others run, and the memory that they leave does not hold this one.
+    Gives its name, and whether it was started here: another program may have been quicker. Raises MaiError where others
+    run, and the memory that they leave does not hold this one.
     """
     others = control.live_servers()
     resolved = resolve(model, preset)
@@ -151,9 +148,8 @@ def _told_once(tell: Tell) -> Report:
     """Tells each step of an installation once."""
     last = ""
 
-    def report(what: str, done: int | None, whole: int | None) -> None:
+    def report(what: str, *_: int | None) -> None:
         nonlocal last
-        del done, whole
         if what != last:
             last = what
             tell(what)
@@ -215,11 +211,7 @@ def _percent(share: float | None) -> int | None:
 
 @contextmanager
 def served(preset: str, model: str | None, tell: Tell = lambda _: None) -> Iterator[ReadyServer]:
-    """A server of a preset for the time of a block, beside none of ours: two would share the card's memory.
-
-    Raises:
-        MaiError: another server runs, or this one did not become ready.
-    """
+    """A server of a preset for the time of a block, beside none of ours: two would share the card's memory."""
     busy = control.live_servers()
     if busy:
         raise MaiError(

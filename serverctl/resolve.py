@@ -35,9 +35,7 @@ class Resolved:
     def with_vllm(self, agrees: Callable[[str], bool] | None, report: Report) -> "Resolved":
         """The same with a vLLM to run, installed now if the person agrees; `agrees` is None where nobody can be asked.
 
-        Raises:
-            EnvironmentLacksError: there is none, and nobody who agrees.
-            MaiError: nothing can be served here, or the installation failed.
+        Raises MaiError where nothing can be served here, nobody agrees, or the installation fails.
         """
         if self.vllm is not None:
             return self
@@ -89,9 +87,7 @@ def resolve(
         screen: width and height in pixels of the screen that will be looked at.
         hardware: None for what is here.
 
-    Raises:
-        UsageError: the wish or the settings' file is wrong.
-        EnvironmentLacksError: a named Python is not there.
+    Raises UsageError for a wrong wish or settings file, EnvironmentLacksError for a Python that is not there.
     """
     from serverctl.config import load_server_config
     from serverctl.hardware.detect import detect
