@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from agent.desktop.base import Desktop
+from agent.desktop.windows import Windows
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
@@ -19,6 +20,15 @@ def open_desktop(stop: StopSwitch, monitor: int | None = None, environ: Mapping[
     from agent.desktop.portable.desktop import PortableDesktop
 
     return PortableDesktop(stop, monitor, environ)
+
+
+def open_windows() -> Windows | None:
+    """A connection to that desktop's windows, for the thread that calls; None where windows are not known."""
+    if not _has_displays():
+        return None
+    from agent.desktop.x11.windows import open_windows as windows_of_display
+
+    return windows_of_display()
 
 
 def check_display(environ: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 
-from agent.desktop.x11.windows import X11Windows
+from agent.desktop.factory import open_windows
 from agent.geometry import Size
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
@@ -150,7 +150,10 @@ def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
     before = dict(os.environ)
     apply(environ)
     try:
-        with closing(X11Windows()) as windows:
+        windows = open_windows()
+        if windows is None:
+            raise EnvironmentLacksError("The sandbox's display takes no connection.", "Is the machine very busy?")
+        with closing(windows):
             deadline = time.monotonic() + _START_TIMEOUT
             while not {"xfce4-panel", "xfdesktop"} <= {window.app.lower() for window in windows.windows()}:
                 if time.monotonic() >= deadline:
