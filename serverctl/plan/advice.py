@@ -115,16 +115,16 @@ def _shrinks(model: Model, edge: int, goal: Goal) -> bool:
 
 def _own_formats(goal: Goal, sm: int | None) -> list[str]:
     """A person's own number formats and kernels that this card cannot do: kept, but said."""
+    if sm is None or sm >= 80:
+        return []
     own = goal.overrides
     found: list[str] = []
-    if sm is None:
-        return found
     card = f"this card (compute capability {sm // 10}.{sm % 10})"
-    if own.get("dtype") == "bfloat16" and sm < 80:
+    if own.get("dtype") == "bfloat16":
         found.append(f"Your dtype bfloat16 does not exist on {card}: the start will fail. half does.")
-    if str(own.get("kv_cache_dtype", "")).startswith("fp8") and sm < 80:
+    if str(own.get("kv_cache_dtype", "")).startswith("fp8"):
         found.append(f"Your fp8 KV cache is refused on {card}: it starts at 8.0.")
-    if own.get("attention_backend") in ("FLASH_ATTN", "FLASHINFER") and sm < 80:
+    if own.get("attention_backend") in ("FLASH_ATTN", "FLASHINFER"):
         found.append(
             f"Your attention backend {own['attention_backend']} needs compute capability 8.0; {card} has less."
         )
