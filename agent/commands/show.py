@@ -33,7 +33,7 @@ def _print_step(step: StepRecord) -> None:
     shown = " ".join(image.file for image in step.images if image.file) or "no screenshot"
     print(f"\nstep {step.step}  {shown}  ({_milliseconds(step)})")
     _print_facts(thought=" ".join(step.thought.split()))
-    for action in step.actions or [step]:
+    for action in step.each_action:
         decided = json.dumps(action.target, ensure_ascii=False) if action.target else ""
         _print_facts(decided=decided, approval=_approval(action.approval), result=_result(action))
     _print_facts(note=step.note, reply=step.reply)

@@ -49,15 +49,11 @@ def run_id(instruction: str, now: datetime) -> str:
 
 
 class Recorder:
-    """Writes the events of one run. Feed it every event; it raises when the disk takes no more.
+    """Writes the events of one run. Feed it every event; it raises EnvironmentLacksError when the disk takes no more.
 
     Args:
         runs: the folder of all runs.
-        instruction: what this one was asked to do.
-        redactor: masks secrets in every text before it is written; the shipped rules unless given.
-
-    Raises:
-        EnvironmentLacksError: the folder cannot be made or written.
+        redactor: masks secrets in every text before it is written; with the shipped rules unless given.
     """
 
     def __init__(self, runs: Path, instruction: str, redactor: Redactor | None = None) -> None:
@@ -87,11 +83,7 @@ class Recorder:
             self._write_run()
 
     def handle(self, event: events.Event) -> None:
-        """Record one event.
-
-        Raises:
-            EnvironmentLacksError: the disk is full or gone; what was recorded before is safe.
-        """
+        """Record one event. Raises EnvironmentLacksError; what was recorded before is safe."""
         with _disk_errors(self.path):
             self._handle(event)
 
@@ -113,16 +105,15 @@ class Recorder:
                 action.approval = ApprovalRecord(**(action.approval or ApprovalRecord()).model_dump() | answer)
             case events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid():
                 self._before.append(BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed()))
-            case events.Acted():
+            case events.Acted(_, _, executed, dry_run, detail, error):
                 action = self._action(event.index)
-                action.executed, action.dry_run = event.executed, event.dry_run
-                action.detail, action.error = event.detail, event.error
-                if event.dry_run:
+                action.executed, action.dry_run, action.detail, action.error = executed, dry_run, detail, error
+                if dry_run:
                     self._crop_target(event, action)
             case events.StepFinished():
                 step = self._current
                 step.changed, step.note, step.reply = event.changed, event.note, event.reply
-                step.milliseconds |= _rounded(event.milliseconds)
+                step.milliseconds |= events.to_json(event)["milliseconds"]
                 self._flush_step()
             case events.Warned(message):
                 message = self.redactor.text(message)[:_WARNING_CHARS]
@@ -149,9 +140,10 @@ class Recorder:
         return round(time.monotonic() - self._clock, 3)
 
     def _observed(self, event: events.Observed) -> None:
+        told = events.to_json(event)
         self._step = step = StepRecord(
             step=event.step, at=self._elapsed(), before=self._before, screen=event.digest,
-            viewport=ViewportRecord(**events.to_json(event)["viewport"]), milliseconds=_rounded(event.milliseconds),
+            viewport=ViewportRecord(**told["viewport"]), milliseconds=told["milliseconds"],
             tokens=TokensRecord(prompt=0, completion=0, cached=0),
         )  # fmt: skip
         self._before = []
@@ -255,10 +247,6 @@ def _fields(event: events.Event, *without: str) -> dict[str, Any]:
     return {
         key: value for key, value in events.to_json(event).items() if key not in ("event", "schema", "at", *without)
     }
-
-
-def _rounded(milliseconds: dict[str, float]) -> dict[str, float]:
-    return {name: round(value, 2) for name, value in milliseconds.items()}
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:

@@ -12,13 +12,7 @@ _WIDTH, _HEIGHT = 360, 240
 
 
 def target_crop(image: EncodedImage, viewport: Viewport, target: Action[DesktopPoint]) -> bytes | None:
-    """A PNG of the surroundings of an action's last point, its points marked; None for actions without points.
-
-    Args:
-        image: the screenshot as the model saw it.
-        viewport: how it lies on the desktop.
-        target: the action in desktop units.
-    """
+    """A PNG of the surroundings of an action's last point, its points marked; None for actions without points."""
     if not points_of(target):
         return None
     from PIL import Image

@@ -18,13 +18,7 @@ from foundation.processes import has_run_since
 
 
 class Bundle:
-    """One run on disk.
-
-    Args:
-        path: its folder.
-        run: what run.json holds.
-        steps: the lines of steps.jsonl; read when they are first asked for unless given.
-    """
+    """One run on disk: its folder, what run.json holds, and the steps, read when they are first asked for."""
 
     def __init__(self, path: Path, run: RunRecord, steps: tuple[StepRecord, ...] | None = None) -> None:
         self.path = path

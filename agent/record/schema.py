@@ -239,16 +239,11 @@ class BetweenRecord(Record):
     @property
     def words(self) -> str:
         """What happened, in words; empty for what is not known."""
-        match self.event:
-            case "Paused":
-                return f"paused: {self.reason or ''}"
-            case "Resumed":
-                return "resumed"
-            case "UserActed":
-                return f"you acted: {self.what or ''}"
-            case "PersonSaid" | "Told":
-                return f"you said: {self.text or ''}"
-        return ""
+        said = f"you said: {self.text or ''}"
+        return {
+            "Paused": f"paused: {self.reason or ''}", "Resumed": "resumed",
+            "UserActed": f"you acted: {self.what or ''}", "PersonSaid": said, "Told": said,
+        }.get(self.event, "")  # fmt: skip
 
 
 class StepRecord(ActionRecord):
@@ -290,6 +285,11 @@ class StepRecord(ActionRecord):
         if not self.images and self.image is not None:
             self.images = [self.image]
         return self
+
+    @property
+    def each_action(self) -> list[ActionRecord]:
+        """Its actions; of a step without any the step itself, which says why."""
+        return self.actions or [self]
 
     def repeat_first(self) -> None:
         """Let the step's own fields be those of its first action and image."""

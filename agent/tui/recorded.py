@@ -47,7 +47,7 @@ def view_of(bundle: Bundle) -> RunView:
 
 
 def _row(step: StepRecord, bundle: Bundle) -> Row:
-    actions = step.actions or [step]
+    actions = step.each_action
     finals = [one.final_action for one in actions]
     target = finals[-1]
     error = next((one.error for one in actions if one.error), None)

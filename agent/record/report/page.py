@@ -8,6 +8,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -40,7 +41,6 @@ def write_report(bundle: Path | Bundle, output: Path | None = None, redactor: Re
 
     Args:
         bundle: the run, or its folder.
-        output: the file to write.
         redactor: masks texts in the report; the bundle's own were masked when it was written.
 
     Raises:
@@ -72,13 +72,8 @@ def _page(run: Bundle, pictures: Pictures) -> str:
         "SCRIPT": script,
         "DATA": _data(data),
     }
-    # Split once instead of replacing one after the other: what a model wrote must not be taken for a place to fill.
-    first, *rest = _part("report.html").split("{{")
-    filled = [first]
-    for piece in rest:
-        name, _, after = piece.partition("}}")
-        filled += [parts[name], after]
-    return "".join(filled)
+    # In one go instead of one after the other: what a model wrote must not be taken for a place to fill.
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("report.html"))
 
 
 def _part(name: str) -> str:

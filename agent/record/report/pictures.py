@@ -62,11 +62,7 @@ class Picture:
 
 
 class Pictures:
-    """The pictures of some screenshots, in the order they were first seen.
-
-    Args:
-        files: the screenshots, one per step; None for steps without one.
-    """
+    """The pictures of the screenshots of all steps (None: a step without one), in the order they were first seen."""
 
     def __init__(self, files: Sequence[Path | None]) -> None:
         names = [None if file is None else _digest(file) for file in files]

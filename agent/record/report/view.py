@@ -85,13 +85,12 @@ def _problem(bundle: Bundle) -> str:
 
 def view_step(step: StepRecord, number: int) -> Json:
     """One step; `number` where it has none of its own. Several actions are shown as one list."""
-    actions = step.actions or [step]
-    final = step.final
-    instead = [action.approval.instead if action.approval else None for action in actions]
+    actions = step.each_action
+    approvals = [action.approval for action in actions]
     return {
         "number": number if step.step is None else step.step,
         "title": " · ".join(_title(action) for action in actions),
-        "kind": _text(final and final.get("type")),
+        "kind": _text((step.final or {}).get("type")),
         "state": _state(step),
         "at": step.at,
         "before": [_text(between.words) for between in step.before if between.words],
@@ -105,8 +104,8 @@ def view_step(step: StepRecord, number: int) -> Json:
         "model": _pretty([action.action for action in actions]),
         "grid": [int(side) for side in step.grid or ()],
         "screen": _pretty([action.target for action in actions]),
-        "instead": _pretty(instead),
-        "approval": _approval(next((action.approval for action in actions if action.approval), None)),
+        "instead": _pretty([approval and approval.instead for approval in approvals]),
+        "approval": _approval(next(filter(None, approvals), None)),
         "detail": _text("; ".join(action.detail for action in actions if action.detail)),
         "error": _text(step.error or next((action.error for action in actions if action.error), None)),
         "changed": step.changed,
@@ -136,13 +135,13 @@ def _title(action: ActionRecord) -> str:
 
 
 def _state(step: StepRecord) -> str:
-    actions = step.actions or [step]
-    approvals = [action.approval for action in actions if action.approval is not None]
+    actions = step.each_action
+    allowed = [action.approval.allowed for action in actions if action.approval is not None]
     if step.error or any(action.error for action in actions):
         return "failed"
-    if any(approval.allowed is False for approval in approvals):
+    if False in allowed:
         return "refused"
-    if any(approval.allowed is None for approval in approvals):
+    if None in allowed:
         return "unanswered"
     if any(action.dry_run for action in actions):
         return "dry run"
@@ -166,7 +165,7 @@ def _approval(approval: ApprovalRecord | None) -> Json | None:
 
 
 def _times(step: StepRecord) -> Json:
-    waited = sum(action.approval.milliseconds for action in step.actions or [step] if action.approval)
+    waited = sum(action.approval.milliseconds for action in step.each_action if action.approval)
     measured = step.milliseconds | ({"approval": waited} if waited else {})
     return {
         "times": [round(sum(measured.get(part, 0.0) for part in parts), 2) for _, parts in STAGES],
