@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.hardware.facts import Hardware
 from serverctl.install import Report
+from serverctl.plan.cards import usable_cards
 from serverctl.plan.goal import CannotPlanError
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
@@ -33,7 +34,6 @@ Ask: TypeAlias = Callable[[str], bool]
 def why_no_accelerator() -> str:
     """One sentence on why there is none: no card, a broken driver, a card that is no longer served."""
     from serverctl.hardware.detect import detect
-    from serverctl.plan.cards import usable_cards
 
     hardware = detect()
     try:

@@ -1,5 +1,6 @@
 """`mai-server logs`: a server's output, with times."""
 
+import json
 import sys
 
 from foundation.arguments import Parser
@@ -49,7 +50,5 @@ def _show(line: str, as_json: bool) -> None:
     if not as_json:
         print(line)
         return
-    import json
-
     time, _, text = line.partition(" ")
     print(json.dumps({"time": time, "text": text}, ensure_ascii=False))

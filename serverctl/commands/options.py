@@ -1,6 +1,7 @@
 """Options that several subcommands share, and what they come to on this machine."""
 
 import argparse
+import re
 from dataclasses import replace
 
 from foundation.errors import UsageError
@@ -82,15 +83,10 @@ def hardware_of(options: argparse.Namespace) -> Hardware:
 
 def parse_screen(text: str) -> tuple[int, int]:
     """Width and height from "1920x1080". Raises UsageError."""
-    width, sign, height = text.lower().partition("x")
-    if (
-        not sign
-        or not width.isdigit()
-        or not height.isdigit()
-        or not (64 <= int(width) <= 16_384 and 64 <= int(height) <= 16_384)
-    ):
+    found = re.fullmatch(r"(\d{2,5})x(\d{2,5})", text.lower())
+    if found is None or not all(64 <= int(side) <= 16_384 for side in found.groups()):
         raise UsageError(f"{text!r} is no size of a screen.", "Write it as 1920x1080.")
-    return int(width), int(height)
+    return int(found[1]), int(found[2])
 
 
 def settings_listing() -> str:

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     folder = Folder(options.name)
     state = current_state(folder)
-    if control.as_ready(state) is None or state.port is None:
+    if not state.is_ready or state.port is None:
         raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
     request = read_request(folder.request_file)
     reading = read(state, folder, request)

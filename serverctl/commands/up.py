@@ -55,7 +55,6 @@ def main(arguments: list[str]) -> int:
     if current_state(Folder(options.name)).phase in LIVE:
         return _found(options)
     options.gpu = "cpu" if options.cpu else None
-    options.flags = options.flags or []
     agrees = (lambda _: True) if options.yes else None if options.json or not sys.stdin.isatty() else _ask
     with InstallProgress(quiet=options.json) as bar:
         request = resolve_options(options, flags + options.flags).with_vllm(agrees, bar.report)
@@ -98,8 +97,6 @@ def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wa
 
 def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, ServerRequest]]:
     """One request a replica: the first has the name itself, the others a number; each has its own cards."""
-    if len(plan.replicas) == 1:
-        return [(name, base)]
     servers = []
     for number, cards in enumerate(plan.replicas):
         pins = tuple(gpu.uuid or str(gpu.index) for gpu in cards)

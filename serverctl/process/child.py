@@ -153,9 +153,9 @@ class Child:
         if self.mark:
             await asyncio.to_thread(kill_marked, self.mark)
 
-    def failure(self, asked: bool = False) -> Failure:
+    def failure(self) -> Failure:
         """What its output and exit status show."""
-        return classify([parse_line(text) for text in self._tail], self.report, self.exit_status, asked)
+        return classify([parse_line(text) for text in self._tail], self.report, self.exit_status)
 
     def last_lines(self, count: int) -> list[str]:
         """The last lines of its output."""

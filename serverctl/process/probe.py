@@ -33,13 +33,10 @@ class Answer:
 def ask(port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
     """One request. Never raises: what went wrong is in the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    method, body = ("GET", None) if payload is None else ("POST", json.dumps(payload))
     try:
-        if payload is None:
-            connection.request("GET", path, headers=headers)
-        else:
-            headers["Content-Type"] = "application/json"
-            connection.request("POST", path, json.dumps(payload), headers)
+        connection.request(method, path, body, headers)
         response = connection.getresponse()
         return Answer(response.status, response.read(_MOST_ANSWER).decode("utf-8", "replace"))
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -87,17 +84,14 @@ def _picture() -> str:
 
 def free_port() -> int:
     """A port on loopback that nobody listens on now."""
-    with socket.socket() as attempt:
-        attempt.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as attempt:
         return int(attempt.getsockname()[1])
 
 
 def port_is_free(port: int) -> bool:
     """Whether nobody listens on a port of loopback. vLLM itself may share a port silently, so this is asked first."""
-    with socket.socket() as attempt:
-        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            attempt.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
