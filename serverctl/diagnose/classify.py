@@ -111,19 +111,17 @@ def classify_log(raw: Iterable[str], exit_status: int | None = None) -> Failure:
     return classify(lines, report, exit_status)
 
 
-def classify(
-    lines: Sequence[LogLine], report: StartReport, exit_status: int | None = None, asked: bool = False
-) -> Failure:
+def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | None = None) -> Failure:
     """The failure that the lines of one start, or the end of its log, show.
 
-    `exit_status` is None for a log alone or a process that still runs; `asked`, whether somebody asked it to end.
+    `exit_status` is None for a log alone or a process that still runs.
     """
-    served = report.stage >= Stage.SERVING
+    served, asked = report.stage >= Stage.SERVING, False
     if served:
         lines = _since_ready(lines)
         end = next((place for place, line in enumerate(lines) if _SHUTDOWN in line.message), None)
         if end is not None:  # what follows is the noise of an end that was asked for
-            lines, asked = lines[:end], asked or exit_status is None
+            lines, asked = lines[:end], exit_status is None
     texts = _texts(lines)
     found = _serving_cause(texts, report) if served else _first(texts, SURE, report.stage)
     deaths = [text for text in texts if CONSEQUENCE.search(text)]

@@ -5,13 +5,16 @@ import os
 import re
 import signal
 import subprocess
+from itertools import takewhile
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from stubs.controlled import Machine
 
-from serverctl.process.logs import MOST_BYTES, log_files
+from serverctl.process import logs
+from serverctl.process.logs import MOST_BYTES, LogWriter, follow, log_files, tail
 from serverctl.process.state import Folder
 
 KEYS = {
@@ -102,6 +105,34 @@ def test_logs_follow_a_server_to_its_end(machine: Machine) -> None:
     shown, said = client.communicate(timeout=40)
     assert client.returncode == 0, said
     assert shown.count("said later") == 1
+
+
+def test_a_follower_of_a_log_that_is_rotated_misses_no_line_and_meets_none_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(logs, "_POLL", 0.001)
+    path = tmp_path / "server.log"
+    log = LogWriter(path)
+    for number in range(10):
+        log.write(f"before {number}")
+    last, place = tail(path, 3)
+    assert [line.split(" ", 1)[1] for line in last] == ["before 7", "before 8", "before 9"]
+    followed: list[str] = []
+
+    def read() -> None:
+        for line in takewhile(lambda line: not line.endswith(" end"), follow(path, place)):
+            followed.extend(line.split()[1:])
+
+    reader = Thread(target=read, daemon=True)
+    reader.start()
+    for number in range(10_000):
+        log.write(str(number))
+    log.write("end")
+    reader.join(20)
+    assert followed == [str(number) for number in range(10_000)]
+    assert len(log_files(path)) > 2
+    assert tail(path, 4_001)[0][0].endswith(" 6000")
 
 
 def test_logs_of_nothing_say_so(machine: Machine) -> None:
