@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError
+from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
 from serverctl.install import Report
 from serverctl.plan.cards import usable_cards
@@ -33,8 +34,6 @@ Ask: TypeAlias = Callable[[str], bool]
 
 def why_no_accelerator() -> str:
     """One sentence on why there is none: no card, a broken driver, a card that is no longer served."""
-    from serverctl.hardware.detect import detect
-
     hardware = detect()
     try:
         return "" if usable_cards(hardware) else " ".join(hardware.problems) or "This machine has no graphics card."

@@ -9,8 +9,10 @@ from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.builds import build_for
 from serverctl.capabilities import Capabilities, installed, snapshot
 from serverctl.environment import VllmEnvironment, find_environment
+from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
 from serverctl.install import Report, install
+from serverctl.models.find import known_models
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for
 
@@ -90,7 +92,6 @@ def resolve(
     Raises UsageError for a wrong wish or settings file, EnvironmentLacksError for a Python that is not there.
     """
     from serverctl.config import load_server_config
-    from serverctl.hardware.detect import detect
 
     config = load_server_config()
     model = model or config.model
@@ -126,8 +127,6 @@ def _canonical(model: str | None) -> str | None:
     """The name that [server.models."NAME"] uses: a repository's known name, a folder's own."""
     if model is None:
         return AUTOMATIC_MODELS[0]
-    from serverctl.models.find import known_models
-
     known = next(
         (entry for entry in known_models() if model.casefold() in (entry.name.casefold(), entry.repo.casefold())), None
     )

@@ -9,6 +9,7 @@ from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
 from foundation.settings_file import settings_path
 from serverctl.builds import build_for
+from serverctl.capabilities import installed
 from serverctl.config import load_server_config
 from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
@@ -109,8 +110,6 @@ def _vllm(hardware: Hardware, named: str | None) -> Finding:
         found = find_environment(named, hardware)
         if found is None:
             return Finding("vllm", False, "not installed: `mai-server install`")
-        from serverctl.capabilities import installed
-
         capabilities = installed(found.python)
     except MaiError as error:
         return Finding("vllm", False, str(error))

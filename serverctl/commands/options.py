@@ -5,6 +5,8 @@ import re
 from dataclasses import replace
 
 from foundation.errors import UsageError
+from serverctl.hardware.catalogue import imagine
+from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.settings import KNOBS, parse_assignments
 from serverctl.planning import load_presets
@@ -63,9 +65,6 @@ def resolve_options(options: argparse.Namespace, flags: list[str]) -> Resolved:
 
 def hardware_of(options: argparse.Namespace) -> Hardware:
     """The hardware a command line names, or this machine's."""
-    from serverctl.hardware.catalogue import imagine
-    from serverctl.hardware.detect import detect, detect_cpu
-
     if options.gpu is not None:
         imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus)
         if imagined.vendor != "cpu":

@@ -59,10 +59,8 @@ def main(arguments: list[str]) -> int:
     with InstallProgress(quiet=options.json) as bar:
         request = resolve_options(options, flags + options.flags).with_vllm(agrees, bar.report)
     plan = request.plan()
-    assert request.vllm is not None
     render(plan, request.capabilities, 1, options.name_as)  # a person's flag that does not exist is refused here
-    base = server_request(request, plan, options.port, options.name_as)
-    servers = spread(options.name, base, plan)
+    servers = spread(options.name, server_request(request, plan, options.port, options.name_as), plan)
     if options.foreground:
         return _foreground(servers, options)
     with StartProgress(quiet=options.json) as show:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.capabilities import Capabilities, installed
+from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
@@ -37,8 +38,6 @@ class ServerRequest:
 
         Raises EnvironmentLacksError where its cards are gone: the processor is no substitute nobody asked for.
         """
-        from serverctl.hardware.detect import detect, detect_cpu
-
         if self.processor:
             return Hardware((), detect_cpu())
         found = detect()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from serverctl.hardware.detect import ask_nvml
 from serverctl.process.timeouts import Timeouts
 
 #: How often one looks, seconds.
@@ -64,8 +65,6 @@ def _cpu_seconds() -> float:
 
 def _card_memory() -> int | None:
     """Used memory of the cards together, in steps of 64 MiB; None without cards."""
-    from serverctl.hardware.detect import ask_nvml
-
     answer = ask_nvml()
     if answer is None:
         return None
