@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 
@@ -201,12 +202,9 @@ def _latency(samples: _Samples, name: str) -> Latency | None:
 
 def _quantile(buckets: list[tuple[float, float]], share: float) -> float:
     rank = share * buckets[-1][1]
-    below, bound_below = 0.0, 0.0
-    for bound, count in buckets:
-        if count >= rank:
-            if bound == float("inf"):
-                return bound_below
-            inside = count - below
-            return bound_below + (bound - bound_below) * ((rank - below) / inside if inside else 1.0)
-        below, bound_below = count, bound
-    return bound_below
+    bounds = pairwise([(0.0, 0.0), *buckets])
+    (lower, below), (bound, count) = next(pair for pair in bounds if pair[1][1] >= rank)
+    if bound == math.inf:
+        return lower
+    inside = count - below
+    return lower + (bound - lower) * ((rank - below) / inside if inside else 1.0)
