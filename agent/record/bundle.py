@@ -31,6 +31,7 @@ from agent.record.schema import (
     StepRecord,
     TokensRecord,
     ViewportRecord,
+    with_firsts,
 )
 from agent.run import events
 from foundation.errors import EnvironmentLacksError
@@ -113,7 +114,7 @@ class Recorder:
             case events.StepFinished():
                 step = self._current
                 step.changed, step.note, step.reply = event.changed, event.note, event.reply
-                step.milliseconds |= events.to_json(event)["milliseconds"]
+                step.milliseconds |= {name: round(value, 2) for name, value in event.milliseconds.items()}
                 self._flush_step()
             case events.Warned(message):
                 message = self.redactor.text(message)[:_WARNING_CHARS]
@@ -187,8 +188,7 @@ class Recorder:
         if self._step is None:
             return
         step, self._step = self._step, None
-        step.repeat_first()
-        masked = self.redactor.data(step.model_dump())
+        masked = with_firsts(self.redactor.data(step.model_dump()))
         if self._known_first is None:
             self._known_first = self.redactor.found
         _write_all(self._steps_file, _line(masked))

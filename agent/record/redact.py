@@ -200,7 +200,7 @@ def _gather(value: Any, is_typed: bool, texts: dict[str, bool]) -> None:
         types = "type" in (value.get("type"), value.get("action"))
         for name, item in value.items():
             _gather(item, types and name == "text", texts)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, (list, tuple)):
         for item in value:
             _gather(item, False, texts)
 

@@ -291,14 +291,14 @@ class StepRecord(ActionRecord):
         """Its actions; of a step without any the step itself, which says why."""
         return self.actions or [self]
 
-    def repeat_first(self) -> None:
-        """Let the step's own fields be those of its first action and image."""
-        self.image = next(iter(self.images), None)
-        for name in _OF_AN_ACTION if self.actions else ():
-            setattr(self, name, getattr(self.actions[0], name))
-
 
 _OF_AN_ACTION = tuple(ActionRecord.model_fields)
+
+
+def with_firsts(step: dict[str, Any]) -> dict[str, Any]:
+    """A step's JSON with the fields of its first action, and its first image, as its own."""
+    first: dict[str, Any] = next(iter(step["actions"]), step)
+    return step | {name: first[name] for name in _OF_AN_ACTION} | {"image": next(iter(step["images"]), None)}
 
 
 class ModelRecord(Record):

@@ -6,7 +6,7 @@ form of `mai-agent --json`, one object per line, without image bytes.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -245,7 +245,7 @@ Event: TypeAlias = (
 def to_json(event: Event) -> dict[str, Any]:
     """The event as plain JSON: "event", "schema", "at" in ISO 8601, then its fields."""
     head = {"event": type(event).__name__, "schema": SCHEMA, "at": iso_time(event.at)}
-    told = {field.name: _plain(getattr(event, field.name)) for field in fields(event) if field.name != "at"}
+    told = {name: _plain(getattr(event, name)) for name in event.__dataclass_fields__ if name != "at"}
     firsts = {FIRSTS[name]: next(iter(items), None) for name, items in told.items() if name in FIRSTS}
     return head | told | firsts | (_plain(event.actor) if isinstance(event, RunStarted) else {})
 
@@ -280,5 +280,5 @@ def _plain(value: Any) -> Any:
         case ParseFailure(kind, message):
             return {"kind": kind, "message": message}
         case Usage() | ModelInUse() | ToolCall():
-            return {field.name: getattr(value, field.name) for field in fields(value)}
+            return {name: getattr(value, name) for name in value.__dataclass_fields__}
     return actions.to_json(value)
