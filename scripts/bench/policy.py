@@ -6,43 +6,24 @@ Starts a sandbox with the settings window and a terminal that is taken for ours.
 thing is compared with in the same run: reading a caption to reading the whole screen, a masked capture to a plain one.
 """
 
-import argparse
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
+from common import Times, desktop, desktop_arguments
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from agent.actions import Click, OpenApp, PressKeys, TypeText
+from agent.actions import Action, Click, OpenApp, PressKeys, TypeText
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.x11.windows import X11Windows, open_windows
-from agent.geometry import DesktopPoint, Size
+from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
-from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.screen.ocr import Ocr
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=Size.parse, default=Size(1920, 1080))
-    parser.add_argument("--rounds", type=int, default=40)
-    options = parser.parse_args()
-    sandbox = start_sandbox(SandboxSpec(options.size))
-    try:
-        sandbox.applied()
-        subprocess.Popen(["xterm", "-geometry", "100x30+60+60"], env=sandbox.environ, stderr=subprocess.DEVNULL)
-        time.sleep(1)
-        subprocess.Popen(["xfce4-settings-manager"], env=sandbox.environ, stderr=subprocess.DEVNULL)
-        time.sleep(2)
-        measure(options.rounds, sandbox.environ)
-    finally:
-        sandbox.close()
+    options = desktop_arguments(__doc__).parse_args()
+    programs = ["xterm", "-geometry", "100x30+60+60"], ["xfce4-settings-manager"]
+    with desktop(*programs, size=options.size) as environ:
+        measure(options.rounds, environ)
 
 
 def measure(rounds: int, environ: dict[str, str]) -> None:
@@ -61,41 +42,28 @@ def measure(rounds: int, environ: dict[str, str]) -> None:
     reader = Ocr("The measurement")
     whole = plain.grab().image
 
-    def click(number: int) -> None:
-        action = clicks[number % len(clicks)]
+    def judge(action: Action[DesktopPoint]) -> None:
         policy.question(action, around.of(action))
 
-    def other(action: object) -> Callable[[int], object]:
-        return lambda _: policy.question(action, around.of(action))  # type: ignore[arg-type]
-
-    costs = {
-        "judge a click": timed(click, rounds),
-        "judge a text of 40 letters": timed(other(TypeText("a text of forty letters or even more of ")), rounds),
-        "judge a text of 20,000 letters": timed(other(TypeText("a text of forty letters or even more of " * 500)), 5),
-        "judge a chord": timed(other(PressKeys(("ctrl", "s"))), rounds),
-        "judge an application": timed(other(OpenApp("calculator")), rounds),
-        "read the whole screen": timed(lambda _: reader.words(whole), 3),
-        "plain capture": timed(lambda _: plain.grab(), rounds),
-        "masked capture": timed(lambda _: masked.grab(), rounds),
-    }
-    for name, (median, worst) in costs.items():
-        print(f"{name:32} {median:8.2f} ms  (worst {worst:.1f})")
-    print(
-        f"a click's judgement is {costs['judge a click'][0] / costs['read the whole screen'][0]:.3f} of a whole reading"
+    text = "a text of forty letters or even more of "
+    cases = (
+        ("judge a click", rounds, lambda number: judge(clicks[number % len(clicks)])),
+        ("judge a text of 40 letters", rounds, lambda _: judge(TypeText(text))),
+        ("judge a text of 20,000 letters", 5, lambda _: judge(TypeText(text * 500))),
+        ("judge a chord", rounds, lambda _: judge(PressKeys(("ctrl", "s")))),
+        ("judge an application", rounds, lambda _: judge(OpenApp("calculator"))),
+        ("read the whole screen", 3, lambda _: reader.words(whole)),
+        ("plain capture", rounds, lambda _: plain.grab()),
+        ("masked capture", rounds, lambda _: masked.grab()),
     )
-    extra = costs["masked capture"][0] - costs["plain capture"][0]
-    print(f"the mask adds {extra:.2f} ms, {extra / costs['plain capture'][0]:.2f} of a plain capture")
-
-
-def timed(call: Callable[[int], object], rounds: int) -> tuple[float, float]:
-    """Median and worst of some calls in milliseconds, after one that is not counted."""
-    call(0)
-    times: list[float] = []
-    for number in range(rounds):
-        began = time.perf_counter()
-        call(number)
-        times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times), max(times)
+    times = Times()
+    for name, count, call in cases:
+        times.repeat(name, count, call)
+    for name in times.taken:
+        print(f"{name:32} {times.median(name):8.2f} ms  (worst {times.worst(name):.1f})")
+    print(f"a click's judgement is {times.ratio('judge a click', 'read the whole screen'):.3f} of a whole reading")
+    extra = times.median("masked capture") - times.median("plain capture")
+    print(f"the mask adds {extra:.2f} ms, {extra / times.median('plain capture'):.2f} of a plain capture")
 
 
 if __name__ == "__main__":

@@ -10,22 +10,22 @@ import argparse
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from common import ROOT, Times, arguments
+
+from serverctl.process import probe
+
+SERVER = (sys.executable, "-m", "serverctl")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, rounds=3)
     parser.add_argument("--vllm-python", required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         environ = {
@@ -37,53 +37,44 @@ def main() -> None:
 
 
 def run_rounds(options: argparse.Namespace, environ: dict[str, str]) -> None:
-    ours: list[float] = []
-    theirs: list[float] = []
-    argv: list[str] = []
+    times = Times()
     for number in range(options.rounds + 1):
-        began = time.monotonic()
-        server("up", "--cpu", "--model", options.model, environ=environ)
-        took = time.monotonic() - began
+        if number == 1:
+            times.taken.clear()  # the first was the warm-up
+        with times.of("up"):
+            server("up", "--cpu", "--model", options.model, environ=environ)
         argv = json.loads(server("status", "--json", environ=environ))["plan"]["argv"]
-        began = time.monotonic()
-        server("down", environ=environ)
-        down = time.monotonic() - began
-        bare = by_hand([options.vllm_python, *argv[1:]], environ)
-        kind = "warm-up" if number == 0 else f"round {number}"
-        print(f"{kind}: up {took:6.2f} s   vLLM alone {bare:6.2f} s   down {down:5.2f} s", flush=True)
-        if number:
-            ours.append(took)
-            theirs.append(bare)
-    mine, base = statistics.median(ours), statistics.median(theirs)
+        with times.of("down"):
+            server("down", environ=environ)
+        by_hand([options.vllm_python, *argv[1:]], environ, times)
+        kind = f"round {number}" if number else "warm-up"
+        up, down, bare = (times.taken[name][-1] / 1000 for name in ("up", "down", "vLLM alone"))
+        print(f"{kind}: up {up:6.2f} s   vLLM alone {bare:6.2f} s   down {down:5.2f} s", flush=True)
+    mine, base = times.median("up") / 1000, times.median("vLLM alone") / 1000
     print(f"up {mine:.2f} s, vLLM alone {base:.2f} s: {mine - base:+.2f} s, ratio {mine / base:.3f}")
 
 
-def server(*arguments: str, environ: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "serverctl", *arguments], env=environ, capture_output=True, text=True, check=False
-    )
+def server(*words: str, environ: dict[str, str]) -> str:
+    done = subprocess.run([*SERVER, *words], env=environ, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     return done.stdout
 
 
-def by_hand(argv: list[str], environ: dict[str, str]) -> float:
-    """Seconds until a vLLM started by hand answers; ends it afterwards."""
-    from serverctl.process import probe
-
-    port = int(argv[argv.index("--port") + 1])
-    name = argv[argv.index("--served-model-name") + 1]
-    began = time.monotonic()
+def by_hand(argv: list[str], environ: dict[str, str], times: Times) -> None:
+    """Times a vLLM started by hand until it answers; ends it afterwards."""
+    port, name = (argv[argv.index(flag) + 1] for flag in ("--port", "--served-model-name"))
+    began = time.perf_counter()
     process = subprocess.Popen(
         argv, env={**environ, "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_STARTUP_PLAN": "1"},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
-        while not probe.is_healthy(port):
+        while not probe.is_healthy(int(port)):
             time.sleep(0.02)
-        answer = probe.ask_model(port, "", name)
+        answer = probe.ask_model(int(port), "", name)
         assert answer.ok, answer.body
-        return time.monotonic() - began
+        times.since(began, "vLLM alone")
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -91,21 +82,17 @@ def by_hand(argv: list[str], environ: dict[str, str]) -> float:
 
 def answer_times(environ: dict[str, str]) -> None:
     cases = {
-        "bare interpreter": [sys.executable, "-c", "pass"],
-        "plan --gpu L4": [sys.executable, "-m", "serverctl", "plan", "--gpu", "L4", "--json"],
-        "plan (this machine)": [sys.executable, "-m", "serverctl", "plan", "--model", "MAI-UI-2B", "--json"],
-        "status": [sys.executable, "-m", "serverctl", "status", "--json"],
+        "bare interpreter": (sys.executable, "-c", "pass"),
+        "plan --gpu L4": (*SERVER, "plan", "--gpu", "L4", "--json"),
+        "plan (this machine)": (*SERVER, "plan", "--model", "MAI-UI-2B", "--json"),
+        "status": (*SERVER, "status", "--json"),
     }
-    base = 0.0
+    times = Times()
     for name, command in cases.items():
-        times = []
         for _ in range(11):
-            began = time.monotonic()
-            subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-            times.append(time.monotonic() - began)
-        middle = statistics.median(times)
-        base = base or middle
-        print(f"{name:<22}{middle * 1000:7.0f} ms   {middle / base:5.1f} x")
+            with times.of(name):
+                subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        print(f"{name:<22}{times.median(name):7.0f} ms   {times.ratio(name, 'bare interpreter'):5.1f} x")
 
 
 if __name__ == "__main__":

@@ -7,23 +7,16 @@ path with PNG and with JPEG, and the naive one (open the capture, go through .rg
 turns, and prints medians and ratios. The request holds six screenshots.
 """
 
-import argparse
 import base64
 import io
 import os
-import statistics
-import subprocess
-import sys
-import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from common import Times, desktop, desktop_arguments
 
 from agent.actions import map_points
 from agent.desktop.portable.screen import MssScreen
-from agent.families.base import Call, Decision, PastStep, PromptRequest
+from agent.families.base import Call, Decision, Family, PastStep, PromptRequest
 from agent.families.registry import get_family
-from agent.geometry import Size
 from agent.model.messages import to_openai
 from agent.run.observe import Observer
 from foundation.chat_stream import Answer
@@ -35,24 +28,14 @@ ANSWER = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=Size.parse, default=Size(1920, 1080))
-    parser.add_argument("--rounds", type=int, default=40)
+    parser = desktop_arguments(__doc__)
     parser.add_argument("--this-display", action="store_true", help="measure on the display of DISPLAY")
     options = parser.parse_args()
     if options.this_display:
         measure(options.rounds)
         return
-    from agent.sandbox.desktop import SandboxSpec, start_sandbox
-
-    sandbox = start_sandbox(SandboxSpec(options.size))
-    try:
-        sandbox.applied()
-        subprocess.Popen(["xfce4-settings-manager"], env=sandbox.environ, stderr=subprocess.DEVNULL)
-        time.sleep(2)
+    with desktop(["xfce4-settings-manager"], size=options.size):
         measure(options.rounds)
-    finally:
-        sandbox.close()
 
 
 def measure(rounds: int) -> None:
@@ -61,26 +44,22 @@ def measure(rounds: int) -> None:
     rule = family.facts.image.capped(2_097_152)
     png, jpeg = (Observer(screen, rule, image_format, 90) for image_format in ("png", "jpeg"))
     paths = {"ours, PNG": lambda: ours(png, family), "ours, JPEG": lambda: ours(jpeg, family), "naive": naive}
-    times: dict[str, list[float]] = {name: [] for name in paths}
-    sizes: dict[str, int] = {}
-    for path in paths.values():
-        path()  # warm up
+    times = Times()
+    sizes = {name: path() for name, path in paths.items()}  # warm up
     for _ in range(rounds):
         for name, path in paths.items():
-            began = time.perf_counter()
-            sizes[name] = path()
-            times[name].append((time.perf_counter() - began) * 1000)
-    baseline = statistics.median(times["naive"])
+            with times.of(name):
+                sizes[name] = path()
     print(f"screen {screen.grab().viewport.region.size}, {rounds} rounds, {os.cpu_count()} cores; medians")
-    for name, measured in times.items():
-        middle = statistics.median(measured)
-        print(f"{name:12} {middle:7.1f} ms   {baseline / middle:5.1f} x   image {sizes[name] / 1024:7.0f} KiB")
+    for name, size in sizes.items():
+        ratio = times.ratio("naive", name)
+        print(f"{name:12} {times.median(name):7.1f} ms   {ratio:5.1f} x   image {size / 1024:7.0f} KiB")
     stages = {name: f"{value:.1f}" for name, value in png.look().milliseconds.items()}
     print(f"stages of the PNG path, ms: {stages}")
     screen.close()
 
 
-def ours(eye: Observer, family: object) -> int:
+def ours(eye: Observer, family: Family) -> int:
     seen = eye.look()
     call = Call("mobile_use", {"action": "wait"})
     past = [PastStep("Looking.", (call,), (seen.images[0],), shown=True) for _ in range(5)]

@@ -8,7 +8,8 @@ milliseconds of the monotonic clock: neither the run nor this program can make t
 """
 
 import argparse
-import json
+import asyncio
+import io
 import os
 import random
 import signal
@@ -19,19 +20,31 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from common import arguments, desktop
+from stubs.display import pressed
+from stubs.endpoint import Behaviour, FakeEndpoint, act, say, silent
 
 LIMIT = 100  # milliseconds
 TEXT = "the quick brown fox jumps over the lazy dog " * 4
-DRAWN = {"start_coordinate": [300, 400], "end_coordinate": [700, 800]}
 WAYS = ("SIGINT", "SIGTERM", "command", "corner", "hotkey")
 HUNG = ("sleep", "spin", "gil")
-SITUATIONS = ("thinking", "typing", "pasting", "drag", "hold", "scroll", "literal", *HUNG)
+#: What the endpoint answers to the request of a number. Typing begins with a click on the desktop: nothing there takes
+#: what is pasted.
+SCRIPTS: dict[str, Callable[[int], Behaviour]] = {
+    "thinking": lambda number: silent() if number else say(act("click", coordinate=[500, 500])),
+    "typing": lambda number: say(act("type", text=TEXT) if number else act("click", coordinate=[950, 900])),
+    "pasting": lambda number: say(act("type", text="word " * 20_000) if number else act("open", text="mousepad")),
+    "drag": lambda _: say(act("drag", start_coordinate=[300, 400], end_coordinate=[700, 800])),
+    "hold": lambda _: say(act("hold_key", keys="a", seconds=60)),
+    "scroll": lambda number: say(act("swipe", direction="up", coordinate=[500, 400 + number])),
+}
+SITUATIONS = (*SCRIPTS, "literal", *HUNG)
 #: Seconds from the first event to the signal, where they matter: text is typed once nothing took what was pasted.
 WHEN = {"typing": (1.7, 3.7), "drag": (0.0, 0.45), "scroll": (0.0, 1.0)} | dict.fromkeys(HUNG, (0.3, 1.0))
 #: With the interpreter's lock held only the releasing process can act, and it hears signals only.
@@ -39,28 +52,16 @@ HUNG_WAYS = {"gil": ("SIGINT", "SIGTERM", "command")}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default=",".join(SITUATIONS), help="situations")
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser = arguments(__doc__, runs=50, seed=1, only=",".join(SITUATIONS), ways=",".join(WAYS))
     parser.add_argument("--details", action="store_true", help="every run on a line")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options, rest = parser.parse_known_args()
     if options.child:
         return child(options.child, rest)
-    from agent.sandbox.desktop import SandboxSpec, start_sandbox
-
-    sandbox = start_sandbox(SandboxSpec())
-    try:
-        sandbox.applied()
-        os.environ.update({name: sandbox.environ[name] for name in sandbox.environ if name.startswith("XDG_")})
-        os.environ["HOME"] = sandbox.environ["HOME"]
-        subprocess.Popen(["mousepad"], env=sandbox.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(1.5)
-        return measure(options, sandbox.environ)
-    finally:
-        sandbox.close()
+    with desktop(["mousepad"]) as environ:
+        # `mai-agent stop` looks in these for what runs
+        os.environ.update({name: environ[name] for name in environ if name == "HOME" or name.startswith("XDG_")})
+        return measure(options, environ)
 
 
 def measure(options: argparse.Namespace, environ: dict[str, str]) -> int:
@@ -88,17 +89,17 @@ class Result:
     late: int  # of the last input event after the signal, in milliseconds; 0 if there was none
     events: int  # input events before it
     held: list[str]
-    complete: str  # "" or what is wrong with the bundle
+    wrong: str  # "" or what is wrong with the bundle
     ended: float  # seconds from the signal to the end of the process
 
     @property
     def bad(self) -> bool:
-        return self.late > LIMIT or bool(self.held) or bool(self.complete)
+        return self.late > LIMIT or bool(self.held) or bool(self.wrong)
 
     def __str__(self) -> str:
         return (
             f"{self.situation:9} {self.way:8} last event {self.late:4} ms  {self.events:4} events before  "
-            f"ended {self.ended:5.2f} s  {'held: ' + ' '.join(self.held) if self.held else ''} {self.complete}"
+            f"ended {self.ended:5.2f} s  {'held: ' + ' '.join(self.held) if self.held else ''} {self.wrong}"
         )
 
 
@@ -111,7 +112,7 @@ def report(found: list[Result]) -> int:
         lates = [one.late for one in these]
         print(
             f"{name:10} {len(these):5} {statistics.median(lates):4.0f} ms {max(lates):4} ms "
-            f"{sum(bool(one.held) for one in these):5} {sum(bool(one.complete) for one in these):10} "
+            f"{sum(bool(one.held) for one in these):5} {sum(bool(one.wrong) for one in these):10} "
             f"{max(one.ended for one in these):10.2f} s"
         )
     bad = [one for one in found if one.bad]
@@ -153,10 +154,7 @@ class Tape:
         self.control.sync()
 
     def held(self) -> list[str]:
-        keys = self.control.query_keymap()
-        mask = self.control.screen().root.query_pointer().mask
-        down = [f"key {code}" for code in range(8, 256) if keys[code // 8] >> code % 8 & 1]
-        return down + [f"button {number}" for number in range(1, 6) if mask >> (7 + number) & 1]
+        return pressed(self.control)
 
     def send(self, *events: tuple[int, int, int, int]) -> None:
         from Xlib.ext import xtest
@@ -171,29 +169,16 @@ class Trial:
         self, situation: str, way: str, chance: random.Random, tape: Tape, environ: dict[str, str], folder: Path
     ) -> None:
         self.situation, self.way, self.chance, self.tape, self.folder = situation, way, chance, tape, folder
-        self.environ = environ | {"PYTHONPATH": str(ROOT)}
+        self.environ = environ
 
     def run(self) -> Result:
-        from stubs.endpoint import FakeEndpoint, act, say, silent
         from Xlib import X
 
         self.tape.send((X.MotionNotify, 0, 900, 500))
         if self.situation == "literal":  # what the runs before have done is to be done anew
             theme = ["xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName", "-s", "Adwaita"]
             subprocess.run(theme, env=self.environ, check=True)
-        scripts: dict[str, Callable[[int], Any]] = {
-            "thinking": lambda number: silent() if number else say(act("click", coordinate=[500, 500])),
-            "typing": lambda _: say(act("type", text=TEXT)),
-            "pasting": lambda _: say(act("type", text="word " * 20_000)),
-            "drag": lambda _: say(act("drag", **DRAWN)),
-            "hold": lambda _: say(act("hold_key", keys="a", seconds=60)),
-            "scroll": lambda number: say(act("swipe", direction="up", coordinate=[500, 400 + number])),
-        }
-        script = scripts.get(self.situation, scripts[self.chance.choice(("drag", "hold"))])
-        if self.situation == "typing":  # a click on the desktop first: nothing there takes what is pasted
-            script = lambda number: say(act("type", text=TEXT) if number else act("click", coordinate=[950, 900]))  # noqa: E731
-        if self.situation == "pasting":
-            script = lambda number: scripts["pasting"](0) if number else say(act("open", text="mousepad"))  # noqa: E731
+        script = SCRIPTS.get(self.situation, SCRIPTS[self.chance.choice(("drag", "hold"))])
         with FakeEndpoint(script) as endpoint, (self.folder / "out").open("w+") as out:
             hung = self.situation in HUNG
             program = [str(Path(__file__)), "--child", self.situation, "--"] if hung else ["-m", "agent"]
@@ -232,7 +217,7 @@ class Trial:
         after = [event for event in self.tape.events[begin:] if event[0] >= began and not own(event)]
         late = max((event[0] + 1 - began for event in after), default=0)
         result = Result(
-            self.situation, self.way, late, before - begin, self.tape.held(), self._complete(process.returncode), ended
+            self.situation, self.way, late, before - begin, self.tape.held(), self._wrong(process.returncode), ended
         )
         self._let_go()
         return result
@@ -279,32 +264,27 @@ class Trial:
             moments.append(time.monotonic())
             return send(*arguments, **options)
 
-        stop.send_stop = timed
-        before, sys.stdout = sys.stdout, Path(os.devnull).open("w")  # noqa: SIM115 -- closed with the process
-        try:
+        with patch.object(stop, "send_stop", timed), redirect_stdout(io.StringIO()):
             stop.main([])
-        finally:
-            sys.stdout, stop.send_stop = before, send
         return moments[0] if moments else time.monotonic()
 
-    def _complete(self, status: int) -> str:
-        folders = list((self.folder / "runs").iterdir()) if (self.folder / "runs").exists() else []
-        if len(folders) != 1:
-            return f"{len(folders)} bundles, status {status}: {(self.folder / 'out').read_text()[-300:]!r}"
-        meta = json.loads((folders[0] / "run.json").read_text())
-        lines = [json.loads(line) for line in (folders[0] / "steps.jsonl").read_text().splitlines()]
-        ended = (meta["outcome"], status) == ("stopped", 130)
-        wrong = [] if ended else [f"{meta['outcome']} ({meta['message']}), {status}"]
-        if [line["step"] for line in lines] != list(range(1, len(lines) + 1)):
+    def _wrong(self, status: int) -> str:
+        from agent.record.read import list_bundles
+
+        bundles = list_bundles(self.folder / "runs")
+        if len(bundles) != 1:
+            return f"{len(bundles)} bundles, status {status}: {(self.folder / 'out').read_text()[-300:]!r}"
+        [bundle] = bundles
+        ended = (bundle.run.outcome, status) == ("stopped", 130)
+        wrong = [] if ended else [f"{bundle.run.outcome} ({bundle.run.message}), {status}"]
+        if [step.step for step in bundle.steps] != list(range(1, bundle.step_count + 1)):
             wrong.append("steps are missing")
-        wrong += [f"no {line['image']['file']}" for line in lines if not (folders[0] / line["image"]["file"]).exists()]
-        return "; ".join(wrong)
+        images = [image.file for step in bundle.steps for image in step.images]
+        return "; ".join(wrong + [f"no {image}" for image in images if not (bundle.path / image).is_file()])
 
 
 def child(how: str, arguments: list[str]) -> int:
     """A run whose event loop hangs for some seconds once its hand is at work."""
-    import asyncio
-
     from agent.cli import main as agent_main
     from agent.desktop.input_hand import InputHand
     from agent.run.worker import Worker

@@ -7,22 +7,20 @@ with the smallest Textual application there is (one word on the screen): the rat
 measured inside one process, beside a run of two steps.
 """
 
-import argparse
 import asyncio
 import json
 import os
 import pty
 import select
 import signal
-import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from common import ROOT, Times, arguments
+
 SMALLEST = (
     "from textual.app import App\nfrom textual.widgets import Static\n"
     "class A(App):\n    def compose(self):\n        yield Static('smallest')\nA().run()\n"
@@ -30,14 +28,14 @@ SMALLEST = (
 PATIENCE = 30.0
 
 
-def first_paint(words: list[str], awaited: bytes) -> float:
-    """Milliseconds from the start of a program to some words on its terminal."""
+def first_paint(times: Times, name: str, words: Sequence[str], awaited: bytes) -> None:
+    """Times a program from its start to some words on its terminal."""
     began = time.perf_counter()
     child, terminal = pty.fork()
     if child == 0:
         os.environ.update(TERM="xterm-256color", COLUMNS="120", LINES="36")
         os.environ.pop("TMUX", None)
-        os.execv(words[0], words)
+        os.execv(sys.executable, [sys.executable, *words])
     seen = b""
     try:
         while awaited not in seen:
@@ -45,7 +43,7 @@ def first_paint(words: list[str], awaited: bytes) -> float:
             if not ready:
                 raise SystemExit(f"{words} never showed {awaited!r}: {seen[-500:]!r}")
             seen += os.read(terminal, 65536)
-        return (time.perf_counter() - began) * 1000
+        times.since(began, name)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -55,8 +53,6 @@ def first_paint(words: list[str], awaited: bytes) -> float:
 def write_run(folder: Path, steps: int) -> Path:
     """A bundle of so many steps."""
     from stubs.terminal import VIEWPORT
-
-    from agent.run.events import to_json  # noqa: F401 -- imported here so that no measurement pays for it
 
     (folder / "screens").mkdir(parents=True)
     meta = {"instruction": "long", "outcome": "done", "status": 0, "steps": steps}
@@ -74,62 +70,51 @@ def write_run(folder: Path, steps: int) -> Path:
     return folder
 
 
-async def inside(rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of opening runs and of a step's way to the screen."""
-    from stubs.terminal import Bench, shown
+async def inside(rounds: int, folder: Path, times: Times) -> None:
+    """Opening runs, and a step's way to the screen."""
+    from stubs.terminal import Bench, shown  # not before the first paints: what is loaded makes starting slower
 
     from agent.actions import Click
     from agent.geometry import DesktopPoint
     from agent.tui.screens.recorded import RecordedScreen
 
-    times: dict[str, list[float]] = {"open 2 steps": [], "open 2,000 steps": [], "step on screen": []}
-    with tempfile.TemporaryDirectory() as where:
-        os.environ["MAI_AGENT_STATE"] = where
-        short, long = (write_run(Path(where) / str(steps), steps) for steps in (2, 2000))
-        bench = Bench(Path(where) / "bench")
-        async with bench.app().run_test(size=(120, 36)) as pilot:
-            for _ in range(rounds):
-                for name, path, last in (("open 2 steps", short, 2), ("open 2,000 steps", long, 2000)):
-                    began = time.perf_counter()
+    runs = {f"open {steps:,} steps": (write_run(folder / str(steps), steps), steps) for steps in (2, 2000)}
+    bench = Bench(folder / "bench")
+    async with bench.app().run_test(size=(120, 36)) as pilot:
+        for _ in range(rounds):
+            for name, (path, last) in runs.items():
+                with times.of(name):
                     screen = RecordedScreen(path)
                     pilot.app.push_screen(screen)
                     while len(screen.view.rows) != last:
                         await asyncio.sleep(0)
                     await pilot.pause()
-                    times[name].append((time.perf_counter() - began) * 1000)
-                    await pilot.press("escape")
-            await bench.feed(pilot, *bench.begins())
-            for number in range(1, rounds * 4):
-                began = time.perf_counter()
-                for report in (*bench.sees(number), *bench.decides(number, Click(DesktopPoint(number, 233)))):
+                await pilot.press("escape")
+        await bench.feed(pilot, *bench.begins())
+        for number in range(1, rounds * 4):
+            click = Click(DesktopPoint(number, 233))
+            with times.of("step on screen"):
+                for report in (*bench.sees(number), *bench.decides(number, click)):
                     pilot.app.report(report)
                 while f"click at {number},233" not in shown(pilot):
                     await asyncio.sleep(0)
-                times["step on screen"].append((time.perf_counter() - began) * 1000)
-                await bench.feed(pilot, *bench.does(number, Click(DesktopPoint(number, 233))))
-    return times
+            await bench.feed(pilot, *bench.does(number, click))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
-    times: dict[str, list[float]] = {"smallest application": [], "mai-agent": []}
+    options = arguments(__doc__, rounds=7).parse_args()
+    times = Times()
     with tempfile.TemporaryDirectory() as where:
         os.environ["MAI_AGENT_STATE"] = where
         os.environ["MAI_AGENT_IMAGES"] = "blocks"  # no terminal answers here what it can draw
         for _ in range(options.rounds):
-            times["smallest application"].append(first_paint([sys.executable, "-c", SMALLEST], b"smallest"))
-            command = [sys.executable, "-m", "agent", "--sandbox", "--runs", where]
-            times["mai-agent"].append(first_paint(command, b"What shall I do?"))
-    times |= asyncio.run(inside(options.rounds))
-    base = SimpleNamespace(paint=statistics.median(times["smallest application"]))
-    base.open = statistics.median(times["open 2 steps"])
-    for name, values in times.items():
-        middle = statistics.median(values)
-        against = base.paint if name == "mai-agent" else base.open if name == "open 2,000 steps" else None
-        ratio = f"   {middle / against:.2f} x" if against else ""
-        print(f"{name:22}{middle:8.0f} ms   worst {max(values):6.0f}{ratio}")
+            first_paint(times, "smallest application", ["-c", SMALLEST], b"smallest")
+            first_paint(times, "mai-agent", ["-m", "agent", "--sandbox", "--runs", where], b"What shall I do?")
+        asyncio.run(inside(options.rounds, Path(where), times))
+    against = {"mai-agent": "smallest application", "open 2,000 steps": "open 2 steps"}
+    for name in times.taken:
+        ratio = f"   {times.ratio(name, against[name]):.2f} x" if name in against else ""
+        print(f"{name:22}{times.median(name):8.0f} ms   worst {times.worst(name):6.0f}{ratio}")
 
 
 if __name__ == "__main__":

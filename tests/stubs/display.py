@@ -59,15 +59,7 @@ class PlainDisplay:
 
     def pressed(self) -> list[str]:
         """Keys and buttons that are down now."""
-        display = self._display()
-        keys = [
-            f"key {byte * 8 + bit}"
-            for byte, value in enumerate(display.query_keymap())
-            for bit in range(8)
-            if value >> bit & 1
-        ]
-        mask = display.screen().root.query_pointer().mask
-        return keys + [f"button {number}" for number in range(1, 6) if mask >> (7 + number) & 1]
+        return pressed(self._display())
 
     def pointer(self) -> tuple[int, int]:
         """Where the pointer is."""
@@ -88,6 +80,13 @@ class PlainDisplay:
                 else:
                     os.environ["XAUTHORITY"] = before
         return self._connection
+
+
+def pressed(display: Any) -> list[str]:
+    """Keys and buttons that are down now on the display of a connection."""
+    keys, mask = display.query_keymap(), display.screen().root.query_pointer().mask
+    down = [f"key {code}" for code in range(256) if keys[code // 8] >> code % 8 & 1]
+    return down + [f"button {number}" for number in range(1, 6) if mask >> (7 + number) & 1]
 
 
 def forget_pyautogui() -> None:
