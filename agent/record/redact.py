@@ -106,6 +106,8 @@ class Redactor:
             approval = action.get("approval")
             self._mask_shortened(action.get("target"))
             self._mask_shortened((approval if isinstance(approval, dict) else action).get("instead"))
+        for target in told.get("targets") or ():
+            self._mask_shortened(target)
         masked = {text: self._masked(text) for text in texts}
         return _replaced(value, masked) if any(text != instead for text, instead in masked.items()) else value
 

@@ -17,7 +17,11 @@ from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.worker import Worker
 from agent.screen.settle import Settled, unchanged
-from foundation.errors import StoppedError
+from foundation.errors import MaiError
+
+#: Seconds of rest after which a person who takes over has been noticed (agent.desktop.takeover: what applications do to
+#: the pointer after an action is waited for, then a pointer that is on its way).
+_NOTICED_WITHIN = 1.0
 
 
 @dataclass(slots=True)
@@ -79,17 +83,21 @@ class Performer:
     ) -> bool:
         """Carry out one action, if it may be, and watch what comes of it; whether the next one may follow."""
         target = map_points(action, seen.viewport.to_desktop)
+        if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
+            await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         if isinstance(action, (*TOUCHING, CallTool)):
             verdict = await self._context.consent.ask(
                 step, index, target, self._settings.dry_run, emit, self._race, self._observing
             )
             if not verdict.allowed:
+                done.settled = None  # a person who is asked may do anything meanwhile
                 done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
                 return False
             if verdict.instead is not None:
                 target = verdict.instead
                 done.notes.append(Note("changed", describe(target)))
             if self._context.consent.steering.acted:
+                done.settled = None
                 done.notes.append(Note("taken_over"))
                 return False
         acted = await self._act(step, index, target, done, emit)
@@ -99,7 +107,7 @@ class Performer:
             done.notes.append(Note("dry_run"))
         if isinstance(action, CallTool):
             done.settled = None  # it may have changed the screen, and nobody watched
-            return acted.error is None
+            return False  # what follows was decided without its result
         done.settled = await self._settle(action, acted)
         changed = not unchanged(seen.fingerprint, done.settled)
         if not (changed or acted.error or acted.dry_run or isinstance(action, Wait)):
@@ -118,6 +126,7 @@ class Performer:
         try:
             if isinstance(target, CallTool):
                 if hand.touches:
+                    self._context.stop.check()
                     done.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
             elif isinstance(target, Wait):  # by watching, afterwards
                 detail = describe(target)
@@ -125,7 +134,7 @@ class Performer:
                 detail = await self._race(self._acting.call(hand.perform, target))
         except (ActionFailedError, ToolFailedError) as failure:
             error = str(failure)
-        except StoppedError:  # nobody knows how much of it happened
+        except MaiError:  # a stop, the end of the time, a display that is gone: nobody knows how much of it happened
             error = "stopped before it was finished; part of it may have happened"
             emit(acted(executed=False, detail="", error=error, milliseconds=0.0))
             raise

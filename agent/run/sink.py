@@ -12,8 +12,8 @@ from agent.run.events import Event
 Emit: TypeAlias = Callable[[Event], None]
 
 
-class SinkFailedError(Exception):
-    """The receiver of the events raised `error`."""
+class SinkFailedError(BaseException):
+    """The receiver of the events raised `error`; no `except Exception` on the way may take it for its own business."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -26,18 +26,21 @@ class Sink:
     def __init__(self, receiver: Emit) -> None:
         self._receiver = receiver
         self._open = True
+        self._failure: SinkFailedError | None = None
         self.count = 0
 
     def emit(self, event: Event) -> None:
         """Pass an event on. Raises SinkFailedError."""
+        if self._failure is not None:  # it gets nothing more, and nothing may happen that nobody sees
+            raise self._failure
         if not self._open:
             return
         self.count += 1
         try:
             self._receiver(event)
         except Exception as error:
-            self._open = False  # it gets nothing more
-            raise SinkFailedError(error) from error
+            self._failure = SinkFailedError(error)
+            raise self._failure from error
 
     def close(self, last: Event) -> None:
         """Pass on the last event; what the receiver raises then is raised as it is."""

@@ -214,3 +214,18 @@ def test_a_found_secret_of_four_characters_or_more_is_masked_wherever_it_is(
     step = {"thought": "I type the password.", "target": {"type": "type", "text": secret}, "note": f"so {secret} it is"}
     masked = Redactor().data(step)
     assert (secret not in masked["note"]) is masked_elsewhere
+
+
+def test_a_shortened_secret_is_masked_for_every_action_of_an_answer() -> None:
+    redactor, secret = (
+        Redactor(),
+        "correct horse battery staple and many more words than any line of a list has room for",
+    )
+    click = {"type": "click", "point": [1, 2], "button": "left", "count": 1}
+    decided = {
+        "thought": "I enter the password.",
+        "target": click,
+        "targets": [click, {"type": "type", "text": secret}],
+    }
+    redactor.data(decided)
+    assert "correct horse" not in redactor.text(f"decided: click at 1,2; {describe(TypeText(secret))}")

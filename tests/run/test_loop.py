@@ -439,3 +439,30 @@ async def test_a_held_run_shows_a_tool_call_first() -> None:
         await desk.run()
     assert tools.called == []
     assert len(person.asked) == 1
+
+
+async def test_after_a_later_action_was_refused_the_screen_is_looked_at_anew() -> None:
+    screen = FakeScreen()
+
+    class Elsewhere(FakePerson):
+        async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+            screen.marks = 255  # they went to another window to say no
+            return await super().approve(action, question)
+
+    person = Elsewhere(approvals=[Approval(allowed=False, by="you")])
+    script = [act("type", text="one alt+f4"), DONE]
+    events, _ = await run(script, approve="risky", screen=screen, person=person, family=Several())
+    before, after = (event.digest for event in every(events, Observed))
+    fresh, _ = await run([DONE], screen=screen)
+    assert after == every(fresh, Observed)[0].digest != before
+
+
+async def test_a_tool_is_not_called_after_a_stop_and_nothing_follows_a_call_unseen() -> None:
+    tools = Weather()
+    with FakeEndpoint([say(CALL), say(DONE)]) as endpoint:
+        desk = Desk(endpoint, tools=tools)
+        await desk.run(lambda event: desk.stop.stop("enough") if isinstance(event, Decided) else None)
+    assert tools.called == []
+    events, desk = await run([act("type", text="weather one"), DONE], tools=tools, family=Several())
+    assert (len(tools.called), desk.hand.done) == (1, [])
+    assert str(Note("left_out", "1")) in (notes(events)[0] or "")

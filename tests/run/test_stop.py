@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
-from stubs.endpoint import FakeEndpoint, act, say, silent
+from stubs.endpoint import FakeEndpoint, act, refuse, say, silent
 
-from agent.run.events import Acted, Event, ModelDelta, Observed, RunFinished
+from agent.run.events import Acted, Event, ModelDelta, Observed, RunFinished, Warned
 from agent.run.race import Race
 from agent.run.worker import Worker
 from agent.safety.policy import Approval
@@ -220,3 +220,24 @@ def test_a_worker_whose_loop_is_gone_says_nothing(capfd: pytest.CaptureFixture[s
     assert finished.wait(LONG)
     loop.close()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", [ModelDelta, Warned, Observed])
+async def test_once_the_events_cannot_be_told_nothing_more_is_asked_or_done(kind: type[Any]) -> None:
+    script = [
+        refuse(503, "loading"),
+        say(CLICK),
+        say(CLICK),
+    ]  # the refusal is told as a warning, from inside the client
+    with FakeEndpoint(script) as endpoint:
+        desk = Desk(endpoint)
+
+        def full(event: Event) -> None:
+            if isinstance(event, kind):
+                raise OSError(28, "No space left on device")
+
+        with pytest.raises(OSError, match="No space"):
+            await desk.run(full)
+    assert desk.hand.done == []
+    assert desk.hand.closed
+    assert len(endpoint.requests) <= 2
