@@ -120,6 +120,7 @@ class Workplace:
         Raises MaiError: something that it needs is not there.
         """
         from agent.desktop.base import DEFAULT_CHORD
+        from agent.families.registry import DEFAULT_FAMILY
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor
         from agent.run.session import Request
@@ -127,6 +128,8 @@ class Workplace:
 
         options = self._options
         run_settings = self.run_settings(instruction)
+        # What cannot be read is said before a server or a desktop is started for it.
+        options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
             engine, desk = self._open(stop)

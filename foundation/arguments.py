@@ -1,6 +1,7 @@
 """The argument parser and the argument types of every command: one look of help, one kind of error."""
 
 import argparse
+import shutil
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -26,7 +27,7 @@ class _AsWritten(argparse.RawDescriptionHelpFormatter):
     """Keeps examples as they are written, and gives option names room."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=110)
+        super().__init__(prog, max_help_position=28, width=min(110, shutil.get_terminal_size((112, 24)).columns - 2))
 
 
 def _number(

@@ -44,3 +44,12 @@ def test_a_pipe_gets_lines_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("TEXTUAL_DRIVER", raising=False)
     with pytest.raises(UsageError, match="no instruction"):
         main(["--sandbox", "--dry-run"])
+
+
+def test_a_system_prompt_that_cannot_be_read_is_said_before_anything_is_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    missing = str(tmp_path / "none.txt")
+    with pytest.raises(UsageError, match=r"none\.txt cannot be read"):
+        main(["--no-tui", "--engine", "literal", "--system-prompt", missing, "--runs", str(tmp_path), "open x"])
