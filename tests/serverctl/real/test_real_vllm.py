@@ -294,7 +294,10 @@ def test_an_unknown_model_is_refused(machine: Machine) -> None:
 def test_the_agent_starts_the_server_and_its_bundle_agrees_with_the_servers_metrics(machine: Machine) -> None:
     runs = machine.folder / "runs"
     config = machine.folder / "config.toml"
-    config.write_text("[server]\nkv_cache_memory_bytes = 268435456\nmax_model_len = 4096\n")
+    config.write_text(  # random weights speak until there is no more room
+        "[server]\nkv_cache_memory_bytes = 268435456\n"
+        """flags = ["--override-generation-config", '{"max_new_tokens": 64}']\n"""
+    )
     done = subprocess.run(
         [sys.executable, "-m", "agent", "--engine", "vllm", "--model", str(machine.model), "--sandbox",
          "--max-steps", "3", "--runs", str(runs), "--no-thinking", "open settings"],
