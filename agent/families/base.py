@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from agent.actions import Action
+from agent.changes import Change
 from agent.geometry import GridPoint, Size
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
@@ -109,6 +110,7 @@ class PromptRequest:
     apps: Sequence[str] = ()  # installed applications
     system_prompt: str | None = None  # replaces the family's own system text
     outline: Outline | None = None  # the elements of the screen now, where it is known
+    changes: Sequence[Change] = ()  # what changed on the computer since the run began, where it is known
     #: what a person may choose of the family's own ways; a family passes over those it does not have
     options: Mapping[str, Any] = field(default_factory=dict)
 

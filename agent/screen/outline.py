@@ -17,21 +17,40 @@ class Element:
     """One element of the screen."""
 
     id: int  # its number in this outline, by which a model may name it
-    role: str  # what it is ("button", "check box", "text", ...)
+    role: str  # what it is, as AT-SPI names it ("push button", "check box", "page tab", "password text", ...)
     name: str  # what it is called or what is written on it, "" where nothing tells
     box: Region  # in desktop pixels
     value: str | None = None  # what it holds (the text of a field, the number of a slider), None for nothing
-    states: frozenset[str] = frozenset()  # how it stands ("checked", "focused", "disabled", ...)
+    #: how it stands: "checked", "selected", "focused", "expanded", "editable", ... as AT-SPI names it, besides
+    #: "disabled" for what takes no input and "offscreen" for what must be scrolled to
+    states: frozenset[str] = frozenset()
     window: str = ""  # the title of the window it belongs to, "" for none
     source: Source = "tree"
     #: Whether asking what is at the middle of its box gave this element: boxes of some toolkits are shifted, and
     #: another window may cover it.
     trusted: bool = True
+    app: str = ""  # the application's class, as its window tells it
+    parent: int | None = None  # the element that holds it and says what it belongs to (a list, group, menu, tab list)
+    label: str = ""  # what labels it, where that is not its own name
+    limits: tuple[float, float] | None = None  # of the value of a slider or spin button
 
     def to_json(self) -> dict[str, Any]:
         """The element as plain JSON, its box as [x, y, width, height]."""
-        box = [self.box.left, self.box.top, self.box.width, self.box.height]
-        return asdict(self) | {"states": sorted(self.states), "box": box}
+        return asdict(self) | {"states": sorted(self.states), "box": _corners(self.box)}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWindow:
+    """A top-level window that is there to be worked with."""
+
+    title: str
+    app: str  # the application's class
+    box: Region  # in desktop pixels, without its frame
+    active: bool = False  # has the focus
+
+    def to_json(self) -> dict[str, Any]:
+        """The window as plain JSON, its box as [x, y, width, height]."""
+        return asdict(self) | {"box": _corners(self.box)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +59,18 @@ class Outline:
 
     size: Size  # of the screen, in desktop pixels
     elements: tuple[Element, ...]
+    windows: tuple[ShownWindow, ...] = ()  # the top-most first
+    lacks: str = ""  # why elements are missing, as a sentence for the person; "" where they are not
 
     def to_json(self) -> dict[str, Any]:
         """The outline as plain JSON."""
-        size = [self.size.width, self.size.height]
-        return {"size": size, "elements": [element.to_json() for element in self.elements]}
+        return {
+            "size": [self.size.width, self.size.height],
+            "elements": [element.to_json() for element in self.elements],
+            "windows": [window.to_json() for window in self.windows],
+            "lacks": self.lacks,
+        }
+
+
+def _corners(box: Region) -> list[int]:
+    return [box.left, box.top, box.width, box.height]

@@ -1,0 +1,27 @@
+"""What a desktop tells of the elements on its screen, by its accessibility tree."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from agent.geometry import DesktopPoint
+from agent.screen.outline import Element, Outline
+
+
+class Elements(Protocol):
+    """One user's connection to the elements, used from one thread. No call waits long for a hung application.
+
+    Names and values are text of strangers: cut, cleaned, and data only.
+    """
+
+    def outline(self) -> Outline:
+        """What can be seen now of the windows that are on top; no elements, but `lacks`, where none are told."""
+
+    def at(self, point: DesktopPoint) -> Element | None:
+        """What a click at a point would hit; None where that is not known. Takes 50 ms at most."""
+
+    def close(self) -> None:
+        """Close the connection; never raises."""
+
+
+#: Opens a connection for the thread that calls it; None where elements are unknown.
+OpenElements: TypeAlias = Callable[[], Elements | None]
