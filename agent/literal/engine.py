@@ -11,11 +11,12 @@ from typing import Any
 
 from agent.literal.conversation import Conversation, Move, mark
 from agent.literal.goal_state import Done, GoalState, Step, Stuck
-from agent.literal.goals import UNDERSTOOD, Click, Goal, Open, Toggle, describe_goal
+from agent.literal.goals import Click, Goal, Open, Toggle
 from agent.literal.grammar import read_instruction
 from agent.literal.next_step import next_step
 from agent.literal.reader import Reader
 from agent.literal.sentences import NotUnderstoodError
+from agent.literal.wording import UNDERSTOOD, describe_goal
 
 _INSTEAD = re.compile(r"[,;]?\s*\binstead\b[.!]?\s*$|^\s*instead,?\s+", re.IGNORECASE)
 _SKIP = re.compile(r"\s*(?:please )?skip\b", re.IGNORECASE)
@@ -113,7 +114,7 @@ def _names(goal: Goal) -> str:
         case Open(name):
             return name
         case Click(target) | Toggle(target):
-            return target
+            return target.name
         case _:
             return ""
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from agent.actions import Button
 from agent.keys import UnknownKeyError, chord
-from agent.literal.goals import Click, Close, Goal, Open, Press, Scroll, Toggle, Type, Wait
+from agent.literal.goals import Choose, Click, Close, Goal, Open, Press, Scroll, Target, Toggle, Type, Wait
 from agent.literal.sentences import NotUnderstoodError, Part, split_instruction
 
 #: What the named groups of a rule matched, "" for those that are not there.
@@ -42,7 +42,7 @@ def _read_part(part: Part) -> list[Goal]:
 def _open(part: Part, match: Groups) -> list[Goal]:
     name = match["name"]
     if re.search(r"\b(?:menu|tab)$", name, re.I):
-        return [Click(part.thing(name))]
+        return [Click(Target(part.thing(name)))]
     return [Open(re.sub(rf"\s+(?:{_KINDS_OF_APPLICATION})$", "", part.thing(name), flags=re.I))]
 
 
@@ -53,12 +53,7 @@ def _click(part: Part, match: Groups) -> list[Goal]:
     what, times = _times(match["what"])
     if not what.strip(" \x00"):
         raise NotUnderstoodError("I do not understand a click without a target.")
-    return [
-        Click(name, button, count, inside, whole)
-        for item in _list(what)
-        for name, inside, whole in [part.thing_and_place(item)]
-        for _ in range(times)
-    ]
+    return [Click(_target(part, item), button, count) for item in _list(what) for _ in range(times)]
 
 
 def _list(text: str) -> list[str]:
@@ -88,7 +83,7 @@ def _press(part: Part, match: Groups) -> list[Goal]:
         except UnknownKeyError:
             if re.search(r"[+]", bare) and not is_button and len(bare) > 3:
                 raise NotUnderstoodError(f"I do not know the keys “{bare}”.") from None
-            goals.extend([Click(part.thing(item))] * times)
+            goals.extend([Click(Target(part.thing(item)))] * times)
     return goals
 
 
@@ -113,26 +108,32 @@ def _type(part: Part, match: Groups) -> list[Goal]:
         raise NotUnderstoodError(f"I do not understand “{typed}”: what to type is in quotes, and more follows.")
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
-    return [Type(typed, part.thing(match["into"]) if match.get("into") else None)]
+    return [Type(typed, Target(part.thing(match["into"])) if match.get("into") else None)]
 
 
 def _toggle(part: Part, match: Groups) -> list[Goal]:
-    name, inside, whole = part.thing_and_place(match["what"])
-    return [Toggle(name, match["state"].lower() in ("on", "enable", "activate", "check", "tick"), inside, whole)]
+    return [
+        Toggle(_target(part, match["what"]), match["state"].lower() in ("on", "enable", "activate", "check", "tick"))
+    ]
+
+
+def _target(part: Part, text: str) -> Target:
+    name, inside, whole = part.thing_and_place(text)
+    return Target(name, inside=inside, whole=whole)
 
 
 def _switch_to(part: Part, match: Groups) -> list[Goal]:
     what = match["what"]
     if re.search(r"\b(?:mode|theme|style)$", what, re.I):
-        return [Toggle(part.thing(what), on=True)]
-    return [Click(part.thing(what), or_open=True)]
+        return [Toggle(Target(part.thing(what)), on=True)]
+    return [Click(Target(part.thing(what)), or_open=True)]
 
 
 def _set_to(part: Part, match: Groups) -> list[Goal]:
-    value, inside, whole = part.thing_and_place(match["value"])
+    value, inside, _ = part.thing_and_place(match["value"])
     if re.fullmatch(r"[\d.,]+\s*\S{0,3}", value):
         raise NotUnderstoodError(f"I cannot set a number (“{value}”); I can click, type and press keys.")
-    return [Click(value, inside=inside, whole=whole, near=part.thing(match["what"]))]
+    return [Choose(value, Target(part.thing(match["what"]), inside=inside))]
 
 
 def _scroll(_part: Part, match: Groups) -> list[Goal]:
@@ -166,7 +167,7 @@ _PATTERNS: list[tuple[str, Builder]] = [
     (r"(?:switch|turn|toggle)\s+(?P<state>on|off)\s+(?P<what>.+)", _toggle),
     (r"(?:switch|turn|toggle)\s+(?P<what>.+?)\s+(?P<state>on|off)", _toggle),
     (rf"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick)\s+{_BOX}(?P<what>.+)", _toggle),
-    (r"toggle\s+(?P<what>.+)", lambda part, match: [Click(part.thing(match["what"]))]),
+    (r"toggle\s+(?P<what>.+)", lambda part, match: [Click(Target(part.thing(match["what"])))]),
     (r"select\s+(?:all|everything)(?:\s+(?:the\s+)?text)?", lambda _part, _match: [Press(("ctrl", "a"))]),
     (r"(?:(?:switch|change|set it)\s+to|use)\s+(?P<what>.+)", _switch_to),
     (r"(?:set|change)\s+(?P<what>.+?)\s+to\s+(?P<value>.+)", _set_to),

@@ -6,10 +6,11 @@ from typing import Any
 from agent.literal import changes
 from agent.literal.conversation import GRID, Intent, Move, on_grid
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
-from agent.literal.goals import Click, Close, Open, Press, Scroll, Toggle, Type, Wait, describe_goal
+from agent.literal.goals import Choose, Click, Close, Open, Press, Scroll, Target, Toggle, Type, Wait
 from agent.literal.knowledge import words_for
 from agent.literal.labels import plain
 from agent.literal.search import Search, Spot
+from agent.literal.wording import describe_goal
 
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 14
@@ -27,6 +28,8 @@ def next_step(now: GoalState) -> Verdict:
     match now.goal:
         case Open(name):
             return _open(now, name)
+        case Choose(value, control):  # it is shown under that name near its control
+            return _click(now, Click(Target(value, inside=control.inside, under=control.name)))
         case Click():
             return _click(now, now.goal)
         case Toggle():
@@ -45,6 +48,8 @@ def next_step(now: GoalState) -> Verdict:
             return Step(f"Wait {seconds:g} s.", "act", {"action": "wait", "seconds": seconds})
         case Close(target):
             return _close(now, target)
+        case _:
+            return Stuck(f"I cannot do this yet: {describe_goal(now.goal)}.")
 
 
 def _open(now: GoalState, name: str) -> Verdict:
@@ -90,52 +95,52 @@ def _open_by_sight(now: GoalState, name: str) -> Verdict:
 def _click(now: GoalState, goal: Click) -> Verdict:
     latest, attempt = now.latest, now.attempt
     if attempt is not None and now.took_effect(attempt):
-        return Done(f"I clicked “{goal.target}”, and the screen changed.")
+        return Done(f"I clicked “{goal.target.name}”, and the screen changed.")
     if attempt is not None and attempt is latest:
-        return _wait_for_it(goal.target)
-    was_opened = latest is not None and not latest.has("failed") and latest.call.get("text") == goal.target
-    if was_opened and (now.had_effect or now.page.find(goal.target, least=0.9)):
-        return Done(f"{goal.target} is open.")
-    search = Search(now, goal.target, inside=goal.inside, whole=goal.whole, near=goal.near)
+        return _wait_for_it(goal.target.name)
+    was_opened = latest is not None and not latest.has("failed") and latest.call.get("text") == goal.target.name
+    if was_opened and (now.had_effect or now.page.find(goal.target.name, least=0.9)):
+        return Done(f"{goal.target.name} is open.")
+    search = Search(now, goal.target)
     if (spot := search.next_spot()) is not None:
         action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
         words = f"“{spot.match.label.text}” is visible: {action.replace('_', ' ')} {spot.words}."
         return now.click(words, "act", spot.box, action)
     acted = [move for move in now.moves if move.intent == "act"]
     if acted and not now.last:
-        return Done(f"I clicked “{goal.target}”; nothing visible changed.")
+        return Done(f"I clicked “{goal.target.name}”; nothing visible changed.")
     if acted:
-        return Stuck(f"I clicked “{goal.target}”, but nothing changed on the screen.")
+        return Stuck(f"I clicked “{goal.target.name}”, but nothing changed on the screen.")
     if goal.or_open and not any(move.call.get("action") == "open" for move in now.moves):
-        return _start(f"“{goal.target}” is not visible: open it.", "prepare", goal.target)
+        return _start(f"“{goal.target.name}” is not visible: open it.", "prepare", goal.target.name)
     return _look_further(now, search)
 
 
 def _toggle(now: GoalState, goal: Toggle) -> Verdict:
     state = "on" if goal.on else "off"
-    search = Search(now, goal.target, on=goal.on, inside=goal.inside, whole=goal.whole)
+    search = Search(now, goal.target, on=goal.on)
     shows = search.thing.shows
     attempt = now.attempt
     if attempt is not None:
         spot = search.clicked(attempt)
         if not shows and _switched(now, goal, attempt, spot):
             what = f" ({spot.words})" if spot is not None and spot.match.quality < 1 else ""
-            return Done(f"“{goal.target}” is {state} now{what}.")
+            return Done(f"“{goal.target.name}” is {state} now{what}.")
         if shows and (attempt.before is None or changes.became(shows, attempt.before.image, now.image)):
-            return Done(f"“{goal.target}” is {state} now: the screen became {shows}.")
+            return Done(f"“{goal.target.name}” is {state} now: the screen became {shows}.")
         if attempt is now.latest:
-            return _wait_for_it(goal.target)
+            return _wait_for_it(goal.target.name)
     untouched = not any(move.intent == "act" for move in now.moves)
     # A window that is not painted yet is dark, too: only one with text in it shows what it is.
     window = now.window() if shows and untouched and now.opened(search.thing.lives_in) else None
     if window is not None and changes.is_already(shows, now.image, window):
-        return Done(f"“{goal.target}” is {state} already: the window is {shows.removesuffix('er')}.")
+        return Done(f"“{goal.target.name}” is {state} already: the window is {shows.removesuffix('er')}.")
     if (spot := search.next_spot(switches=not shows)) is not None:
         if spot.widget is not None and spot.widget.on is goal.on:
             return Done(f"“{spot.match.label.text}” is {state} already.")
-        return now.click(f"Switch {state} “{goal.target}”: click {spot.words}.", "act", spot.box)
+        return now.click(f"Switch {state} “{goal.target.name}”: click {spot.words}.", "act", spot.box)
     if any(move.intent == "act" for move in now.moves):
-        return Stuck(f"I clicked what stands for “{goal.target}”, but it did not become {state}.")
+        return Stuck(f"I clicked what stands for “{goal.target.name}”, but it did not become {state}.")
     return _look_further(now, search)
 
 
@@ -159,11 +164,11 @@ def _type(now: GoalState, goal: Type) -> Verdict:
         if goal.into and not focused:
             search = Search(now, goal.into)
             spot = search.next_spot()
-            if spot is None and goal.into.lower() == "search" and (box := search.empty_field()) is not None:
+            if spot is None and goal.into.name.lower() == "search" and (box := search.empty_field()) is not None:
                 return now.click("The search box has no label: click the empty field.", "focus", box)
             if spot is None:
                 return _look_further(now, search)
-            return now.click(f"Focus “{goal.into}”: click it.", "focus", search.field_of(spot.match))
+            return now.click(f"Focus “{goal.into.name}”: click it.", "focus", search.field_of(spot.match))
         return Step(f"Type the text ({len(goal.text)} characters).", "act", {"action": "type", "text": goal.text})
     if not pressed and (now.had_effect or not goal.text.strip()):
         return Done("I typed the text, and the screen changed.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.literal.conversation import Move, on_grid
 from agent.literal.goal_state import GoalState
+from agent.literal.goals import Target
 from agent.literal.knowledge import Thing, known_thing, words_for
 from agent.literal.labels import Match, plain
 from agent.literal.widgets import Widget, text_fields, widgets_beside
@@ -36,22 +37,20 @@ class Spot:
 
 
 class Search:
-    """One search for a thing in the person's words; `inside`, `whole` and `near` as in a `Click`.
+    """One search for a thing in the person's words.
 
     `on` is whether it is to be switched on or off: some things have two names.
     """
 
-    def __init__(
-        self, now: GoalState, target: str, *, on: bool = True, inside: str = "", whole: str = "", near: str = ""
-    ) -> None:
+    def __init__(self, now: GoalState, target: Target, *, on: bool = True) -> None:
         self._page = now.page
         self._region = now.region()
         self._moves = now.moves
-        self.target = target
-        known, around = known_thing(target, on=on), known_thing(near) if near else Thing(())
+        self.target, near = target.name, target.under
+        known, around = known_thing(target.name, on=on), known_thing(near) if near else Thing(())
         places = (*((near,) if near else ()), *known.places, *around.places)
-        self.inside = inside
-        self._whole = whole
+        self.inside = target.inside
+        self._whole = target.whole
         self.thing = Thing(known.labels, places, known.lives_in or around.lives_in, known.shows)
         before = {plain(name) for name in now.been} & {plain(place) for place in places}
         self._arrived = bool(before) or now.visited

@@ -1,44 +1,51 @@
 import pytest
 
-from agent.literal.goals import Click, Close, Open, Press, Scroll, Toggle, Type, Wait, describe_goal
+from agent.literal.goals import Choose, Click, Close, Open, Press, Scroll, Target, Toggle, Type, Wait
 from agent.literal.grammar import read_instruction
 from agent.literal.sentences import NotUnderstoodError
+from agent.literal.wording import describe_goal
 
 
 @pytest.mark.parametrize(
     ("instruction", "goals"),
     [
-        ("open settings and enable dark mode", [Open("settings"), Toggle("dark mode", on=True)]),
-        ("Open settings. Enable dark mode.", [Open("settings"), Toggle("dark mode", on=True)]),
+        ("open settings and enable dark mode", [Open("settings"), Toggle(Target("dark mode"), on=True)]),
+        ("Open settings. Enable dark mode.", [Open("settings"), Toggle(Target("dark mode"), on=True)]),
         ("please launch the text editor app", [Open("text editor")]),
-        ("turn dark mode off", [Toggle("dark mode", on=False)]),
-        ("turn on night light", [Toggle("night light", on=True)]),
-        ("switch to dark mode", [Toggle("dark mode", on=True)]),
-        ("uncheck 'Lock panel'", [Toggle("Lock panel", on=False)]),
+        ("turn dark mode off", [Toggle(Target("dark mode"), on=False)]),
+        ("turn on night light", [Toggle(Target("night light"), on=True)]),
+        ("switch to dark mode", [Toggle(Target("dark mode"), on=True)]),
+        ("uncheck 'Lock panel'", [Toggle(Target("Lock panel"), on=False)]),
         ("press ctrl+a and delete", [Press(("ctrl", "a")), Press(("delete",))]),
         ("press Tab 3 times", [Press(("tab",))] * 3),
-        ("press Close", [Click("Close")]),
-        ("press the 7 button", [Click("7")]),
-        ("click 1, 2, + and 3", [Click("1"), Click("2"), Click("+"), Click("3")]),
-        ("right-click Home and choose Properties", [Click("Home", button="right"), Click("Properties")]),
-        ("double click the File System icon", [Click("File System", count=2)]),
-        ("open the File menu", [Click("File")]),
+        ("press Close", [Click(Target("Close"))]),
+        ("press the 7 button", [Click(Target("7"))]),
+        ("click 1, 2, + and 3", [Click(Target("1")), Click(Target("2")), Click(Target("+")), Click(Target("3"))]),
+        (
+            "right-click Home and choose Properties",
+            [Click(Target("Home"), button="right"), Click(Target("Properties"))],
+        ),
+        ("double click the File System icon", [Click(Target("File System"), count=2)]),
+        ("open the File menu", [Click(Target("File"))]),
         ("scroll down 3 times", [Scroll("down", 15)]),
         ("scroll up", [Scroll("up", 5)]),
         ("scroll to the bottom", [Scroll("down", 10, to_end=True)]),
         ("wait 2.5 seconds", [Wait(2.5)]),
         ("close the window", [Close()]),
-        ("in settings, enable dark mode", [Click("settings", or_open=True), Toggle("dark mode", on=True)]),
-        ("set the theme to Adwaita-dark", [Click("Adwaita-dark", near="theme")]),
-        ("type hello into the search box", [Type("hello", into="search")]),
-        ("open settings\nclick Keyboard", [Open("settings"), Click("Keyboard")]),
+        (
+            "in settings, enable dark mode",
+            [Click(Target("settings"), or_open=True), Toggle(Target("dark mode"), on=True)],
+        ),
+        ("set the theme to Adwaita-dark", [Choose("Adwaita-dark", Target("theme"))]),
+        ("type hello into the search box", [Type("hello", into=Target("search"))]),
+        ("open settings\nclick Keyboard", [Open("settings"), Click(Target("Keyboard"))]),
         ("could you open Mousepad?", [Open("Mousepad")]),
         ("press tab five times", [Press(("tab",))] * 5),
         ("press 1 2 3", [Press(("1",)), Press(("2",)), Press(("3",))]),
-        ("click 1 and 2 and 3", [Click("1"), Click("2"), Click("3")]),
+        ("click 1 and 2 and 3", [Click(Target("1")), Click(Target("2")), Click(Target("3"))]),
         ("select all", [Press(("ctrl", "a"))]),
-        ("untick the box next to Show thumbnails", [Toggle("Show thumbnails", on=False)]),
-        ("toggle bluetooth", [Click("bluetooth")]),
+        ("untick the box next to Show thumbnails", [Toggle(Target("Show thumbnails"), on=False)]),
+        ("toggle bluetooth", [Click(Target("bluetooth"))]),
         ("open the etc folder", [Open("etc")]),
         ("close mousepad", [Close("mousepad")]),
     ],
@@ -62,14 +69,14 @@ def test_an_apostrophe_does_not_end_a_quotation():
 
 def test_names_that_hold_and_stay_whole():
     assert read_instruction("click Mouse and Touchpad, then click Session and Startup") == [
-        Click("Mouse and Touchpad"),
-        Click("Session and Startup"),
+        Click(Target("Mouse and Touchpad")),
+        Click(Target("Session and Startup")),
     ]
 
 
 def test_what_stands_after_in_may_be_a_place_or_a_part_of_the_name():
     [goal] = read_instruction("enable Show images in menus")
-    assert goal == Toggle("Show images", on=True, inside="menus", whole="Show images in menus")
+    assert goal == Toggle(Target("Show images", inside="menus", whole="Show images in menus"), on=True)
 
 
 @pytest.mark.parametrize("instruction", ["make me a sandwich", "", "   ", "press ctrl+banana", "click"])

@@ -1,0 +1,86 @@
+"""Goals in words: what the engine tells a person about them, and what it understands at all."""
+
+from agent.actions import shorten
+from agent.literal.goals import (
+    ArrangeWindow,
+    Calculate,
+    Choose,
+    Click,
+    Close,
+    Goal,
+    MakeFolder,
+    Open,
+    Press,
+    Rename,
+    SaveAs,
+    Scroll,
+    SetValue,
+    Target,
+    Toggle,
+    Trash,
+    Type,
+    Wait,
+    WriteFile,
+)
+
+#: What the engine can do, for the person who asked for something else.
+UNDERSTOOD = (
+    "open X, click X, double-click X, right-click X, type '...' (into X), press ctrl+s, scroll down, wait, "
+    "enable X, disable X, select X, close; joined by and, then and commas"
+)
+_ORDINALS = {1: "first", 2: "second", 3: "third", -1: "last"}
+_LONGEST = 40
+
+
+def describe_goal(goal: Goal) -> str:
+    """The goal in words."""
+    match goal:
+        case Open(name, _, inside):
+            return f"open “{name}”" + (f" in “{inside}”" if inside else "")
+        case Press(keys):
+            return f"press {'+'.join(keys)}"
+        case Click(target, button, count):
+            verb = "double-click" if count == 2 else "click" if button == "left" else f"{button}-click"
+            return f"{verb} {describe_target(target)}"
+        case Toggle(target, on):
+            return f"{'enable' if on else 'disable'} {describe_target(target)}"
+        case Choose(value, control):
+            return f"choose “{value}” in {describe_target(control)}"
+        case SetValue(target, None, _, direction):
+            return f"turn {describe_target(target)} {direction}"
+        case SetValue(target, value, unit, direction):
+            return f"set {describe_target(target)} {f'{direction} by' if direction else 'to'} {value:g}{unit}"
+        case Type(text, into):
+            return f"type {shorten(text, _LONGEST)}" + (f" into {describe_target(into)}" if into else "")
+        case Scroll(direction, _, to_end):
+            return f"scroll {direction}" + (" to the end" if to_end else "")
+        case Wait(seconds):
+            return f"wait {seconds:g} s"
+        case Close(target):
+            return f"close “{target}”" if target else "close the window"
+        case ArrangeWindow(how, target):
+            verb = "bring to the front:" if how == "focus" else f"{how}:"
+            return f"{verb} {f'“{target}”' if target else 'the window'}"
+        case MakeFolder(name):
+            return f"create the folder “{name}”"
+        case Rename(old, new):
+            return f"rename “{old}” to “{new}”"
+        case Trash(name):
+            return f"move “{name}” to the trash"
+        case WriteFile(text, save_as):
+            return f"write {shorten(text, _LONGEST)}" + (f" and save it as “{save_as}”" if save_as else "")
+        case SaveAs(name):
+            return f"save as “{name}”" if name else "save"
+        case Calculate(expression):
+            return f"calculate {expression}"
+
+
+def describe_target(target: Target) -> str:
+    """What is meant, in words: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
+    ordinal = _ORDINALS.get(target.ordinal, f"{target.ordinal}th") if target.ordinal else ""
+    named = f"“{target.name}”" if target.name else ""
+    kind = target.role if ordinal or not named else ""
+    words = " ".join(filter(None, (ordinal, kind, named)))
+    words = f"the {words}" if ordinal or not named else words
+    under = f" under “{target.under}”" if target.under else ""
+    return words + under + (f" in “{target.inside}”" if target.inside else "")
