@@ -87,9 +87,22 @@ def _make_home(folder: Path, session: Session) -> Environ:
         (channels / f"{name}.xml").write_text(text)
     if _DEFAULT_PANEL.is_file():  # without it, the panel's first start asks a question
         shutil.copy(_DEFAULT_PANEL, channels / "xfce4-panel.xml")
+    (folder / "keyfiles").mkdir()
+    (folder / "keyfiles/settings").write_text(_keyfile(_CONFIG["dconf"]))
+    (home / ".config/dconf").mkdir()
+    # Compiled, not set one by one, so that it is there before the first program looks.
+    command = ["dconf", "compile", str(home / ".config/dconf/user"), str(folder / "keyfiles")]
+    subprocess.run(command, check=True, timeout=10, stdin=subprocess.DEVNULL, capture_output=True)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LANGUAGE", "TZ", "USER") if name in os.environ}
     own = {name: value.format(folder=folder, session=session.upper()) for name, value in _CONFIG["environment"].items()}
     return {"LANG": "C.UTF-8"} | kept | own
+
+
+def _keyfile(groups: Mapping[str, Mapping[str, str]]) -> str:
+    return "\n".join(
+        f"[{group}]\n" + "".join(f"{name}={value}\n" for name, value in values.items())
+        for group, values in groups.items()
+    )
 
 
 def _spawn(command: list[str], environ: Environ, **options: Any) -> "subprocess.Popen[Any]":

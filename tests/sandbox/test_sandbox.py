@@ -115,3 +115,25 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
     monkeypatch.setattr(desktop.shutil, "which", lambda program: None if program == "xfwm4" else "/bin/x")
     with pytest.raises(EnvironmentLacksError, match=r"apt-get install .*xfwm4"):
         start_sandbox(SandboxSpec())
+
+
+def test_applications_in_it_show_their_accessibility_tree():
+    sandbox = start_sandbox(SandboxSpec())
+    try:
+        bus = ("gdbus", "call", "--session", "--dest", "org.a11y.Bus", "--object-path", "/org/a11y/bus", "--method")
+        for property_ in ("IsEnabled", "ScreenReaderEnabled"):
+            told = inside(sandbox, *bus, "org.freedesktop.DBus.Properties.Get", "org.a11y.Status", property_)
+            assert told.stdout.strip() == "(<true>,)"
+        assert str(sandbox.folder) in inside(sandbox, *bus, "org.a11y.Bus.GetAddress").stdout
+    finally:
+        sandbox.close()
+    assert marked(sandbox.name) == []
+
+
+def test_settings_set_in_it_are_kept_by_its_own_dconf():
+    sandbox = start_sandbox(SandboxSpec())
+    try:
+        inside(sandbox, "gsettings", "set", "org.gnome.desktop.interface", "clock-format", "12h")
+        assert "clock-format='12h'" in inside(sandbox, "dconf", "dump", "/org/gnome/desktop/interface/").stdout
+    finally:
+        sandbox.close()
