@@ -1,0 +1,121 @@
+"""Where things live on each desktop: what to open, which page, which control, and the setting that proves it.
+
+The tables are in `configs/places`: `things.toml` has the names that people use, and a file a desktop has the places.
+All labels there are English; `agent.literal.translations` has what they are called on a desktop in another language.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any, Literal, TypeAlias, get_args
+
+from agent.literal.labels import plain
+from foundation.configs import load_config
+
+Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
+
+#: Words that people put around the name of a thing without meaning anything else by it.
+_AROUND = ("the ", "my ", "your ", "this ", "a ")
+_AFTER = (" setting", " settings", " option", " feature", " function", " mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that tells whether it was done."""
+
+    what: str  # as a `Change` names it: "dconf /org/gnome/desktop/interface/color-scheme"
+    on: tuple[str, ...] = ()  # values when it is on, as patterns ("*-dark"); empty: any value may be asked for
+    off: tuple[str, ...] = ()  # and when it is off; empty: any other
+
+    def is_named(self, what: str) -> bool:
+        """Whether a change of that name is one of it; the table may leave out parts of a name ("pointers */Speed")."""
+        return fnmatchcase(what, self.what)
+
+    def holds(self, value: str | None, *, on: bool) -> bool | None:
+        """Whether a value of it means on (or off); None where the table does not say."""
+        if value is None or not self.on:
+            return None
+        bare = value.strip().strip("'\"").casefold()
+        if on or self.off:
+            return any(fnmatchcase(bare, pattern.casefold()) for pattern in (self.on if on else self.off))
+        return not self.holds(value, on=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one thing is switched, chosen or set on one desktop."""
+
+    thing: str  # its name in the tables: "dark-mode"
+    on: bool  # how the control must stand for what was asked: "light theme on" is "dark-mode off"
+    app: str  # what to open, by the name that its desktop file shows in English; "" where any window may hold it
+    desktop_file: str  # of that application or settings panel, without ".desktop"; "" for none
+    window: str  # the title of the window that shows it then, in English
+    path: tuple[str, ...]  # tabs, rows and menus on the way to the control, outermost first
+    control: str  # the control's label; "" where it has none of its own and is known by role and `under`
+    role: str  # the control's kind, as AT-SPI names it
+    under: str  # the heading above or label beside it
+    choices: tuple[str, ...]  # where the control is no switch: what to choose for what was asked, best first ("*-dark")
+    keys: str  # a chord that does the same; "" for none
+    settings: tuple[Setting, ...]  # any of these tells
+
+
+def desktop_named(current: str) -> Desktop | None:
+    """The desktop of an `XDG_CURRENT_DESKTOP` ("X-Cinnamon", "ubuntu:GNOME", "XFCE"); None for one not known."""
+    words = [word.removeprefix("x-") for word in current.casefold().split(":")]
+    return next((desktop for desktop in get_args(Desktop) for word in words if word == desktop), None)
+
+
+def known_thing(name: str) -> tuple[str, bool] | None:
+    """The thing that people mean by a name, and whether the name means it on (False: "light theme" is no dark one)."""
+    names = _names()
+    wanted = plain(name)
+    for prefix in _AROUND:
+        wanted = wanted.removeprefix(prefix)
+    shorter = (wanted.removesuffix(suffix) for suffix in _AFTER)
+    return next((names[candidate] for candidate in (wanted, *shorter) if candidate in names), None)
+
+
+def find_place(name: str, desktop: Desktop, *, on: bool = True) -> Place | None:
+    """Where the thing of that name is switched on (or off) or set; None where the tables do not know it."""
+    if (known := known_thing(name)) is None:
+        return None
+    thing, same = known
+    table = load_config(f"places/{desktop}.toml")
+    entry = table["things"].get(thing)
+    return None if entry is None else _place(thing, table["pages"][entry["page"]], entry, on=on is same)
+
+
+def names_of_things() -> frozenset[str]:
+    """All names that people use for things the tables know, as they are compared."""
+    return frozenset(_names())
+
+
+@cache
+def _names() -> Mapping[str, tuple[str, bool]]:
+    return {
+        plain(name): (thing, same)
+        for thing, entry in load_config("places/things.toml").items()
+        for key, same in (("names", True), ("opposites", False))
+        for name in entry.get(key, ())
+    }
+
+
+def _place(thing: str, page: Mapping[str, str], entry: Mapping[str, Any], *, on: bool) -> Place:
+    settings = [Setting(what, *map(tuple, values)) for what, *values in entry.get("settings", ())]
+    if (switch := entry.get("setting")) is not None:
+        settings.append(Setting(switch, ("true",), ("false",)))
+    return Place(
+        thing=thing,
+        on=on is not entry.get("inverted", False),
+        app=page["app"],
+        desktop_file=page.get("file", ""),
+        window=page.get("window", page["app"]),
+        path=tuple(entry.get("path", ())),
+        control=entry.get("control", ""),
+        role=entry.get("role", ""),
+        under=entry.get("under", ""),
+        choices=tuple(entry.get("on" if on else "off", ())),
+        keys=entry.get("keys", ""),
+        settings=tuple(settings),
+    )
