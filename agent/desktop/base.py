@@ -4,12 +4,14 @@ A new one is a folder beside `x11/` with a class of this shape, and a line in `f
 is the same everywhere and comes for free: `protected.py` puts it together.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from agent.desktop.hand import Hand, Rest
 from agent.desktop.windows import Windows
+from agent.desktop.witness import Witness
 from agent.geometry import DesktopPoint, Region
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
@@ -128,6 +130,12 @@ class Desktop(Protocol):
 
     def open_windows(self) -> Windows | None:
         """A connection to the windows, for the thread that calls; None where windows are unknown."""
+
+    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
+        """Begin to watch what changes for applications with this environment; None where nothing can tell.
+
+        Returns at once. Files in the folders of `without`, such as the one that the run is recorded in, do not count.
+        """
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """Whether the windows of a program with this environment appear on this desktop."""

@@ -143,6 +143,9 @@ class MadeUpDesktop:
     def open_windows(self):
         return MadeUpWindows(self)
 
+    def open_witness(self, environ, without=()):
+        return None
+
     def shows(self, environ):
         return True
 

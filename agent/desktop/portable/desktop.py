@@ -1,8 +1,9 @@
 """A desktop of which nothing is known but how it is seen and touched: macOS and Windows. Not run there by us yet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
+from pathlib import Path
 
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
@@ -12,6 +13,7 @@ from agent.desktop.input_hand import InputHand
 from agent.desktop.portable.input import PyAutoGuiInput, PyperclipTextEntry
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.windows import Windows
+from agent.desktop.witness import Witness
 from agent.safety.stop import StopSwitch
 
 
@@ -43,6 +45,10 @@ class PortableDesktop:
 
     def open_windows(self) -> Windows | None:
         """See `Desktop.open_windows`."""
+        return None
+
+    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:  # noqa: ARG002 -- the protocol's
+        """See `Desktop.open_witness`."""
         return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:  # noqa: ARG002 -- the protocol's

@@ -1,16 +1,19 @@
 """The desktop of the X server that DISPLAY names."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 
 from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
 from agent.desktop.input import Input
 from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.takeover import Takeover
 from agent.desktop.windows import Windows
+from agent.desktop.witness import Witness
 from agent.desktop.x11.clipboard import X11TextEntry
+from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
 from agent.desktop.x11.display_watch import DisplayWatch
 from agent.desktop.x11.input import X11Input, X11InputState
 from agent.desktop.x11.stop_key import StopKey
@@ -40,6 +43,12 @@ class X11Desktop(PortableDesktop):
     def open_windows(self) -> Windows | None:
         """See `Desktop.open_windows`."""
         return open_windows()
+
+    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
+        """See `Desktop.open_witness`."""
+        from agent.desktop.linux.witness import LinuxWitness
+
+        return LinuxWitness(environ, self.open_windows, X11ClipboardWatch(), without)
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """See `Desktop.shows`."""

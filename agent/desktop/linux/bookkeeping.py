@@ -1,0 +1,70 @@
+"""Which settings, files and windows are programs' own bookkeeping, by the table in `configs/receipt.toml`."""
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from functools import cache
+from pathlib import PurePosixPath
+
+from foundation.configs import load_config
+
+
+def is_setting_of_programs(what: str) -> bool:
+    """Whether a setting, by the name that receipts give it, is bookkeeping."""
+    return _matches("settings", "bookkeeping", what)
+
+
+def is_app_of_desktop(app: str) -> bool:
+    """Whether the windows of an application come and go by themselves."""
+    return _matches("windows", "apps", app)
+
+
+def is_kde_file(name: str) -> bool:
+    """Whether a file, by its path below the folder of configurations, is one of KDE's."""
+    return _matches("settings", "kde_files", name)
+
+
+def is_file_left_out(path: PurePosixPath) -> bool:
+    """Whether a file, by its path below the home, is bookkeeping, or told as settings."""
+    if _matches("files", "names", path.name) or _matches("files", "paths", str(path)):
+        return True
+    if len(path.parts) == 1:
+        return _matches("files", "hidden_files", path.name)
+    return path.parts[0] == ".config" and is_kde_file("/".join(path.parts[1:]))
+
+
+def is_folder_left_out(path: PurePosixPath) -> bool:
+    """Whether a folder, by its path below the home, is not watched, nor what is in it."""
+    hidden = _hidden_folders()
+    if path in hidden or any(path in watched.parents for watched in hidden):
+        return False
+    if path.parts[0].startswith(".") and not any(watched in path.parents for watched in hidden):
+        return True
+    return _matches("files", "folders", path.name) or _matches("files", "paths", str(path))
+
+
+def is_on_the_way(path: PurePosixPath) -> bool:
+    """Whether a folder is only passed through: what lies in it besides the way to a hidden folder is left out."""
+    hidden = _hidden_folders()
+    if not path.parts or any(watched == path or watched in path.parents for watched in hidden):
+        return False
+    return any(path in watched.parents for watched in hidden)
+
+
+@cache
+def _hidden_folders() -> tuple[PurePosixPath, ...]:
+    return tuple(map(PurePosixPath, load_config("receipt.toml")["files"]["hidden"]))
+
+
+@cache
+def _pattern(section: str, name: str) -> re.Pattern[str]:
+    return any_of(load_config("receipt.toml")[section][name])
+
+
+def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """One pattern that matches what any of a shell's patterns does."""
+    return re.compile("|".join(f"(?:{translate(pattern)})" for pattern in patterns))
+
+
+def _matches(section: str, name: str, text: str) -> bool:
+    return _pattern(section, name).match(text) is not None

@@ -1,0 +1,68 @@
+"""The session bus of an environment, with a limit on every wait."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from jeepney import DBusAddress, MessageFlag, MessageType, new_method_call
+from jeepney.bus import get_bus
+from jeepney.bus_messages import message_bus
+from jeepney.io.blocking import DBusConnection, DBusConnectionBase, prep_socket
+from jeepney.io.common import MessageFilters
+
+_DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+
+
+class BusError(Exception):
+    """There is no bus, or what was called does not answer in time, or refuses."""
+
+
+class Bus(DBusConnection):  # type: ignore[misc]
+    """One thread's connection to the session bus; nothing that it calls is started for it.
+
+    Args:
+        environ: whose DBUS_SESSION_BUS_ADDRESS counts; without it, the socket in XDG_RUNTIME_DIR, as systemd has it.
+        seconds: for everything that is done with this connection, from now on.
+
+    Raises:
+        BusError: there is none.
+    """
+
+    def __init__(self, environ: Mapping[str, str], seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        address = environ.get("DBUS_SESSION_BUS_ADDRESS") or f"unix:path={environ.get('XDG_RUNTIME_DIR', '')}/bus"
+        try:
+            # The library's own beginning waits for its first answer without a limit.
+            DBusConnectionBase.__init__(self, prep_socket(get_bus(address), timeout=seconds))
+        except (OSError, ValueError, RuntimeError, StopIteration) as error:
+            raise BusError(f"the session bus cannot be reached: {error}") from error
+        self._filters = MessageFilters()
+        try:
+            self._send(message_bus.Hello())
+        except BusError:
+            self.close()
+            raise
+
+    def owned(self, name: str) -> bool:
+        """Whether somebody answers to a name. Raises BusError."""
+        return bool(self.ask(_DBUS, "NameHasOwner", "s", name)[0])
+
+    def ask(self, address: DBusAddress, method: str, signature: str | None = None, *body: Any) -> tuple[Any, ...]:
+        """Call a method; what it returns. Raises BusError."""
+        return self._send(new_method_call(address, method, signature, body))
+
+    def _send(self, message: Any) -> tuple[Any, ...]:
+        message.header.flags |= MessageFlag.no_auto_start
+        left = self._deadline - time.monotonic()
+        try:
+            if left <= 0:
+                raise TimeoutError
+            reply = self.send_and_get_reply(message, timeout=left)
+        except TimeoutError as error:
+            raise BusError("no answer in time") from error
+        except Exception as error:  # a stranger's message that cannot be read shows as any of a dozen exceptions
+            raise BusError(f"the session bus was lost: {error}") from error
+        if reply.header.message_type == MessageType.error:
+            raise BusError(" ".join(map(str, reply.body)) or "refused")
+        body: tuple[Any, ...] = reply.body
+        return body

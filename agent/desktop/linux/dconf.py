@@ -1,0 +1,144 @@
+"""Settings in dconf, which `gsettings` sets: read from its file, so that nothing is started and nothing can hang."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agent.changes import Change
+from agent.desktop.linux import places
+from agent.desktop.linux.gvariant import as_text, decode_boxed, members
+from agent.desktop.linux.gvdb import Table
+from agent.desktop.linux.settings import Setting, differences, read_bounded
+
+#: A larger file is not read; the largest seen had 60 KB.
+_LARGEST = 8_000_000
+
+
+class DconfStore:
+    """See `Store`. A setting that is set to its own default counts as one that is not set."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._file = places.config_home(environ) / "dconf" / "user"
+        self._schemas = Schemas(environ)
+        self._before = b""
+        self.remark = ""
+
+    def begin(self) -> None:
+        """See `Store.begin`."""
+        self._before = self._read()
+
+    def changes(self) -> list[Change]:
+        """See `Store.changes`."""
+        now = self._read()
+        if now == self._before:
+            return []
+        old, new = self._values(self._before), self._values(now)
+        differing = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        return list(
+            differences(
+                "dconf",
+                {key: setting for key in sorted(differing) if (setting := self._setting(key, old.get(key)))},
+                {key: setting for key in sorted(differing) if (setting := self._setting(key, new.get(key)))},
+                name=str,
+                place=str,
+            )
+        )
+
+    def current(self, key: str) -> Any:
+        """What a key is set to, as plain JSON; None where it is not set."""
+        data = self._values(self._read()).get(key)
+        return None if data is None else decode_boxed(data)
+
+    def text(self, key: str, value: Any) -> str | None:
+        """A value of a key as text, its default for None; None where that is not known."""
+        setting = self._schemas.default(key) if value is None else _setting(value)
+        return None if setting is None else setting.text
+
+    def _setting(self, key: str, data: bytes | None) -> Setting | None:
+        if data is None:
+            return self._schemas.default(key)
+        with suppress(ValueError):
+            return _setting(decode_boxed(data))
+        return Setting(f"{len(data)} bytes of an unknown kind", None)
+
+    def _values(self, data: bytes) -> dict[str, bytes]:
+        with suppress(ValueError):
+            return dict(Table(data).values()) if data else {}
+        self.remark = f"{self._file} cannot be read: it is not known which settings in dconf change."
+        return {}
+
+    def _read(self) -> bytes:
+        for _ in range(3):  # a file that is being replaced is marked as not valid
+            data = read_bounded(self._file, _LARGEST)
+            if not data or data[:8].strip(b"\0"):
+                return data
+        return b""
+
+
+def _setting(value: dict[str, Any]) -> Setting:
+    return Setting(as_text(value["type"], value["value"]), value)
+
+
+class Schemas:
+    """What GLib's schemas say of keys; read when it is first asked for."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        folders = [places.data_home(environ), *places.data_dirs(environ)]
+        self._files = [folder / "glib-2.0/schemas/gschemas.compiled" for folder in folders]
+        if environ.get("GSETTINGS_SCHEMA_DIR"):
+            own = environ["GSETTINGS_SCHEMA_DIR"].split(":")
+            self._files = [*(Path(folder) / "gschemas.compiled" for folder in own), *self._files]
+        self._desktops = environ.get("XDG_CURRENT_DESKTOP", "").split(":")
+
+    def default(self, key: str) -> Setting | None:
+        """The default of a key; None where no schema has it at a place of its own."""
+        folder, _, name = key.rpartition("/")
+        with suppress(ValueError):
+            for table in self._by_path.get(f"{folder}/", []):
+                entry = self._entry(table, name)
+                if entry is not None:
+                    return self._told(entry)
+        return None
+
+    def _entry(self, table: Table | None, name: str, depth: int = 8) -> dict[str, Any] | None:
+        """What a schema, or one that it extends, says of a key."""
+        if table is None or depth == 0:
+            return None
+        values = dict(table.values())
+        if name in values:
+            return decode_boxed(values[name])
+        parent = values.get(".extends")
+        return None if parent is None else self._entry(self._by_id.get(decode_boxed(parent)["value"]), name, depth - 1)
+
+    def _told(self, entry: dict[str, Any]) -> Setting:
+        """The default in a schema's entry: a tuple of it, and of what else there is to say, each by a letter."""
+        (kind, *kinds), (value, *options) = members(entry["type"]), entry["value"]
+        for option_kind, option in zip(kinds, options, strict=True):
+            if option_kind == "(ya{sv})" and option[0] == ord("d"):  # other defaults on some desktops
+                own = dict(option[1])
+                found = next((own[desktop] for desktop in self._desktops if desktop in own), None)
+                if found is not None:
+                    return Setting(_setting(found).text, None)
+        # As data it is none: putting it back means resetting the key.
+        return Setting(as_text(kind, value), None)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Table]:
+        found: dict[str, Table] = {}
+        for file in self._files:
+            with suppress(ValueError):
+                data = read_bounded(file, _LARGEST)
+                for name, table in Table(data).tables() if data else ():
+                    found.setdefault(name, table)
+        return found
+
+    @cached_property
+    def _by_path(self) -> dict[str, list[Table]]:
+        found: dict[str, list[Table]] = {}
+        for table in self._by_id.values():
+            told = table.value(".path")
+            if told is not None:
+                found.setdefault(decode_boxed(told)["value"], []).append(table)
+        return found

@@ -1,0 +1,87 @@
+"""What is known of one file or folder, and how it is told."""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.desktop.linux.settings import read_bounded
+
+#: Files up to this size are told apart by what they hold, in bytes; larger ones by size and time.
+LARGEST_READ = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, folder or link as it was at one time."""
+
+    mode: int
+    inode: int
+    size: int
+    modified: int  # in nanoseconds
+    content: bytes | None = None  # what a small file held, or where a link pointed
+
+    @classmethod
+    def of(cls, status: os.stat_result, content: bytes | None = None) -> "Entry":
+        """From what the system tells."""
+        return cls(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no link to one."""
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a plain file."""
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return stat.S_ISLNK(self.mode)
+
+    def same_thing(self, other: "Entry") -> bool:
+        """Whether both are the same file, not written to; numbers of deleted files are given again."""
+        if self.inode != other.inode or stat.S_IFMT(self.mode) != stat.S_IFMT(other.mode):
+            return False
+        return self.is_folder or (self.modified == other.modified and self.size == other.size)
+
+    def __str__(self) -> str:
+        if self.is_folder:
+            return "a folder"
+        if self.is_link:
+            return "a link"
+        return f"{self.size} byte{'' if self.size == 1 else 's'}" if self.is_file else "no plain file"
+
+
+def entry_at(path: str) -> Entry | None:
+    """What is at a path; None for nothing."""
+    try:
+        return Entry.of(os.lstat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def link_target(path: str) -> bytes:
+    """Where a symbolic link points; nothing where it is none any more."""
+    try:
+        return os.fsencode(Path(path).readlink())
+    except OSError:
+        return b""
+
+
+def digest(path: str, entry: Entry) -> str:
+    """A fingerprint of what is there: of what a file of up to `LARGEST_READ` bytes holds, else of its size and time."""
+    if entry.is_link:
+        return hashlib.sha256(link_target(path)).hexdigest()
+    if entry.is_file and entry.size <= LARGEST_READ:
+        return hashlib.sha256(read_bounded(Path(path), LARGEST_READ)).hexdigest()
+    return "" if entry.is_folder else f"{entry.size}-{entry.modified}"
+
+
+def state(path: str, entry: Entry) -> dict[str, Any]:
+    """What tells later whether it is still as it is now, as plain JSON."""
+    return {"folder": entry.is_folder, "size": 0 if entry.is_folder else entry.size, "digest": digest(path, entry)}

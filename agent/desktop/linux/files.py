@@ -1,0 +1,186 @@
+"""Which files were made, changed, moved, trashed or deleted: how the home was, against how it is."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from agent.changes import Change
+from agent.desktop.linux.bookkeeping import is_file_left_out, is_folder_left_out, is_on_the_way
+from agent.desktop.linux.entries import Entry, entry_at, state
+from agent.desktop.linux.home import Home
+
+#: The home's trash, below it (FreeDesktop.org Trash specification, with the default folder of data).
+TRASH = ".local/share/Trash/files"
+#: Entries of a receipt about files; what is more is counted.
+_MOST = 500
+
+Entries = Mapping[str, Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How files differ."""
+
+    made: dict[str, Entry]
+    gone: dict[str, Entry]
+    changed: dict[str, tuple[Entry, Entry]]  # by where it is now; whether it is, is to be looked at
+    moved: dict[str, tuple[str, Entry]]  # from where, to where
+
+
+def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differences:
+    """What differs between two states of the same paths; `moves` are those that are known for sure.
+
+    A path that was replaced by something else of the same kind counts as changed, not as gone and made.
+    """
+    changed = {path: (old, after[path]) for path, old in before.items() if path in after and _kind(old, after[path])}
+    gone = {path: old for path, old in before.items() if path not in after or path not in changed}
+    made = {path: new for path, new in after.items() if path not in before or path not in changed}
+    moved: dict[str, tuple[str, Entry]] = {}
+    for path in sorted(gone):  # a folder before what is in it
+        old = gone.get(path)
+        target = None if old is None else _target(path, old, made, moves)
+        if old is None or target is None:
+            continue
+        del gone[path]
+        moved[path] = (target, made.pop(target))
+        if old.is_folder:
+            _carry_along(path, target, gone, made, changed)
+        else:
+            changed[target] = (old, moved[path][1])  # may have been written to as well
+    return Differences(made, gone, changed, moved)
+
+
+def _kind(old: Entry, new: Entry) -> bool:
+    return (old.is_folder, old.is_file) == (new.is_folder, new.is_file)
+
+
+def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> str | None:
+    """Where something went that is not there any more."""
+    told, known = path, {path}
+    while told in moves and moves[told] not in known:
+        told = moves[told]
+        known.add(told)
+    if told in made and made[told].inode == old.inode:
+        return told
+    return next((other for other, new in made.items() if old.same_thing(new)), None)
+
+
+def _carry_along(
+    path: str, target: str, gone: dict[str, Entry], made: dict[str, Entry], changed: dict[str, tuple[Entry, Entry]]
+) -> None:
+    """What was in a folder that was moved is now in it elsewhere: only what differs there counts."""
+    for inner in [other for other in gone if other.startswith(f"{path}/")]:
+        old, now = gone.pop(inner), target + inner[len(path) :]
+        if now in made:
+            changed[now] = (old, made.pop(now))
+        else:
+            gone[now] = old
+
+
+class Files:
+    """Tells what changed in a home."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._states: dict[tuple[str, int, int, int], dict[str, Any]] = {}
+
+    def changes(self) -> list[Change]:
+        """What differs now, without bookkeeping."""
+        home = self._home
+        home.look()
+        paths = sorted(home.touched)
+        before = {path: home.before[path] for path in paths if path in home.before}
+        after = {path: entry for path in paths if (entry := entry_at(home.at(path)))}
+        found = list(self._told(compare(before, after, home.moves)))
+        if len(found) > _MOST:
+            more = len(found) - _MOST
+            found[_MOST:] = [Change("file", home.root, None, f"{more} more files changed than are listed here")]
+        return found
+
+    def _told(self, differences: Differences) -> Iterator[Change]:
+        for path, (target, entry) in differences.moved.items():
+            yield from self._told_move(path, target, entry)
+        for path, (old, new) in differences.changed.items():
+            if not _is_left_out(path, new) and not _in_trash(path) and self._differs(path, old, new):
+                yield self._told_change(path, old, new)
+        for path, entry in differences.made.items():
+            if not _is_left_out(path, entry) and not _in_trash(path):
+                yield self._change(path, None, str(entry), "made", entry, state=self._state(path, entry))
+        for path, entry in differences.gone.items():
+            if not _is_left_out(path, entry):
+                yield self._change(path, str(entry), None, "gone", entry, content=_text(entry))
+
+    def _told_move(self, path: str, target: str, entry: Entry) -> Iterator[Change]:
+        if _is_left_out(path, entry):
+            if not _is_left_out(target, entry) and not _in_trash(target):
+                yield self._change(target, None, str(entry), "made", entry, state=self._state(target, entry))
+        elif _in_trash(target):
+            after = f"in the trash, as {self._home.at(target)}"
+            yield self._change(path, str(entry), after, "moved", entry, to=_quoted(self._home.at(target)))
+        elif _is_left_out(target, entry):
+            yield self._change(path, str(entry), None, "gone", entry)
+        else:
+            after = f"moved to {self._home.at(target)}"
+            yield self._change(path, str(entry), after, "moved", entry, to=_quoted(self._home.at(target)))
+
+    def _told_change(self, path: str, old: Entry, new: Entry) -> Change:
+        before, after = str(old), str(new)
+        if before == after:
+            before += "" if old.content is None else f" (sha256 {_hash(old.content)[:8]})"
+            after += f" (sha256 {self._digest(path, new)[:8]})"
+        return self._change(path, before, after, "changed", new, state=self._state(path, new), content=_text(old))
+
+    def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
+        full = self._home.at(path)
+        kept = {"store": "file", "how": how, "path": _quoted(full), "folder": entry.is_folder} | undo
+        return Change("file", full, before, after, kept)
+
+    def _differs(self, path: str, old: Entry, new: Entry) -> bool:
+        if old.is_folder or old.content is None:
+            return not old.same_thing(new) and not old.is_folder
+        return _hash(old.content) != self._digest(path, new)
+
+    def _digest(self, path: str, entry: Entry) -> str:
+        digest: str = self._state(path, entry)["digest"]
+        return digest
+
+    def _state(self, path: str, entry: Entry) -> dict[str, Any]:
+        """How it is; read once for each state of a file."""
+        key = (path, entry.inode, entry.size, entry.modified)
+        if key not in self._states:
+            self._states[key] = state(self._home.at(path), entry)
+        return self._states[key]
+
+
+def _is_left_out(path: str, entry: Entry) -> bool:
+    pure = PurePosixPath(path)
+    if is_on_the_way(pure.parent):
+        return True
+    if entry.is_folder:  # a folder in the folder of configurations says nothing; what is in it does
+        return is_folder_left_out(pure) or (pure.parts[0].startswith(".") and not _in_trash(path))
+    return is_file_left_out(pure) or any(map(is_folder_left_out, list(pure.parents)[:-1]))
+
+
+def _in_trash(path: str) -> bool:
+    return path.startswith(f"{TRASH}/")
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _quoted(path: str) -> str:
+    """A path that any file can hold: names of files need not be text."""
+    return quote(os.fsencode(path))
+
+
+def _text(entry: Entry) -> str | None:
+    """What a small file held, where that is text; None where it cannot be put back."""
+    with suppress(UnicodeDecodeError):
+        return None if entry.content is None or not entry.is_file else entry.content.decode()
+    return None

@@ -1,0 +1,119 @@
+"""Settings of KDE: the keys in its configuration files."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agent.changes import Change
+from agent.desktop.linux import places
+from agent.desktop.linux.bookkeeping import is_kde_file
+from agent.desktop.linux.settings import Setting, differences, read_bounded
+
+#: A larger file holds no settings of a person; shortcuts have 40 KB.
+_LARGEST = 1_000_000
+_GROUP = re.compile(r"\[([^\]]*)\]")
+
+Place = tuple[str, tuple[str, ...], str]  # file, groups from the outermost in, and key
+
+
+class KdeStore:
+    """See `Store`."""
+
+    remark = ""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._folder = places.config_home(environ)
+        self._before: dict[str, tuple[object, bytes]] = {}
+
+    def begin(self) -> None:
+        """See `Store.begin`."""
+        self._before = dict(self._read({}))
+
+    def changes(self) -> list[Change]:
+        """See `Store.changes`."""
+        now = dict(self._read(self._before))
+        old: dict[Place, Setting] = {}
+        new: dict[Place, Setting] = {}
+        for name in sorted(self._before.keys() | now.keys()):
+            before, after = self._before.get(name, (0, b""))[1], now.get(name, (0, b""))[1]
+            if before != after:
+                old |= {(name, *key): Setting(value, value) for key, value in parse(before).items()}
+                new |= {(name, *key): Setting(value, value) for key, value in parse(after).items()}
+        return list(
+            differences(
+                "kde",
+                old,
+                new,
+                name=lambda place: "/".join([place[0], *place[1], place[2]]),
+                place=lambda place: [place[0], list(place[1]), place[2]],
+            )
+        )
+
+    def _read(self, known: Mapping[str, tuple[object, bytes]]) -> Iterator[tuple[str, tuple[object, bytes]]]:
+        """The files by their names, with what tells that one is unchanged; those are not read again."""
+        for path in [*_files(self._folder), *_files(self._folder / "kdedefaults")]:
+            name = str(path.relative_to(self._folder))
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if is_kde_file(name):
+                before = known.get(name)
+                yield name, before if before and before[0] == mark else (mark, read_bounded(path, _LARGEST))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_file()]
+    except OSError:
+        return []
+
+
+def parse(data: bytes) -> dict[tuple[tuple[str, ...], str], str]:
+    """The values in a file of KConfig by their groups and key, as they are written there."""
+    found: dict[tuple[tuple[str, ...], str], str] = {}
+    groups: tuple[str, ...] = ()
+    for raw in data.decode("utf-8", "replace").split("\n"):
+        line = raw.strip()
+        if line.startswith("["):
+            groups = tuple(_GROUP.findall(line))
+        elif "=" in line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            found[groups, key.strip()] = value.strip()
+    return found
+
+
+def edited(data: bytes, groups: tuple[str, ...], key: str, value: str | None) -> bytes:
+    """The file with one key set, or without it for None; everything else stays as it is."""
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    here: tuple[str, ...] = ()
+    group_end: int | None = None if groups else 0
+    for number, raw in enumerate(lines):
+        line = raw.strip()
+        if line.startswith("["):
+            here = tuple(_GROUP.findall(line))
+        elif here == groups and "=" in line and not line.startswith("#") and line.partition("=")[0].strip() == key:
+            lines[number : number + 1] = [] if value is None else [f"{key}={value}"]
+            return _joined(lines)
+        if here == groups and line:
+            group_end = number + 1
+    if value is not None and group_end is None:
+        lines = [*_stripped(lines), *([""] if any(lines) else []), "".join(f"[{one}]" for one in groups)]
+        group_end = len(lines)
+        lines.append("")
+    if value is not None and group_end is not None:
+        lines.insert(group_end, f"{key}={value}")
+    return _joined(lines)
+
+
+def _stripped(lines: list[str]) -> list[str]:
+    while lines and not lines[-1]:
+        lines = lines[:-1]
+    return lines
+
+
+def _joined(lines: list[str]) -> bytes:
+    return "\n".join(lines).encode("utf-8", "surrogateescape")

@@ -1,0 +1,83 @@
+"""What the stores of settings have in common."""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from agent.changes import Change
+from agent.desktop.linux.bookkeeping import is_setting_of_programs
+
+#: The longest name and the longest value that is told, in characters; names and values are a stranger's.
+_LONGEST = 300
+#: The largest value that is kept for undoing its change, as characters of JSON.
+_LARGEST_KEPT = 16_000
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting's value."""
+
+    text: str  # as the store's own tools write it
+    data: Any  # as plain JSON that the store can set again
+
+
+class Store(Protocol):
+    """One store of settings."""
+
+    @property
+    def remark(self) -> str:
+        """What it cannot tell, as a sentence; "" where it can tell all."""
+
+    def begin(self) -> None:
+        """Take in how it is now."""
+
+    def changes(self) -> list[Change]:
+        """How it differs from that."""
+
+
+def differences(
+    store: str,
+    before: Mapping[Key, Setting],
+    after: Mapping[Key, Setting],
+    name: Callable[[Key], str],
+    place: Callable[[Key], Any],
+) -> Iterator[Change]:
+    """The settings that differ, without bookkeeping; `place` is the key as plain JSON."""
+    for key in [*before, *(key for key in after if key not in before)]:
+        old, new = before.get(key), after.get(key)
+        if old is not None and new is not None and old.text == new.text:
+            continue
+        what = f"{store} {name(key)}"
+        if is_setting_of_programs(what):
+            continue
+        undo = {
+            "store": store,
+            "key": place(key),
+            "before": None if old is None else old.data,
+            "after": None if new is None else new.data,
+        }
+        kept = undo if len(json.dumps(undo)) <= _LARGEST_KEPT else None
+        was, is_now = (None if one is None else bounded(one.text) for one in (old, new))
+        yield Change("setting", bounded(what), was, is_now, kept)
+
+
+def bounded(text: str) -> str:
+    """A text of a stranger, cut where it is too long to be told."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def read_bounded(path: Path, largest: int) -> bytes:
+    """What a file holds; nothing where it cannot be read, is no plain file, or is larger than so many bytes."""
+    try:
+        # A pipe or a device of that name must hold nobody up.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 -- a number
+            status = os.fstat(file.fileno())
+            return file.read(largest) if stat.S_ISREG(status.st_mode) and status.st_size <= largest else b""
+    except OSError:
+        return b""

@@ -1,0 +1,155 @@
+"""Settings of XFCE: asked from its daemon over D-Bus, because its files are some seconds late; else from the files."""
+
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from jeepney import DBusAddress
+
+from agent.changes import Change
+from agent.desktop.linux import places
+from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.settings import Setting, differences, read_bounded
+
+_NAME = "org.xfce.Xfconf"
+_XFCONF = DBusAddress("/org/xfce/Xfconf", _NAME, _NAME)
+_FILES = "xfce4/xfconf/xfce-perchannel-xml"
+#: Seconds for all channels: some 8 ms here. Once the daemon did not answer, less is waited for it.
+_PATIENCE, _IMPATIENCE = 0.5, 0.1
+#: A larger file is not read; a keyboard shortcuts file has 10 KB.
+_LARGEST = 2_000_000
+#: Types in the files, and how D-Bus calls them.
+_SIGNATURES = {"string": "s", "int": "i", "uint": "u", "bool": "b", "double": "d", "float": "d", "uchar": "y",
+               "char": "n", "uint16": "q", "int16": "n", "uint64": "t", "int64": "x", "array": "av"}  # fmt: skip
+
+_Key = tuple[str, str]  # channel and property
+
+
+class XfconfStore:
+    """See `Store`."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._before: dict[_Key, Setting] = {}
+        self._last: list[Change] = []
+        self._patience = _PATIENCE
+        self.remark = ""
+
+    def begin(self) -> None:
+        """See `Store.begin`."""
+        try:
+            self._before = self._ask()
+        except BusError:
+            self._hung()
+            self._before = self._read()
+
+    def changes(self) -> list[Change]:
+        """See `Store.changes`; as it was known last where the daemon does not answer."""
+        try:
+            now = self._ask()
+        except BusError:
+            self._hung()
+            return self._last
+        self.remark, self._patience = "", _PATIENCE
+        self._last = list(differences("xfconf", self._before, now, name=" ".join, place=list))
+        return self._last
+
+    def _hung(self) -> None:
+        self.remark = "XFCE's settings (xfconfd) do not answer: it is not known which of them change."
+        self._patience = _IMPATIENCE
+
+    def _ask(self) -> dict[_Key, Setting]:
+        """All settings. Raises BusError: the daemon is there and does not answer."""
+        try:
+            bus = Bus(self._environ, self._patience)
+        except BusError:  # without a bus there is no daemon either
+            return self._read()
+        with bus:
+            if not bus.owned(_NAME):
+                return self._read()
+            (channels,) = bus.ask(_XFCONF, "ListChannels")
+            found: dict[_Key, Setting] = {}
+            for channel in channels:
+                (properties,) = bus.ask(_XFCONF, "GetAllProperties", "ss", channel, "/")
+                for name, (signature, value) in properties.items():
+                    found[channel, name] = Setting(as_text(signature, value), as_json(signature, value))
+            return found
+
+    def _read(self) -> dict[_Key, Setting]:
+        """All settings from the files, the person's own before the system's."""
+        found: dict[_Key, Setting] = {}
+        for folder in [*reversed(places.config_dirs(self._environ)), places.config_home(self._environ)]:
+            for file in sorted((folder / _FILES).glob("*.xml")):
+                try:
+                    root = ElementTree.fromstring(read_bounded(file, _LARGEST))  # noqa: S314 -- expat limits expansion
+                    _gather(root, root.get("name", ""), "", found)
+                except (ElementTree.ParseError, ValueError):
+                    continue  # half written
+        return found
+
+
+def set_again(environ: Mapping[str, str], key: _Key, data: Any, seconds: float = 2.0) -> None:
+    """Set a property to what it was; None resets it. Raises BusError."""
+    with Bus(environ, seconds) as bus:
+        if data is None:
+            bus.ask(_XFCONF, "ResetProperty", "ssb", *key, False)
+        else:
+            bus.ask(_XFCONF, "SetProperty", "ssv", *key, _from_json(data))
+
+
+def current(environ: Mapping[str, str], key: _Key, seconds: float = 2.0) -> Any:
+    """What a property is set to, as plain JSON; None where it is not set. Raises BusError."""
+    with Bus(environ, seconds) as bus:
+        if not bus.ask(_XFCONF, "PropertyExists", "ss", *key)[0]:
+            return None
+        (variant,) = bus.ask(_XFCONF, "GetProperty", "ss", *key)
+        return as_json(*variant)
+
+
+def as_text(signature: str, value: Any) -> str:
+    """A value as `xfconf-query` writes it, and an array as a list of such."""
+    if signature == "b":
+        return "true" if value else "false"
+    if signature == "d":
+        return f"{value:f}"
+    if signature == "av":
+        return f"[{', '.join(as_text(*item) for item in value)}]"
+    return str(value)
+
+
+def as_json(signature: str, value: Any) -> dict[str, Any]:
+    """A value of D-Bus as plain JSON."""
+    inner = [as_json(*item) for item in value] if signature == "av" else value
+    return {"signature": signature, "value": inner}
+
+
+def _from_json(data: Any) -> tuple[str, Any]:
+    signature, value = data["signature"], data["value"]
+    return signature, [_from_json(item) for item in value] if signature == "av" else value
+
+
+def _gather(element: ElementTree.Element, channel: str, path: str, found: dict[_Key, Setting]) -> None:
+    for child in element.findall("property"):
+        name = f"{path}/{child.get('name', '')}"
+        value = _variant(child)
+        if value is not None:
+            found[channel, name] = Setting(as_text(*value), as_json(*value))
+        _gather(child, channel, name, found)
+
+
+def _variant(element: ElementTree.Element) -> tuple[str, Any] | None:
+    """The value in an element of a file; None for one that only holds others. Raises ValueError."""
+    signature = _SIGNATURES.get(element.get("type", ""))
+    text = element.get("value", "")
+    match signature:
+        case None:
+            return None
+        case "av":
+            return "av", [value for item in element.findall("value") if (value := _variant(item))]
+        case "s":
+            return "s", text
+        case "b":
+            return "b", text == "true"
+        case "d":
+            return "d", float(text)
+    return signature, int(text)

@@ -1,0 +1,106 @@
+"""What the witness tells, against what the desktop's own tools tell, on a real desktop."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.changes import Change
+from agent.desktop.linux.witness import LinuxWitness
+from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
+from agent.desktop.x11.windows import open_windows
+from agent.geometry import Size
+from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+
+
+class Scene:
+    """A desktop of its own, a witness of it, and a hand on its tools."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.environ = sandbox.environ
+        self.home = Path(self.environ["HOME"])
+        self.witness = LinuxWitness(self.environ, open_windows, X11ClipboardWatch())
+        self.witness.changes()
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command, env=self.environ, cwd=self.home, capture_output=True, text=True, timeout=20, check=True
+        )
+        return done.stdout
+
+    def told(self, *kinds: str) -> dict[str, tuple[str | None, str | None]]:
+        return {
+            change.what.removeprefix(f"{self.home}/"): (change.before, change.after)
+            for change in self.witness.changes()
+            if change.kind in kinds
+        }
+
+    def wait_for(self, wanted: Callable[[list[Change]], bool]) -> list[Change]:
+        deadline = time.monotonic() + 20
+        while not wanted(found := self.witness.changes()):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+        return found
+
+
+@pytest.fixture(scope="module")
+def own_sandbox(own_temporary_folder: None) -> Iterator[Sandbox]:
+    before = dict(os.environ)
+    sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
+    yield sandbox
+    sandbox.close()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def scene(own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    for name in ("DISPLAY", "XAUTHORITY"):
+        monkeypatch.setenv(name, own_sandbox.environ[name])
+    scene = Scene(own_sandbox)
+    yield scene
+    scene.witness.close()
+
+
+def test_nothing_is_told_where_nothing_changed(scene: Scene) -> None:
+    assert scene.witness.changes() == []
+    assert scene.witness.remarks == []
+
+
+def test_a_theme_that_xfconf_sets_is_told_until_it_is_put_back(scene: Scene) -> None:
+    scene.run("xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName", "-s", "Adwaita-dark")
+    assert scene.told("setting") == {"xfconf xsettings /Net/ThemeName": ("Adwaita", "Adwaita-dark")}
+    scene.run("xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName", "-s", "Adwaita")
+    assert scene.told("setting") == {}
+
+
+def test_a_setting_of_gnome_is_told_with_its_default(scene: Scene) -> None:
+    scene.run("gsettings", "set", "org.gnome.desktop.interface", "color-scheme", "prefer-dark")
+    assert scene.told("setting") == {"dconf /org/gnome/desktop/interface/color-scheme": ("'default'", "'prefer-dark'")}
+    scene.run("gsettings", "set", "org.gnome.desktop.interface", "color-scheme", "default")
+    assert scene.told("setting") == {}
+
+
+def test_files_are_told_as_made_changed_moved_trashed_and_deleted(scene: Scene) -> None:
+    for name in ("changed", "renamed", "moved", "trashed", "deleted", "same"):
+        (scene.home / name).write_text(name)
+    scene.witness.close()
+    scene.witness = LinuxWitness(scene.environ, open_windows, X11ClipboardWatch())
+    assert scene.witness.changes() == []
+    scene.run("sh", "-c", "echo longer > changed; mv renamed 'new name'; mv moved Documents/; rm deleted; echo > made")
+    scene.run("sh", "-c", "printf same > same.new; mv same.new same; mkdir -p a/b; touch a/b/c; touch x; rm x")
+    scene.run("gio", "trash", "trashed")
+    assert scene.told("file") == {
+        "changed": ("7 bytes (sha256 d67e2e94)", "7 bytes (sha256 e1a95bdf)"),
+        "renamed": ("7 bytes", f"moved to {scene.home}/new name"),
+        "moved": ("5 bytes", f"moved to {scene.home}/Documents/moved"),
+        "trashed": ("7 bytes", f"in the trash, as {scene.home}/.local/share/Trash/files/trashed"),
+        "deleted": ("7 bytes", None),
+        "made": (None, "1 byte"),
+        "a": (None, "a folder"),
+        "a/b": (None, "a folder"),
+        "a/b/c": (None, "0 bytes"),
+    }
