@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from agent.desktop.elements import Elements
 from agent.desktop.hand import Hand, Rest
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
@@ -136,6 +137,9 @@ class Desktop(Protocol):
 
         Returns at once. Files in the folders of `without`, such as the one that the run is recorded in, do not count.
         """
+
+    def open_elements(self) -> Elements | None:
+        """A connection to the elements on the screen, for the thread that calls; None where they are unknown."""
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """Whether the windows of a program with this environment appear on this desktop."""

@@ -2,8 +2,10 @@
 
 from agent.desktop.base import Desktop, Steered, TakeoverWatch
 from agent.desktop.checked_hand import CheckedHand, receiver
+from agent.desktop.elements import Elements
 from agent.desktop.focus import FocusKeeper
 from agent.desktop.hand import Hand, RecordingHand
+from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.own_windows import Own, find_own
 from agent.desktop.surroundings import DesktopSurroundings
@@ -30,6 +32,7 @@ class ProtectedDesktop:
         self._watching = Connection(desktop.open_windows)  # of the thread that watches for a takeover
         own, home, open_windows = self._own.windows, desktop.home, desktop.open_windows
         self.applications = desktop.applications
+        self.open_windows = open_windows
         self.screen: Screen = MaskedScreen(desktop.screen, own, open_windows) if own else desktop.screen
         self.surroundings = DesktopSurroundings(
             self.screen, desktop.applications, home, open_windows, lambda windows: receiver(windows, own)
@@ -37,6 +40,12 @@ class ProtectedDesktop:
         self.hand: Hand = RecordingHand()
         if not dry_run:
             self.hand = CheckedHand(desktop.hand, open_windows, own, home, lambda: self.surroundings.judged)
+
+    def open_elements(self) -> Elements | None:
+        """See `Desktop.open_elements`; what is on our own windows is left out."""
+        elements = self._desktop.open_elements()
+        own, open_windows = self._own.windows, self._desktop.open_windows
+        return MaskedElements(elements, own, open_windows) if elements is not None and own else elements
 
     def remarks(self, *, judged: bool) -> list[str]:
         """What the person must know about this desktop; `judged` by a policy, more."""

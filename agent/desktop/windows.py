@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from agent.geometry import Region
+from agent.screen.outline import ShownWindow
 
 #: What a desktop calls a window by; means nothing elsewhere.
 WindowId: TypeAlias = Hashable
@@ -84,3 +85,16 @@ class Connection:
         windows, self._windows = self._windows, None
         if windows is not None:
             windows.close()
+
+
+def shown(windows: Windows) -> list[ShownWindow]:
+    """The windows that are there to be worked with, the top-most first. Raises EnvironmentLacksError."""
+    active = windows.active()
+    found = []
+    for identifier in reversed(windows.stacking()):
+        if not windows.is_ordinary(identifier):
+            continue
+        window, region = windows.window(identifier), windows.region(identifier)
+        if window is not None and region is not None:
+            found.append(ShownWindow(window.title, window.app, region, active is not None and active.id == identifier))
+    return found

@@ -126,6 +126,7 @@ class FamilyFacts:
     sampling: Sampling = field(default_factory=Sampling)  # as its own client asks for it
     reference_images: int = 3  # images in a request of its own client, the current one included
     function: str = "computer_use"  # the name under which its models call actions
+    outline: bool = False  # whether it is asked with the outline of the screen, which is then waited for
 
     @classmethod
     def of(cls, name: str) -> "FamilyFacts":
@@ -140,6 +141,7 @@ class FamilyFacts:
             sampling=Sampling(**data.get("sampling", {})),
             reference_images=data.get("history", {}).get("images", 3),
             function=data.get("call", {}).get("function", "computer_use"),
+            outline=data.get("prompt", {}).get("outline", False),
         )
 
 

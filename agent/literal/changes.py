@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agent.literal.blobs import blobs
+from agent.screen.blobs import blobs
 from agent.screen.fingerprint import CELL, Fingerprint
 from agent.screen.ocr import Box
 

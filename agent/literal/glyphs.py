@@ -7,7 +7,7 @@ itself.
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent.literal.blobs import blobs
+from agent.screen.blobs import blobs
 from agent.screen.ocr import Box, Ocr, Word, relief
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ text on dark, dark on light and text on a selected row all look the same: a page
 threshold that suits all of them. Together they find nearly every word of the desktops they were tried on.
 """
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from agent.literal.glyphs import Glyphs
 from agent.literal.labels import Label, Match, find, labels_of
 from agent.screen.ocr import Box, Ocr, Word, relief
+from agent.screen.words import merge
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -38,7 +38,7 @@ class Reader:
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(self._plain.words, image, scale)
             second = pool.submit(self._relief.words, relief(image), scale)
-            words = merge(first.result(), second.result())
+            words = merge([*first.result(), *second.result()])
         return Page(image, words, self._plain)
 
 
@@ -87,27 +87,3 @@ class Page:
         ]
         readable.sort(key=lambda label: -min(word.confidence for word in label.words))
         return list(dict.fromkeys(label.text for label in readable))[:limit]
-
-
-def merge(first: Iterable[Word], second: Iterable[Word]) -> list[Word]:
-    """The words of both looks, each place once, the surer reading of the two."""
-    kept: list[Word] = []
-    for word in sorted([*first, *second], key=lambda item: -_worth(item)):
-        if not any(_same_place(word.box, other.box) for other in kept):
-            kept.append(word)
-    return kept
-
-
-def _worth(word: Word) -> float:
-    """Sure and long words first: an icon beside a label must not displace the label."""
-    letters = sum(char.isalnum() for char in word.text)
-    return word.confidence + min(letters, 12) * 2
-
-
-def _same_place(one: Box, other: Box) -> bool:
-    width = min(one.right, other.right) - max(one.left, other.left)
-    height = min(one.bottom, other.bottom) - max(one.top, other.top)
-    if width <= 0 or height <= 0:
-        return False
-    smaller = min(one.width * one.height, other.width * other.height)
-    return width * height > 0.4 * max(smaller, 1)

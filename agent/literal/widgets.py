@@ -8,7 +8,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from agent.literal.blobs import blobs
+from agent.screen.blobs import blobs
 from agent.screen.ocr import Box
 
 if TYPE_CHECKING:

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 
 from agent.geometry import Size, Viewport
+from agent.run.outliner import Outliner
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import EncodedImage, ImageFormat, encode
 from agent.screen.fingerprint import Fingerprint
@@ -12,6 +14,12 @@ from agent.screen.fit import fit, resize
 from agent.screen.outline import Outline
 from agent.screen.settle import Settled, SettleRule, settle
 from foundation.images import ImageRule
+
+#: An outline is waited for so long, in seconds: the first one reads the whole screen, which may take some on a busy
+#: machine.
+_LONGEST = 10.0
+#: Cells that may change while it is taken without its being taken again: carets and clocks.
+_RESTLESS = SettleRule().spot_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,33 +30,62 @@ class Observation:
     tokens: int  # their vision tokens
     viewport: Viewport  # how captured pixels lie on the desktop
     fingerprint: Fingerprint  # the screen, for comparing
-    milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit and encode
+    milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit, encode and outline
     outline: Outline | None = None  # the elements of the screen, where something tells them
 
 
 class Observer:
     """Looks at one screen for one model. Its methods block; call them on its own worker."""
 
-    def __init__(self, screen: Screen, rule: ImageRule, image_format: ImageFormat, quality: int) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        rule: ImageRule,
+        image_format: ImageFormat,
+        quality: int,
+        outliner: Outliner | None = None,
+    ) -> None:
         self._screen = screen
         self._rule = rule
         self._format: ImageFormat = image_format
         self._quality = quality
+        self._outliner = outliner
 
     def look(self) -> Observation:
         """Capture now."""
         began = time.perf_counter()
         frame = self._screen.grab()
         captured = (time.perf_counter() - began) * 1000
-        return self._observe(frame, Fingerprint.of(frame.image), {"capture": captured})
+        return self._outlined(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
-        """Wait until the screen is still."""
-        return settle(self._screen, rule, stopped)
+        """Wait until the screen is still; what is new on it is read meanwhile."""
+        return settle(self._screen, rule, stopped, self._outliner.read_ahead if self._outliner else None)
 
     def observe(self, settled: Settled) -> Observation:
         """The observation of an already settled screen: nothing is captured twice."""
-        return self._observe(settled.frame, settled.fingerprint, {"capture": 0.0})
+        return self._outlined(settled.frame, settled.fingerprint, {"capture": 0.0})
+
+    def _outlined(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
+        """The observation of a frame, with its outline where one is wanted.
+
+        An outline tells of the screen as it is while it is taken. Where that is not the frame's any more, both are
+        taken again, once: a screen that never rests is as it is.
+        """
+        if self._outliner is None:
+            return self._observe(frame, fingerprint, milliseconds)
+        pending = self._outliner.take(frame)
+        seen = self._observe(frame, fingerprint, milliseconds)
+        began = time.perf_counter()
+        outline = _result(pending)
+        now = self._screen.grab()
+        after = Fingerprint.of(now.image)
+        if len(after.changed_cells(fingerprint)) > _RESTLESS:
+            pending = self._outliner.take(now)
+            seen = self._observe(now, after, milliseconds)
+            outline = _result(pending)
+        seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000
+        return replace(seen, outline=outline)
 
     def _observe(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         began = time.perf_counter()
@@ -63,4 +100,14 @@ class Observer:
 
     def close(self) -> None:
         """Close the screen."""
+        if self._outliner is not None:
+            self._outliner.close()
         self._screen.close()
+
+
+def _result(pending: "Future[Outline]") -> Outline | None:
+    """The outline; None where it takes too long."""
+    try:
+        return pending.result(_LONGEST)
+    except TimeoutError:
+        return None

@@ -21,6 +21,7 @@ from agent.run.events import RunFinished, RunStarted, Warned
 from agent.run.history import History
 from agent.run.loop import Loop
 from agent.run.observe import Observer
+from agent.run.outliner import Outliner
 from agent.run.race import Race
 from agent.run.roles import Role, ServedModel, open_model
 from agent.run.settings import RunSettings
@@ -121,7 +122,8 @@ def _context(
     apps = tuple(desktop.applications.names()[:_MOST_APPS])
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
     consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
-    observer = Observer(desktop.screen, rule, image_format, facts.quality)
+    outliner = Outliner(desktop.open_elements, desktop.open_windows) if facts.outline else None
+    observer = Observer(desktop.screen, rule, image_format, facts.quality, outliner)
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 
 

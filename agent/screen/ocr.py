@@ -8,7 +8,7 @@ OpenMP, so it reads with one thread, which is two to four times faster on two co
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,8 +103,9 @@ def data_folder(who: str) -> str:
 class Ocr:
     """Tesseract, loaded once (60 ms) and used by one caller at a time. Raises as `data_folder` does."""
 
-    def __init__(self, who: str) -> None:
+    def __init__(self, who: str, languages: Sequence[str] = ("eng",)) -> None:
         self._folder = data_folder(who)
+        self._languages = "+".join(languages)
         self._lock = threading.Lock()
         self._api: Any = None
 
@@ -124,9 +125,10 @@ class Ocr:
     def _loaded(self) -> Iterator[Any]:
         with self._lock:
             if self._api is None:
-                from tesserocr import OEM, PyTessBaseAPI
+                from tesserocr import OEM, LeptLogLevel, PyTessBaseAPI, set_leptonica_log_level
 
-                self._api = PyTessBaseAPI(path=self._folder, lang="eng", oem=OEM.LSTM_ONLY)
+                set_leptonica_log_level(LeptLogLevel.NONE)  # it complains of small pictures on standard error
+                self._api = PyTessBaseAPI(path=self._folder, lang=self._languages, oem=OEM.LSTM_ONLY)
             yield self._api
 
     def _read(self, image: "Image", scale: float, segmentation: int) -> list[Word]:

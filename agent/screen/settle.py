@@ -19,6 +19,7 @@ class SettleRule:
     quiet: float = 0.3  # how long nothing may have changed: applications answer a click within 0.1 to 0.25 s here
     cap: float = 2.5  # give up and go on after this long: a video never becomes still
     poll: float = 0.04  # pause between two looks
+    hint: float = 0.1  # after so long without a change it may be still: what follows can be prepared
     spot_cells: int = 4  # up to so many changed cells of 32x32 pixels are a restless spot, not a change of the screen
 
 
@@ -33,13 +34,22 @@ class Settled:
     restless: frozenset[tuple[int, int]]  # cells that kept changing on their own when everything else was quiet
 
 
-def settle(screen: Screen, rule: SettleRule, stopped: Callable[[], bool] = lambda: False) -> Settled:
-    """Watch until the screen is still, or `stopped()`. Raises EnvironmentLacksError where it cannot be read."""
+def settle(
+    screen: Screen,
+    rule: SettleRule,
+    stopped: Callable[[], bool] = lambda: False,
+    may_be_still: Callable[[Frame], None] | None = None,
+) -> Settled:
+    """Watch until the screen is still, or `stopped()`; `may_be_still` gets frames that may turn out to be the last.
+
+    Raises EnvironmentLacksError where the screen cannot be read.
+    """
     began = time.monotonic()
     frame = screen.grab()
     last = Fingerprint.of(frame.image)
     quiet_since = spot_since = began
     spots: dict[tuple[int, int], list[float]] = {}  # when each small spot changed
+    hinted = -1.0  # the quiet that was told of
     while True:
         time.sleep(rule.poll)
         frame = screen.grab()
@@ -52,6 +62,9 @@ def settle(screen: Screen, rule: SettleRule, stopped: Callable[[], bool] = lambd
             spot_since = at
             for cell in changed:
                 spots.setdefault(cell, []).append(at)
+        if may_be_still is not None and hinted != quiet_since and at - quiet_since >= rule.hint:
+            hinted = quiet_since
+            may_be_still(frame)
         calm = at - spot_since >= rule.quiet / 2
         # A spot may be a check box being drawn: it gets as long again to come to rest. A caret never does.
         still = at - quiet_since >= rule.quiet * (1 if calm else 2)

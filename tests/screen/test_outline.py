@@ -16,7 +16,9 @@ def test_an_outline_is_plain_json_with_boxes_in_pixels_of_the_desktop() -> None:
     assert told["size"] == [1920, 1080]
     assert told["elements"] == [
         {"id": 1, "role": "check box", "name": "Dark", "value": None, "states": ["checked", "showing"],
-         "box": [-10, 20, 30, 40], "window": "Settings", "source": "both", "trusted": True},
+         "box": [-10, 20, 30, 40], "window": "Settings", "source": "both", "trusted": True, "app": "", "parent": None,
+         "label": "", "limits": None},
         {"id": 2, "role": "slider", "name": "", "value": "30", "states": [],
-         "box": [0, 0, 1, 1], "window": "", "source": "words", "trusted": False},
+         "box": [0, 0, 1, 1], "window": "", "source": "words", "trusted": False, "app": "", "parent": None,
+         "label": "", "limits": None},
     ]  # fmt: skip

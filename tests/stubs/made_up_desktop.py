@@ -146,6 +146,9 @@ class MadeUpDesktop:
     def open_witness(self, environ, without=()):
         return None
 
+    def open_elements(self):
+        return None
+
     def shows(self, environ):
         return True
 

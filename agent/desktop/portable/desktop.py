@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
+from agent.desktop.elements import Elements
 from agent.desktop.hand import Hand
 from agent.desktop.input import Input
 from agent.desktop.input_hand import InputHand
@@ -49,6 +50,10 @@ class PortableDesktop:
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:  # noqa: ARG002 -- the protocol's
         """See `Desktop.open_witness`."""
+        return None
+
+    def open_elements(self) -> Elements | None:
+        """See `Desktop.open_elements`."""
         return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:  # noqa: ARG002 -- the protocol's

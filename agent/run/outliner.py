@@ -1,0 +1,117 @@
+"""Takes the outline of a screen on a thread of its own: the accessibility tree, joined with the words that are read."""
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from agent.desktop.elements import Elements, OpenElements
+from agent.desktop.windows import Connection, OpenWindows, shown
+from agent.geometry import Region, Viewport
+from agent.screen.capture import Frame
+from agent.screen.join import join
+from agent.screen.ocr import Box, Word
+from agent.screen.outline import Outline, ShownWindow
+from agent.screen.words import WordReader
+from foundation.errors import EnvironmentLacksError, MaiError
+
+#: Who needs tesseract, for the error.
+_WHO = "Reading the words of the screen"
+
+
+class Outliner:
+    """The outlines of one desktop, for one observer. Everything is opened and used on its own thread.
+
+    Args:
+        open_elements: of the desktop's accessibility tree; gives None where there is none.
+        open_windows: of the desktop.
+        languages: tesseract's names of what the screen is written in.
+    """
+
+    def __init__(
+        self, open_elements: OpenElements, open_windows: OpenWindows, languages: Sequence[str] = ("eng",)
+    ) -> None:
+        self._open_elements = open_elements
+        self._windows = Connection(open_windows)
+        self._languages = languages
+        self._elements: Elements | None = None
+        self._reader: WordReader | None = None
+        self._lacks: list[str] = []
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="outline", daemon=True)
+        self._thread.start()
+
+    def take(self, frame: Frame) -> "Future[Outline]":
+        """The outline of a frame, which is to be what the screen still shows; begun now, and never an error."""
+        future: Future[Outline] = Future()
+        self._calls.put(lambda: future.set_result(self._told(frame)))
+        return future
+
+    def read_ahead(self, frame: Frame) -> None:
+        """Read what is new in a frame that may be the next one, unless there is something else to do."""
+        if self._calls.empty():
+            self._calls.put(lambda: self._read_words(frame, self._shown()))
+
+    def close(self) -> None:
+        """Close the connections, in its own time."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        self._open()
+        while (call := self._calls.get()) is not None:
+            call()
+        if self._elements is not None:
+            self._elements.close()
+        self._windows.close()
+
+    def _open(self) -> None:
+        try:
+            self._reader = WordReader(_WHO, self._languages)
+        except EnvironmentLacksError as error:
+            self._lacks.append(str(error))
+        try:
+            self._elements = self._open_elements()
+        except MaiError as error:
+            self._lacks.append(str(error))
+
+    def _told(self, frame: Frame) -> Outline:
+        try:
+            return self._outline(frame)
+        except Exception as error:  # broken trees are broken in many ways; the picture is there without them
+            lacks = f"The outline of the screen could not be taken: {type(error).__name__}: {error}."
+            return Outline(frame.viewport.region.size, (), (), lacks)
+
+    def _outline(self, frame: Frame) -> Outline:
+        windows = self._shown()
+        tree = self._tree(frame.viewport.region, windows or ())
+        joined = join(tree, self._read_words(frame, windows), frame.viewport)
+        lacks = " ".join(filter(None, dict.fromkeys((tree.lacks, *self._lacks))))
+        return Outline(joined.size, joined.elements, joined.windows, lacks)
+
+    def _tree(self, screen: Region, windows: Sequence[ShownWindow]) -> Outline:
+        if self._elements is None:
+            return Outline(screen.size, (), tuple(windows))
+        tree = self._elements.outline()
+        return tree if tree.windows else Outline(tree.size, tree.elements, tuple(windows), tree.lacks)
+
+    def _shown(self) -> list[ShownWindow] | None:
+        """The windows that are shown, the top-most first; None where they are unknown."""
+        try:
+            windows = self._windows.get()
+            return None if windows is None else shown(windows)
+        except EnvironmentLacksError:  # a display that is gone is told by whoever looks at it
+            self._windows.close()
+            return None
+
+    def _read_words(self, frame: Frame, windows: Sequence[ShownWindow] | None) -> Sequence[Word]:
+        if self._reader is None:
+            return ()
+        inside = None if windows is None else [_captured(one.box, frame.viewport) for one in windows]
+        return self._reader.read(frame.image, inside)
+
+
+def _captured(box: Region, viewport: Viewport) -> Box:
+    """A box on the desktop in captured pixels."""
+    scale_x, scale_y = viewport.scale
+    left, top = (box.left - viewport.region.left) * scale_x, (box.top - viewport.region.top) * scale_y
+    return Box(round(left), round(top), round(left + box.width * scale_x), round(top + box.height * scale_y))

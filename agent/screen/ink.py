@@ -1,0 +1,79 @@
+"""Where something is written or drawn in a picture: what reading words has to look at, and what it can pass over.
+
+A wallpaper, an empty page and a plain panel have no sharp vertical edges; letters are made of them.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from agent.screen.blobs import blobs
+from agent.screen.ocr import Box
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Mask = np.ndarray[Any, np.dtype[np.bool_]]
+    Grey = np.ndarray[Any, np.dtype[np.uint8]]
+
+#: Ink is told in cells of so many pixels a side.
+CELL = 4
+#: Two neighbours that differ by more are an edge; the letters of a switched-off menu item differ by 60 or more.
+_EDGE = 24
+#: An upright edge of so many pixels is the side of a window or of a field, no letter.
+_LINE = 32
+
+
+def ink_of(grey: "Grey") -> "Mask":
+    """Which cells of a picture hold something like letters, by its brightness; the last ones may be cut."""
+    import numpy as np
+
+    edges = np.zeros((-(-grey.shape[0] // CELL) * CELL, -(-grey.shape[1] // CELL) * CELL), np.bool_)
+    height, width = grey.shape
+    left, right = grey[:, :-1], grey[:, 1:]
+    np.greater(np.maximum(left, right) - np.minimum(left, right), _EDGE, out=edges[:height, 1:width])
+    _without_lines(edges)
+    rows, columns = edges.shape[0] // CELL, edges.shape[1] // CELL
+    ink: Mask = edges.reshape(rows, CELL, columns, CELL).sum(axis=(1, 3), dtype=np.uint8) >= 2
+    return ink
+
+
+def _without_lines(edges: "Mask") -> None:
+    """Take away upright lines, also dotted ones."""
+    import numpy as np
+
+    if len(edges) < _LINE:
+        return
+    run = edges.copy()
+    run[1:-1] |= edges[:-2] & edges[2:]
+    step = 1
+    while step < _LINE:  # where a run of so many begins
+        run = run[: len(run) - step] & run[step:]
+        step *= 2
+    if not run.any():
+        return
+    lines = np.zeros_like(edges)
+    lines[: len(run)] = run
+    while step > 1:
+        step //= 2
+        lines[step:] |= lines[:-step].copy()
+    edges &= ~lines
+
+
+def patches(ink: "Mask", aside: int, below: int) -> list[Box]:
+    """The boxes of ink, in cells, that nothing parts but gaps of `2 * aside` cells across and `2 * below` down."""
+    spread = ink.copy()
+    for by in range(1, aside + 1):
+        spread[:, by:] |= ink[:, :-by]
+        spread[:, :-by] |= ink[:, by:]
+    wide = spread.copy()
+    for by in range(1, below + 1):
+        wide[by:] |= spread[:-by]
+        wide[:-by] |= spread[by:]
+    return [_tight(ink, box) for box in blobs(wide)]
+
+
+def _tight(ink: "Mask", box: Box) -> Box:
+    """The part of a box that has ink."""
+    part = ink[box.top : box.bottom, box.left : box.right]
+    rows, columns = part.nonzero()
+    left, top = box.left + int(columns.min()), box.top + int(rows.min())
+    return Box(left, top, box.left + int(columns.max()) + 1, box.top + int(rows.max()) + 1)

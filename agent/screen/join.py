@@ -1,0 +1,156 @@
+"""Joins what the accessibility tree tells with the words that were read: one list of elements.
+
+Both are texts of strangers. Where the words on an element plainly say something else than its name, a person would go
+by the words: it is not to be trusted for its name, and the words are an element of their own.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from agent.geometry import Region, Viewport
+from agent.screen.ocr import Box, Word, lines_of
+from agent.screen.outline import Element, Outline
+
+#: The role of words that no element covers.
+WORDS_ROLE = "label"
+#: Texts that agree by so much are the same, misread letters aside; those that agree by less plainly are not.
+_SAME, _OTHER = 0.6, 0.34
+#: Only words that were read so surely, with so many letters, contradict a name: a sign or a badge does not.
+_SURE, _SAYING = 85, 3
+#: What a person calls by the words on it.
+_CALLED_BY_WORDS = frozenset(
+    {
+        "push button", "button", "toggle button", "push button menu", "menu button", "link", "menu", "menu item",
+        "check menu item", "radio menu item", "check box", "radio button", "page tab",
+    }
+)  # fmt: skip
+#: An element with more words in its box is something that holds others.
+_MOST_WORDS = 60
+#: The longest label, in characters.
+_LONGEST = 200
+#: How far a window reaches above its inner side with its title bar, in desktop pixels.
+_TITLE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A word that was read, in desktop pixels."""
+
+    word: Word
+    box: Region
+    x: float  # its middle
+    y: float
+
+    def within(self, box: Region) -> bool:
+        return box.left <= self.x < box.left + box.width and box.top <= self.y < box.top + box.height
+
+
+def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
+    """The outline of a tree with the words of a captured monitor, whose boxes are in captured pixels.
+
+    Elements whose text is what is written on them come from "both". The lines of all other words follow the tree's
+    elements as labels, in reading order.
+    """
+    read = [_in_desktop(word, viewport) for word in words if _is_text(word)]
+    told: set[int] = set()
+    elements = []
+    for element in tree.elements:
+        own = [index for index, one in enumerate(read) if one.within(element.box)]
+        on_it = " ".join(read[index].word.text for index in own)
+        if not 0 < len(own) <= _MOST_WORDS:
+            elements.append(element)
+        elif any(agreement(text, on_it) >= _SAME for text in (element.name, element.value or "") if text):
+            told.update(own)
+            elements.append(replace(element, source="both"))
+        else:
+            trusted = element.trusted and not _contradicts(element, [read[index] for index in own])
+            elements.append(replace(element, trusted=trusted))
+    left = [one for index, one in enumerate(read) if index not in told]
+    return replace(tree, elements=(*elements, *_labels(left, elements, tree)))
+
+
+def agreement(one: str, other: str) -> float:
+    """How far two texts are the same, 0 to 1: letters and digits count, and a cut text is as good as a whole one."""
+    cut = one.rstrip().endswith(("…", "...")) or other.rstrip().endswith(("…", "..."))
+    first, second = _letters(one), _letters(other)
+    if cut and min(len(first), len(second)) >= _SAYING:
+        shorter = min(len(first), len(second))
+        first, second = first[:shorter], second[:shorter]
+    if not first or not second:
+        return 1.0 if one.strip() == other.strip() else 0.0
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
+def _letters(text: str) -> str:
+    """Letters and digits alone, without accents: tesseract loses those first."""
+    return "".join(char for char in unicodedata.normalize("NFKD", text).casefold() if char.isalnum())
+
+
+def _contradicts(element: Element, on_it: Sequence[_Read]) -> bool:
+    """Whether what is written on an element plainly says something else than its name."""
+    name = _letters(element.name)
+    if element.role not in _CALLED_BY_WORDS or len(name) < _SAYING:
+        return False
+    sure = [one.word.text for one in on_it if one.word.confidence >= _SURE]
+    written = _letters(" ".join(sure))
+    if len(written) < _SAYING or name in written or written in name:
+        return False
+    return agreement(name, written) < _OTHER
+
+
+def _in_desktop(word: Word, viewport: Viewport) -> _Read:
+    (left, top), (right, bottom) = (
+        _place(viewport, x, y) for x, y in ((word.box.left, word.box.top), (word.box.right, word.box.bottom))
+    )
+    box = Region(round(left), round(top), max(1, round(right - left)), max(1, round(bottom - top)))
+    return _Read(word, box, (left + right) / 2, (top + bottom) / 2)
+
+
+def _place(viewport: Viewport, x: float, y: float) -> tuple[float, float]:
+    """A captured pixel on the desktop; not clamped, because it is no place to click."""
+    scale_x, scale_y = viewport.scale
+    return viewport.region.left + x / scale_x, viewport.region.top + y / scale_y
+
+
+def _is_text(word: Word) -> bool:
+    """Whether a word is text rather than an icon or an edge that was read as text."""
+    letters = sum(char.isalnum() for char in word.text)
+    return letters > 0 and word.confidence >= (40 if letters > 3 else 60)
+
+
+def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -> list[Element]:
+    """The lines of words that no element tells, as elements in reading order."""
+    boxes: Mapping[Word, _Read] = {one.word: one for one in left}
+    lines = [[boxes[word] for word in line] for line in lines_of(one.word for one in left)]
+    labels = []
+    following = max((element.id for element in elements), default=0) + 1
+    for number, line in enumerate(sorted(lines, key=lambda one: (one[0].box.top, one[0].box.left)), following):
+        box = _around([one.box for one in line])
+        x, y = box.left + box.width / 2, box.top + box.height / 2
+        holders = [element for element in elements if _contains(element.box, x, y)]
+        holder = min(holders, key=lambda element: element.box.width * element.box.height, default=None)
+        window = next((one for one in tree.windows if _contains(one.box, x, y)), None)
+        window = window or next((one for one in tree.windows if _contains(_framed(one.box), x, y)), None)
+        text = " ".join(one.word.text for one in line)[:_LONGEST]
+        labels.append(
+            Element(
+                number, WORDS_ROLE, text, box, window=window.title if window else "", source="words",
+                app=window.app if window else "", parent=holder.id if holder else None,
+            )
+        )  # fmt: skip
+    return labels
+
+
+def _contains(box: Region, x: float, y: float) -> bool:
+    return box.left <= x < box.left + box.width and box.top <= y < box.top + box.height
+
+
+def _framed(box: Region) -> Region:
+    return Region(box.left, box.top - _TITLE, box.width, box.height + _TITLE)
+
+
+def _around(boxes: Sequence[Region]) -> Region:
+    outer = Box.around(Box(box.left, box.top, box.left + box.width, box.top + box.height) for box in boxes)
+    return Region(outer.left, outer.top, outer.width, outer.height)

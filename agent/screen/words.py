@@ -1,0 +1,305 @@
+"""Reads the words of a screen, and of the next one only what is not as it was.
+
+What is new is read in pieces that hold ink: in windows by blocks of text, outside of them (panels, the desktop with its
+icons) by single lines, so that a photograph for a wallpaper costs little. A block is looked at once as it is; the ink
+that gave no sure word is looked at again line by line, and what is left by each pixel's difference from its
+surroundings. So more words are found than by two looks at everything, in half of the time; measured on the screens of
+`tests/literal` and of XFCE at 1920x1080, see docs/facts.md.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agent.screen.blobs import blobs
+from agent.screen.ink import CELL, ink_of, patches
+from agent.screen.ocr import Box, Ocr, Word, lines_of, relief
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL.Image import Image
+
+    Grey = np.ndarray[Any, np.dtype[np.uint8]]
+    Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+#: Two looks are compared in squares of so many pixels a side.
+_SQUARE = 16
+#: So many looks are kept: what a menu or a dialog had covered need not be read again.
+_KEPT = 6
+#: Text is enlarged for tesseract, but for wider screens (4K, HiDPI), where it is large enough.
+_ENLARGE, _LARGE_WIDTH = 2.0, 2600
+#: A word that is read more surely than this needs no other look.
+_SURE = 80
+#: How much around ink is read with it, in pixels.
+_MARGIN = 8
+#: Ink higher than this, its margin included, is no single line of text.
+_LINE_HEIGHT = 44
+#: Higher blocks are parted where they can be, so that two threads share them.
+_BLOCK_HEIGHT = 240
+#: How far windows reach beyond their inner side, with shadow and title bar, in pixels of an ordinary screen.
+_FRAME, _TITLE = 8, 40
+#: Lines outside of windows that are read: more is a photograph.
+_MOST_LINES = 150
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A screen as it was read."""
+
+    grey: "Grey"
+    windows: tuple[Box, ...]
+    words: tuple[Word, ...]
+
+
+class WordReader:
+    """Reads one screen after the other, for one thread; tesseract is loaded when first used.
+
+    Args:
+        who: who needs it, for the error.
+        languages: tesseract's names of what the screen is written in.
+
+    Raises:
+        EnvironmentLacksError: tesseract's language data is missing.
+    """
+
+    def __init__(self, who: str, languages: Sequence[str] = ("eng",)) -> None:
+        self._readers = [Ocr(who, languages), Ocr(who, languages)]
+        self._looks: list[_Look] = []  # the newest last
+        self.pixels_read = 0  # of the newest look, for tests and measurements
+
+    def read(self, image: "Image", windows: Iterable[Box] | None = None) -> tuple[Word, ...]:
+        """The words of a screen, boxes in its pixels.
+
+        `windows` are where windows are, in the same pixels; None where that is not known.
+        """
+        import numpy as np
+
+        grey: Grey = np.asarray(image.convert("L"))
+        whole = Box(0, 0, image.width, image.height)
+        around = tuple(_framed(box) for box in windows) if windows is not None else (whole,)
+        self._looks = [look for look in self._looks if look.grey.shape == grey.shape]
+        self.pixels_read = 0
+        words = self._reread(grey, around) if self._looks else self._read(grey, around, whole)
+        self._looks = [*self._looks[-_KEPT + 1 :], _Look(grey, around, words)]
+        return words
+
+    def _reread(self, grey: "Grey", around: tuple[Box, ...]) -> tuple[Word, ...]:
+        """The words of a screen of which the last look knows the greatest part."""
+        last = self._looks[-1]
+        words = list(last.words)
+        for region in _changed(grey, last):
+            kept = [word for word in words if not word.box.overlaps(region)]
+            known = self._known(grey, region)
+            words = [*kept, *(self._read(grey, around, region) if known is None else known)]
+        return tuple(words)
+
+    def _known(self, grey: "Grey", region: Box) -> tuple[Word, ...] | None:
+        """The words of a region that an earlier look saw just so."""
+        import numpy as np
+
+        for look in reversed(self._looks[:-1]):
+            if np.array_equal(_part(grey, region), _part(look.grey, region)):
+                return tuple(word for word in look.words if word.box.overlaps(region))
+        return None
+
+    def _read(self, grey: "Grey", around: tuple[Box, ...], region: Box) -> tuple[Word, ...]:
+        """Read a region of a screen."""
+        part = _part(grey, region)
+        windows = (box.moved(-region.left, -region.top) for box in around)
+        crops = _crops(ink_of(part), windows, part.shape)
+        self.pixels_read += sum(crop.box.width * crop.box.height for crop in crops)
+        scale = 1.0 if grey.shape[1] > _LARGE_WIDTH else _ENLARGE
+
+        def read(reader: Ocr, crop: _Crop) -> list[Word]:
+            words = _read_crop(reader, _part(part, crop.box), scale, is_line=crop.is_line)
+            return _moved(words, crop.box.left, crop.box.top)
+
+        return tuple(_moved(merge(_in_two(self._readers, crops, read)), region.left, region.top))
+
+
+def merge(words: Iterable[Word]) -> list[Word]:
+    """Each place once, of several readings the surest."""
+    kept: list[Word] = []
+    for word in sorted(words, key=lambda item: -_worth(item)):
+        if not any(_same_place(word.box, other.box) for other in kept):
+            kept.append(word)
+    return kept
+
+
+def _worth(word: Word) -> float:
+    """Sure and long words first: an icon beside a label must not displace the label."""
+    letters = sum(char.isalnum() for char in word.text)
+    return word.confidence + min(letters, 12) * 2
+
+
+def _same_place(one: Box, other: Box) -> bool:
+    width = min(one.right, other.right) - max(one.left, other.left)
+    height = min(one.bottom, other.bottom) - max(one.top, other.top)
+    if width <= 0 or height <= 0:
+        return False
+    smaller = min(one.width * one.height, other.width * other.height)
+    return width * height > 0.4 * max(smaller, 1)
+
+
+def _framed(window: Box) -> Box:
+    return Box(window.left - _FRAME, window.top - _TITLE, window.right + _FRAME, window.bottom + _FRAME)
+
+
+def _part(grey: "Grey", box: Box) -> "Grey":
+    return grey[box.top : box.bottom, box.left : box.right]
+
+
+def _moved(words: Iterable[Word], right: int, down: int) -> list[Word]:
+    return [replace(word, box=word.box.moved(right, down)) for word in words]
+
+
+# What changed
+
+
+def _changed(grey: "Grey", last: _Look) -> list[Box]:
+    """Where a screen differs from the last look: apart from each other, and no line of words cut."""
+    lines = [Box.around(word.box for word in line) for line in lines_of(last.words)]
+    regions = [_grown(box, _SQUARE, grey.shape) for box in blobs(_squares(grey != last.grey))]
+    regions = _apart(regions)
+    while True:
+        whole = [Box.around([region, *(line for line in lines if line.overlaps(region))]) for region in regions]
+        whole = _apart([_clipped(box, grey.shape) for box in whole])
+        if whole == regions:
+            return regions
+        regions = whole
+
+
+def _squares(pixels: "Mask") -> "Mask":
+    """Which squares of a mask have any pixel set."""
+    import numpy as np
+
+    rows, columns = (-(-side // _SQUARE) for side in pixels.shape)
+    padded = np.zeros((rows * _SQUARE, columns * _SQUARE), np.bool_)
+    padded[: pixels.shape[0], : pixels.shape[1]] = pixels
+    return np.logical_or.reduce(padded.reshape(rows, _SQUARE, columns, _SQUARE), axis=(1, 3))  # type: ignore[no-any-return]
+
+
+def _grown(box: Box, unit: int, shape: tuple[int, ...]) -> Box:
+    """A box in units as one in pixels, with a margin."""
+    left, top, right, bottom = (side * unit for side in box)
+    return _clipped(Box(left - _MARGIN, top - _MARGIN, right + _MARGIN, bottom + _MARGIN), shape)
+
+
+def _clipped(box: Box, shape: tuple[int, ...]) -> Box:
+    return Box(max(0, box.left), max(0, box.top), min(shape[1], box.right), min(shape[0], box.bottom))
+
+
+def _apart(boxes: Iterable[Box]) -> list[Box]:
+    """Boxes of which none overlaps another: those that do become one."""
+    apart: list[Box] = []
+    for box in boxes:
+        whole = box
+        while touched := [other for other in apart if other.overlaps(whole)]:
+            apart = [other for other in apart if other not in touched]
+            whole = Box.around([whole, *touched])
+        apart.append(whole)
+    return apart
+
+
+# What is read, and how
+
+
+@dataclass(frozen=True, slots=True)
+class _Crop:
+    """A piece of a screen to be read."""
+
+    box: Box
+    is_line: bool  # rather than a block of them
+
+
+def _crops(ink: "Mask", windows: Iterable[Box], shape: tuple[int, ...]) -> list[_Crop]:
+    """The pieces of a picture that hold ink."""
+    inside = ink & False
+    for window in windows:
+        box = _clipped(Box(*(side // CELL for side in window)), ink.shape)
+        inside[box.top : box.bottom, box.left : box.right] = True
+    blocks = _apart(_boxes(ink & inside, 3, 1, shape))
+    pieces = [piece for block in blocks for piece in _pieces(ink, block)]
+    lines = [box for box in _boxes(ink & ~inside, 4, 0, shape) if _may_be_line(box)]
+    return [*(_Crop(box, False) for box in pieces), *(_Crop(box, True) for box in lines[:_MOST_LINES])]
+
+
+def _pieces(ink: "Mask", block: Box) -> list[Box]:
+    """A block, parted where rows without ink allow it."""
+    if block.height <= _BLOCK_HEIGHT:
+        return [block]
+    part = ink[block.top // CELL : block.bottom // CELL, block.left // CELL : block.right // CELL]
+    empty = [row for row, inked in enumerate(part) if not inked.any()]
+    middle = len(part) / 2
+    row = min(empty, key=lambda row: abs(row - middle), default=0)
+    cut = block.top // CELL * CELL + row * CELL + CELL // 2
+    if min(cut - block.top, block.bottom - cut) < _LINE_HEIGHT:
+        return [block]
+    upper, lower = block._replace(bottom=cut), block._replace(top=cut)
+    return [*_pieces(ink, upper), *_pieces(ink, lower)]
+
+
+def _boxes(ink: "Mask", aside: int, below: int, shape: tuple[int, ...]) -> list[Box]:
+    """The patches of ink as boxes in pixels, with a margin."""
+    return [_grown(box, CELL, shape) for box in patches(ink, aside, below)]
+
+
+def _may_be_line(box: Box) -> bool:
+    """Whether a piece may be a line of text by its shape."""
+    return box.height <= _LINE_HEIGHT and box.width >= 20 + _MARGIN
+
+
+def _in_two(readers: Sequence[Ocr], crops: Sequence[_Crop], read: Callable[[Ocr, _Crop], list[Word]]) -> list[Word]:
+    """Read all crops, on as many threads as there are readers; the largest first."""
+    waiting = sorted(crops, key=lambda crop: crop.box.width * crop.box.height)  # the largest last
+
+    def work(reader: Ocr) -> list[Word]:
+        words: list[Word] = []
+        while True:
+            try:
+                crop = waiting.pop()
+            except IndexError:
+                return words
+            words += read(reader, crop)
+
+    if len(waiting) < 2:
+        return work(readers[0])
+    with ThreadPoolExecutor(len(readers)) as pool:
+        return [word for words in pool.map(work, readers) for word in words]
+
+
+def _read_crop(reader: Ocr, grey: "Grey", scale: float, *, is_line: bool) -> list[Word]:
+    """The words of a crop; what gives no sure word is looked at again."""
+    from PIL import Image
+
+    image = Image.fromarray(grey)
+    words = (reader.single_line if is_line else reader.words)(image, scale)
+    ink = ink_of(grey)
+    if not is_line:
+        for box in _rest(ink, words):
+            look = reader.single_line if box.height <= _LINE_HEIGHT else reader.words
+            words += _moved(look(image.crop(box), scale), box.left, box.top)
+    if rest := _rest(ink, words):
+        plain = relief(image)
+        for box in rest:
+            words += _moved(reader.words(plain.crop(box), scale), box.left, box.top)
+    return words
+
+
+def _rest(ink: "Mask", words: Iterable[Word]) -> list[Box]:
+    """The pieces, line by line, of which nothing was read that can be believed."""
+    shape = (ink.shape[0] * CELL, ink.shape[1] * CELL)
+    return [box for box in _boxes(_unread(ink, words), 4, 0, shape) if _may_be_line(box) or box.height > _LINE_HEIGHT]
+
+
+def _unread(ink: "Mask", words: Iterable[Word]) -> "Mask":
+    """The ink of which no word was read that can be believed."""
+    left = ink.copy()
+    for word in words:
+        letters = sum(char.isalnum() for char in word.text)
+        if word.confidence >= _SURE and 2 * letters >= len(word.text):
+            box = word.box
+            left[max(0, box.top - 3) // CELL : (box.bottom + 3) // CELL + 1,
+                 max(0, box.left - 3) // CELL : (box.right + 3) // CELL + 1] = False  # fmt: skip
+    return left

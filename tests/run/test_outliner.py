@@ -1,0 +1,159 @@
+"""An outline is taken beside the picture, of the screen that the picture shows, and never holds anybody up."""
+
+import threading
+
+from PIL import Image, ImageDraw, ImageFont
+from stubs.desk import SETTLE
+
+from agent.desktop.windows import Window
+from agent.families.base import FamilyFacts
+from agent.geometry import Region, Size, Viewport
+from agent.run.observe import Observer
+from agent.run.outliner import Outliner
+from agent.screen.capture import Frame
+from agent.screen.outline import Element, Outline
+from foundation.errors import EnvironmentLacksError
+from foundation.images import ImageRule
+
+SIZE = Size(800, 480)
+RULE = ImageRule(1, 1, 10**8)
+FONT = ImageFont.load_default(16)
+
+
+def picture(text, shade=240):
+    image = Image.new("RGB", (SIZE.width, SIZE.height), (shade, shade, shade))
+    ImageDraw.Draw(image).text((100, 100), text, fill=(20, 20, 20), font=FONT)
+    return image
+
+
+class Screen:
+    """Shows one picture after the other; the last one stays."""
+
+    def __init__(self, *pictures):
+        self.pictures = list(pictures)
+
+    def grab(self):
+        image = self.pictures.pop(0) if len(self.pictures) > 1 else self.pictures[0]
+        return Frame(image, Viewport.of_image(SIZE), 0.0)
+
+    def close(self):
+        pass
+
+
+class Tree:
+    """A tree with one button, which notes the threads that use it."""
+
+    def __init__(self, error=None):
+        self.threads = set()
+        self.error = error
+        self.taken = 0
+
+    def outline(self):
+        self.threads.add(threading.current_thread().name)
+        self.taken += 1
+        if self.error is not None:
+            raise self.error
+        return Outline(SIZE, (Element(1, "push button", "Save", Region(90, 95, 120, 30)),))
+
+    def at(self, point):
+        return None
+
+    def close(self):
+        self.threads.add(threading.current_thread().name)
+
+
+def observer(screen, open_elements, open_windows=lambda: None):
+    return Observer(screen, RULE, "png", 90, Outliner(open_elements, open_windows))
+
+
+def outline_of(text, open_elements):
+    eye = observer(Screen(picture(text)), open_elements)
+    outline = eye.look().outline
+    eye.close()
+    return outline
+
+
+def test_tree_and_words_are_one_outline():
+    [element] = outline_of("Save", Tree).elements
+    assert (element.name, element.source) == ("Save", "both")
+
+
+def test_without_a_tree_there_are_still_the_words():
+    [element] = outline_of("Delete all", lambda: None).elements
+    assert (element.name, element.role, element.source) == ("Delete all", "label", "words")
+
+
+def test_a_tree_that_cannot_be_opened_says_why_and_leaves_the_words():
+    def refused():
+        raise EnvironmentLacksError("There is no accessibility bus.")
+
+    outline = outline_of("Delete all", refused)
+    assert [element.name for element in outline.elements] == ["Delete all"]
+    assert "no accessibility bus" in outline.lacks
+
+
+def test_a_broken_tree_is_told_and_ends_nothing():
+    tree = Tree(error=ValueError("no such node"))
+    outline = outline_of("Save", lambda: tree)
+    assert outline.elements == ()
+    assert "no such node" in outline.lacks
+
+
+def test_the_tree_is_used_on_one_thread_of_its_own():
+    tree = Tree()
+    eye = observer(Screen(picture("Save")), lambda: tree)
+    eye.look()
+    eye.look()
+    eye.close()
+    assert tree.threads <= {"outline"}
+
+
+def test_an_outline_of_a_screen_that_has_changed_since_is_thrown_away():
+    tree = Tree()
+    screen = Screen(picture("Save"), picture("Delete", shade=90), picture("Delete", shade=90))
+    eye = observer(screen, lambda: tree)
+    seen = eye.look()
+    eye.close()
+    assert tree.taken == 2
+    assert {"Save", "Delete"} == {element.name for element in seen.outline.elements}
+    assert seen.outline.elements[0].trusted is False  # the screen says Delete where the tree says Save
+
+
+def test_waiting_for_the_screen_to_be_still_reads_ahead():
+    tree = Tree()
+    eye = observer(Screen(picture("Save"), picture("Delete"), picture("Delete")), lambda: tree)
+    settled = eye.watch(SETTLE, lambda: False)
+    seen = eye.observe(settled)
+    eye.close()
+    assert [element.name for element in seen.outline.elements if element.source == "words"] == ["Delete"]
+
+
+def test_the_windows_of_a_desktop_without_a_tree_are_told():
+    class Windows:
+        def active(self):
+            return Window(2, "Front", "Editor", None)
+
+        def stacking(self):
+            return [1, 2, 3]
+
+        def is_ordinary(self, identifier):
+            return identifier != 3  # a panel
+
+        def window(self, identifier):
+            return Window(identifier, {1: "Behind", 2: "Front"}[identifier], "Editor", None)
+
+        def region(self, identifier):
+            return Region(10 * identifier, 0, 300, 200)
+
+        def close(self):
+            pass
+
+    eye = observer(Screen(picture("Save")), lambda: None, Windows)
+    outline = eye.look().outline
+    eye.close()
+    assert [(window.title, window.active) for window in outline.windows] == [("Front", True), ("Behind", False)]
+
+
+def test_no_family_waits_for_an_outline_that_it_does_not_want():
+    assert not FamilyFacts.of("mai-ui").outline
+    assert not FamilyFacts.of("qwen3-vl").outline

@@ -1,0 +1,104 @@
+"""Words are read well, and of the next screen only where it changed."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from agent.screen.ocr import Box
+from agent.screen.words import WordReader
+
+SCREENS = Path(__file__).parents[1] / "literal" / "screens"
+FONT = ImageFont.load_default(16)
+
+
+@pytest.fixture
+def reader():
+    return WordReader("The test")
+
+
+def page(*lines, size=(900, 600)):
+    """A grey page with lines of text at their places."""
+    image = Image.new("RGB", size, (240, 240, 240))
+    pen = ImageDraw.Draw(image)
+    for text, place in lines:
+        pen.text(place, text, fill=(20, 20, 20), font=FONT)
+    return image
+
+
+def texts(words):
+    return {word.text for word in words}
+
+
+@pytest.mark.parametrize(
+    ("screen", "wanted"),
+    [
+        ("settings_dark", "Appearance Mouse Touchpad Close All Settings Window Manager Tweaks"),
+        ("appear", "Adwaita-dark Style Fonts Set matching Xfwm4 theme there one"),
+        ("appear_dark", "Adwaita-dark Adwaita Icons Close"),
+        ("tweaks", "Cycle through windows list Raise while cycling Compositor"),
+        ("mousepad", "File Edit View Save As... Close Window Quit account. You may"),
+    ],
+)
+def test_the_words_of_light_and_dark_screens_are_found(reader, screen, wanted):
+    words = reader.read(Image.open(SCREENS / f"{screen}.png").convert("RGB"))
+    assert set(wanted.split()) - texts(words) == set()
+
+
+def test_nothing_is_read_again_on_a_screen_that_is_as_it_was(reader):
+    image = page(("Save the document", (100, 100)))
+    first = reader.read(image)
+    assert texts(first) == {"Save", "the", "document"}
+    assert reader.read(image.copy()) == first
+    assert reader.pixels_read == 0
+
+
+def test_only_what_changed_is_read_again_and_the_other_words_stay(reader):
+    first = reader.read(page(("Save the document", (100, 100)), ("Print", (100, 400))))
+    second = reader.read(page(("Save the document", (100, 100)), ("Delete", (100, 400))))
+    assert texts(second) == {"Save", "the", "document", "Delete"}
+    assert {word for word in first if word.text != "Print"} <= set(second)
+    assert 0 < reader.pixels_read < 200 * 100
+
+
+def test_a_line_that_grows_is_read_as_a_whole(reader):
+    reader.read(page(("Hello", (100, 100))))
+    words = reader.read(page(("Hello wonderful world", (100, 100))))
+    assert texts(words) == {"Hello", "wonderful", "world"}
+
+
+def test_what_a_menu_had_covered_is_known_when_it_closes(reader):
+    plain = page(("Save the document", (100, 100)))
+    before = reader.read(plain)
+    covered = plain.copy()
+    ImageDraw.Draw(covered).rectangle((80, 80, 400, 300), fill="white")
+    assert reader.read(covered) == ()
+    assert set(reader.read(plain)) == set(before)
+    assert reader.pixels_read == 0
+
+
+def test_a_screen_of_another_size_is_read_from_the_start(reader):
+    reader.read(page(("Save", (100, 100))))
+    assert texts(reader.read(page(("Open", (100, 100)), size=(800, 500)))) == {"Open"}
+
+
+def test_an_empty_desktop_costs_nothing(reader):
+    gradient = Image.linear_gradient("L").resize((1280, 720)).convert("RGB")
+    assert reader.read(gradient, []) == ()
+    assert reader.pixels_read == 0
+
+
+def test_labels_on_the_desktop_are_found_among_the_edges_of_a_photograph(reader):
+    noise = Image.effect_noise((1280, 720), 90).convert("RGB")
+    pen = ImageDraw.Draw(noise)
+    pen.rectangle((40, 30, 240, 200), fill=(30, 60, 90))  # a calm corner of it
+    pen.text((80, 100), "File System", fill="white", font=FONT)
+    assert {"File", "System"} <= texts(reader.read(noise, []))
+    assert reader.pixels_read < 1280 * 720 / 8
+
+
+def test_boxes_are_around_the_words(reader):
+    [word] = reader.read(page(("Save", (100, 100))))
+    left, top, right, bottom = FONT.getbbox("Save")
+    drawn = Box(100 + int(left), 100 + int(top), 100 + int(right), 100 + int(bottom))
+    assert all(abs(one - other) <= 3 for one, other in zip(word.box, drawn, strict=True))
