@@ -123,10 +123,19 @@ class CallTool:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """End the task: done, or given up with a reason."""
+    """End the task: done, or given up with a reason.
+
+    Who looks for itself whether the task is done, as the built-in engine does, says what it found.
+
+    Args:
+        evidence: what shows that it is done, as sentences.
+        verified: whether it is, by that evidence; None for who did not look.
+    """
 
     success: bool
     message: str = ""
+    evidence: tuple[str, ...] = ()
+    verified: bool | None = None
 
 
 PointAction: TypeAlias = Click[P] | LongPress[P] | Move[P] | Drag[P] | Scroll[P]
@@ -163,6 +172,8 @@ KINDS: Mapping[str, type] = {
     "call_tool": CallTool, "finish": Finish,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in KINDS.items()}
+#: Fields that are in an action's JSON only where they say something.
+OPTIONAL = ("evidence", "verified")
 
 
 def json_name(field: str) -> str:
@@ -173,7 +184,8 @@ def json_name(field: str) -> str:
 def to_json(action: Action[P]) -> dict[str, Any]:
     """The action as plain JSON: "type", then its fields; a point is [x, y] in the action's own space."""
     told = {json_name(field.name): _plain(getattr(action, field.name)) for field in fields(action)}
-    return {"type": _NAMES[type(action)], **told}
+    unsaid = [name for name in OPTIONAL if name in told and not told[name] and told[name] is not False]
+    return {"type": _NAMES[type(action)], **{name: value for name, value in told.items() if name not in unsaid}}
 
 
 def _plain(value: Any) -> Any:
@@ -222,7 +234,7 @@ def describe(action: Action[P]) -> str:
             return f"ask: {shorten(question)}"
         case CallTool(name, _):
             return f"call the tool {name}"
-        case Finish(success, message):
+        case Finish(success=success, message=message):
             ending = "finish" if success else "give up"
             return f"{ending}: {shorten(message)}" if message else ending
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 NoteKind: TypeAlias = Literal[
     "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "changed", "said", "acted",
-    "left_out",
+    "left_out", "doubted",
 ]  # fmt: skip
 #: What each kind says; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
@@ -21,6 +21,7 @@ _TEXTS: dict[NoteKind, str] = {
     "failed": "That could not be done: {}.",
     "refused": "The person did not allow this.",
     "left_out": "The actions after it ({}) were left out.",
+    "doubted": "You say that the task is done, but {}. Look again and go on. If it is done after all, say so again.",
     "changed": "The person changed your action: {}.",
     "said": "The person says: “{}”.",
     "acted": "The person used the computer meanwhile ({}): look again.",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
+from agent.safety.text import harmless
 from foundation.arguments import Parser
 
 
@@ -25,8 +26,19 @@ def main(argv: Sequence[str]) -> int:
     print(f"engine {run.engine} · model {run.model} · started {run.started}{mode}")
     for step in bundle.steps:
         _print_step(step)
+    if run.receipt is not None:
+        print("\nwhat changed:")
+        for line in run.receipt.receipt.lines:
+            print(f"  {_safe(line)}")
+    for evidence in run.evidence:
+        print(f"evidence: {_safe(evidence)}")
     print(f"{bundle.outcome}: {run.message}")
     return 0
+
+
+def _safe(text: str) -> str:
+    """A line of text that comes from the computer, for a terminal."""
+    return harmless(" ".join(text.split()))
 
 
 def _print_step(step: StepRecord) -> None:

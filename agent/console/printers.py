@@ -19,6 +19,7 @@ from agent.run.events import (
     Observed,
     Paused,
     PersonSaid,
+    Receipt,
     Resumed,
     RunFinished,
     RunStarted,
@@ -111,6 +112,10 @@ class PlainPrinter:
                     self._line(f"  note to the model: {note}")
             case Warned(message):
                 self._line(f"  note: {message}")
+            case Receipt():
+                self._line("what changed:")
+                for line in event.lines:
+                    self._line(f"  {line}")
             case RunFinished():
                 self._finished(event)
             case _:
@@ -123,7 +128,10 @@ class PlainPrinter:
         self._line(f"engine: {event.actor.engine} · model: {event.actor.model} · {mode}, {where}")
 
     def _finished(self, event: RunFinished) -> None:
+        for evidence in event.evidence:
+            self._line(f"evidence: {evidence}")
         word = {ExitStatus.DONE: "done", ExitStatus.STOPPED: "stopped"}.get(event.status, "not done")
+        word = "unverified" if event.outcome == "unverified" else word
         plural = "" if event.steps == 1 else "s"
         message = event.message.removeprefix("Stopped: ")  # said by the word
         self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")

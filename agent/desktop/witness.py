@@ -1,6 +1,7 @@
 """Who tells what really changed on a desktop while a run lasted, by its own state and not by pictures of it."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 from agent.changes import Change
 
@@ -20,3 +21,7 @@ class Witness(Protocol):
 
     def close(self) -> None:
         """End the watch; never raises."""
+
+
+#: Begins a watch, which takes some milliseconds; None where nothing can be watched.
+OpenWitness: TypeAlias = Callable[[], Witness | None]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_ty
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, create_model
 
-from agent.actions import KINDS, Action, json_name
+from agent.actions import KINDS, OPTIONAL, Action, json_name
 from agent.geometry import DesktopPoint
 
 _Point: TypeAlias = Annotated[tuple[float, float], AfterValidator(lambda pair: DesktopPoint(*pair))]
@@ -33,9 +33,11 @@ def action_forms() -> dict[str, type[BaseModel]]:
     return {kind: _form(kind, action) for kind, action in KINDS.items()}
 
 
-def _form(kind: str, action: type) -> type[BaseModel]:
+def _form(kind: str, action: Any) -> type[BaseModel]:
     members: dict[str, Any] = {"type": (Literal[kind], ...)}
     members |= {json_name(name): (_member(hint), ...) for name, hint in get_type_hints(action).items()}
+    left_out = {field.name: field.default for field in fields(action) if field.name in OPTIONAL}
+    members |= {name: (members[name][0], default) for name, default in left_out.items()}
     config = ConfigDict(allow_inf_nan=False)
     return create_model(action.__name__, __doc__=action.__doc__, __config__=config, **members)
 

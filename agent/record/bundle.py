@@ -27,6 +27,7 @@ from agent.record.schema import (
     ApprovalRecord,
     BetweenRecord,
     ImageRecord,
+    ReceiptRecord,
     RunRecord,
     StepRecord,
     TokensRecord,
@@ -120,6 +121,8 @@ class Recorder:
                 message = self.redactor.text(message)[:_WARNING_CHARS]
                 self._run.warnings = [*self._run.warnings, message][-20:]
                 self._write_run()
+            case events.Receipt():
+                self._run.receipt = ReceiptRecord(**_fields(event))
             case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()
@@ -208,6 +211,7 @@ class Recorder:
         run = self._run
         run.outcome, run.status = event.outcome, int(event.status)
         run.message = self.redactor.text(event.message)[:_MESSAGE_CHARS]
+        run.evidence, run.verified = list(event.evidence), event.verified
         run.steps, run.recorded, run.seconds = event.steps, self._recorded, round(event.seconds, 3)
         run.tokens, run.masked = TokensRecord(**events.to_json(event)["usage"]), self.redactor.found
         run.finished = datetime.now().astimezone().isoformat(timespec="milliseconds")
@@ -218,10 +222,14 @@ class Recorder:
         with suppress(OSError):
             self._flush_step()
             self._mask_earlier()
+        if self._run.receipt is None and event.steps == 0:
+            self._run.receipt = ReceiptRecord(remarks=["The run ended before it touched anything."])
         try:
             self._finish(event)
         except OSError:
-            self._run.warnings = []  # the end of the run needs their room more
+            self._run.warnings, self._run.evidence = [], []  # the end of the run needs their room more
+            if self._run.receipt is not None:
+                self._run.receipt = ReceiptRecord(remarks=["The disk had no room for what changed."])
             with suppress(OSError):
                 self._finish(event)
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, create_model
 
 from agent.actions import KINDS
+from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import Viewport
 from agent.record.actions import action_forms
@@ -25,6 +26,7 @@ from agent.record.schema import (
     ActionJson,
     AnswerPartsRecord,
     CallRecord,
+    ChangeRecord,
     FailureRecord,
     ModelRecord,
     RunRecord,
@@ -50,7 +52,7 @@ class SentImage(BaseModel):
 #: What values of an event become in JSON.
 _FORMS: dict[Any, Any] = {
     EncodedImage: SentImage, Viewport: ViewportRecord, Usage: TokensRecord, ParseFailure: FailureRecord,
-    Call: CallRecord, ModelInUse: ModelRecord, Answer: AnswerPartsRecord, ExitStatus: int,
+    Call: CallRecord, Change: ChangeRecord, ModelInUse: ModelRecord, Answer: AnswerPartsRecord, ExitStatus: int,
 }  # fmt: skip
 
 

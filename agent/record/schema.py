@@ -23,8 +23,10 @@ from pydantic import (
 )
 
 from agent.actions import Action
+from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.actions import read_action
+from agent.run.events import Receipt
 from foundation.chat_stream import Answer, ToolCall
 
 
@@ -310,6 +312,45 @@ class ModelRecord(Record):
     endpoint: Text | None = None
 
 
+class ChangeRecord(Record):
+    """One thing that is not as it was when the run began.
+
+    Args:
+        kind: setting, file, window, app or clipboard.
+        what: names it so that it can be found again.
+        before: null where it was not there, or not set.
+        after: null where it is not there any more.
+    """
+
+    kind: Text = ""
+    what: Text = ""
+    before: Text | None = None
+    after: Text | None = None
+
+    @property
+    def change(self) -> Change:
+        """The same as the value that everything else works with."""
+        return Change(self.kind, self.what, self.before, self.after)  # type: ignore[arg-type]  # or of a later version
+
+
+class ReceiptRecord(Record):
+    """What the run left behind it.
+
+    Args:
+        remarks: what could not be watched.
+        watched: whether it is known what changed.
+    """
+
+    changes: list[ChangeRecord] = []
+    remarks: list[Text] = []
+    watched: bool = False
+
+    @property
+    def receipt(self) -> Receipt:
+        """The same as the event that it was."""
+        return Receipt(tuple(change.change for change in self.changes), tuple(self.remarks), self.watched)
+
+
 class RunRecord(ModelRecord):
     """The run as a whole. Its own model fields are those of the model that acted.
 
@@ -320,6 +361,9 @@ class RunRecord(ModelRecord):
         pid: the process that ran it.
         models: every model by its role; "actor" is the one that looks and acts.
         bundle: the folder where it was recorded.
+        receipt: what changed; null in older runs, and in those that broke off.
+        evidence: what shows that the task is done, or speaks against it.
+        verified: whether that shows that it is done; null where it cannot be told.
         steps: how many steps were begun.
         recorded: how many steps are in the bundle; null until the end, and in runs of format 1.
         masked: how many secrets were masked.
@@ -342,6 +386,9 @@ class RunRecord(ModelRecord):
     sandbox: bool = False
     viewport: ViewportRecord | None = None
     bundle: Text | None = None
+    receipt: ReceiptRecord | None = None
+    evidence: list[Text] = []
+    verified: bool | None = None
     steps: int | None = None
     recorded: int | None = None
     seconds: float | None = None

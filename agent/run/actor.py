@@ -56,6 +56,11 @@ class Actor:
         self._system_prompt = system_prompt
         self._added = ""
 
+    @property
+    def wants_outline(self) -> bool:
+        """Whether the model is told of the screen's elements, and of what changed."""
+        return self._family.facts.outline
+
     def tell(self, text: str) -> None:
         """Let the model know something with the next request: after its last step, or with the instruction."""
         if not self._history.annotate(text):
@@ -144,6 +149,7 @@ class Actor:
             instruction=settings.instruction + self._added,
             images=seen.images,
             outline=seen.outline,
+            changes=seen.changes,
             tools=settings.tools,
             apps=self._apps,
             system_prompt=self._system_prompt,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agent.desktop.hand import Hand
+from agent.desktop.witness import OpenWitness
 from agent.run.actor import Actor
 from agent.run.consent import Consent
 from agent.run.history import History
@@ -60,3 +61,4 @@ class RunContext:
     person: Person  # whom the model can ask
     stop: StopSwitch  # ends everything
     tools: Tools = field(default_factory=NoTools)  # what the model may call
+    open_witness: OpenWitness | None = None  # begins to watch what changes on the computer; None where nobody can

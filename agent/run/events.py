@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from agent import actions
 from agent.actions import Action
+from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
 from agent.screen.encode import EncodedImage
@@ -19,8 +20,10 @@ from foundation.chat_stream import Answer, ToolCall, Usage
 from foundation.errors import ExitStatus
 
 Outcome: TypeAlias = Literal[
-    "done", "gave_up", "out_of_budget", "unparsable", "looping", "refused", "failed", "stopped"
-]
+    "done",
+    "unverified",  # it is said to be done, and what was asked for is not to be found
+    "gave_up", "out_of_budget", "unparsable", "looping", "refused", "failed", "stopped",
+]  # fmt: skip
 
 #: The version of the form that `to_json` gives, and of run bundles.
 SCHEMA = 2
@@ -225,8 +228,33 @@ class Warned(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
+class Receipt(_Happened):
+    """What is not on the computer as it was when the run began; told once, before `RunFinished`.
+
+    Args:
+        remarks: what could not be watched, as sentences for the person.
+        watched: whether it is known at all; without that, no changes do not mean that nothing changed.
+    """
+
+    changes: tuple[Change, ...] = ()
+    remarks: tuple[str, ...] = ()
+    watched: bool = True
+
+    @property
+    def lines(self) -> list[str]:
+        """What a person reads of it, each on a line."""
+        nothing = ["nothing changed"] if self.watched and not self.changes else []
+        return [*map(str, self.changes), *nothing, *self.remarks]
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished(_Happened):
-    """The run is over; always the last event."""
+    """The run is over; always the last event.
+
+    Args:
+        evidence: what shows that the task is done, or speaks against it, as sentences.
+        verified: whether that shows that it is done; null where it cannot be told.
+    """
 
     outcome: Outcome
     status: ExitStatus
@@ -234,11 +262,13 @@ class RunFinished(_Happened):
     steps: int
     seconds: float
     usage: Usage
+    evidence: tuple[str, ...] = ()
+    verified: bool | None = None
 
 
 Event: TypeAlias = (
     RunStarted | Observed | ModelDelta | Decided | ApprovalAsked | ApprovalGiven | Paused | Resumed | UserActed
-    | PersonSaid | Acted | StepFinished | Warned | RunFinished
+    | PersonSaid | Acted | StepFinished | Warned | Receipt | RunFinished
 )  # fmt: skip
 
 
@@ -272,6 +302,8 @@ def _plain(value: Any) -> Any:
         case Viewport(region, captured):
             sides = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
             return sides | {"captured_width": captured.width, "captured_height": captured.height}
+        case Change():
+            return value.to_json()
         case Call(name, arguments):
             return {"name": name, "arguments": dict(arguments)}
         case Answer(content, reasoning, tool_calls):

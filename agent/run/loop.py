@@ -8,6 +8,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
 from agent.run import events
 from agent.run.actor import Reading
+from agent.run.claims import Claims, Verdict
 from agent.run.context import RunContext
 from agent.run.loop_detector import LoopDetector
 from agent.run.observe import Observation
@@ -23,6 +25,7 @@ from agent.run.performer import Performed, Performer
 from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit, Sink, SinkFailedError
+from agent.run.watch import Watch
 from agent.run.worker import Worker
 from agent.screen.settle import Settled
 from foundation.chat_stream import Answer as ModelAnswer
@@ -30,16 +33,24 @@ from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus, MaiError, StoppedError
 
 DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not show what its actions would change."
+DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
+#: How long to ask what changed, in seconds: for the end of a run, of one that was stopped, and for every step.
+_LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
+#: Programs write down what they were told some time later: when to look again for what a model says is done.
+_LATE = 0.7
 #: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
 _LET_GO_TIMEOUT = 3.0
 
 
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
-    def __init__(self, outcome: events.Outcome, status: ExitStatus, message: str) -> None:
+    def __init__(
+        self, outcome: events.Outcome, status: ExitStatus, message: str, verdict: Verdict | None = None
+    ) -> None:
         super().__init__(message)
         self.outcome: events.Outcome = outcome
         self.status = status
         self.message = message
+        self.verdict = verdict or Verdict()
 
 
 class _OutOfTimeError(MaiError):
@@ -60,39 +71,60 @@ class Loop:
         self._usage = Usage(0, 0, 0)
         self._race = Race(context.stop)
         self._performer = Performer(settings, context, self._race, self._observing, self._acting)
+        self._watch = Watch(None if settings.dry_run else context.open_witness)
+        self._claims = Claims(settings.instruction)
+        self._doubted = False  # the model was told once that what it says is not so
+        self._receipt: events.Receipt | None = None  # by which the run's end was judged
 
     async def run(self, emit: Emit) -> events.RunFinished:
         """Carry the run out and give every event to `emit`, on this thread; the last one is returned too.
 
         Raises Exception: what `emit` raised; nothing is held down any more.
         """
-        self._sink = Sink(emit)
+
+        def receive(event: events.Event) -> None:
+            self._claims.handle(event)
+            emit(event)
+
+        self._sink = Sink(receive)
+        self._watch.begin()
         self._race.limit(self._settings.max_seconds, _OutOfTimeError())
         try:
-            await self._steps()
-            end = _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
+            try:
+                end = await self._until_it_ends()
+            finally:
+                self._race.end()
+                await self._let_go()
+            self._sink.emit(await self._last_look(end))
         except SinkFailedError as failure:
             raise failure.error from failure
+        finally:
+            self._watch.end()
+        seconds = time.monotonic() - self._began
+        finished = events.RunFinished(
+            end.outcome, end.status, end.message, self._step, seconds, self._usage,
+            end.verdict.evidence, end.verdict.verified,
+        )  # fmt: skip
+        self._sink.close(finished)
+        return finished
+
+    async def _until_it_ends(self) -> _End:
+        try:
+            await self._steps()
         except _End as reached:
-            end = reached
+            return reached
         except _OutOfTimeError:
             limit = f"the limit of {self._settings.max_seconds:.0f} seconds (--max-seconds)"
-            end = _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {limit} is reached.")
+            return _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {limit} is reached.")
         except StoppedError as error:
-            end = _End("stopped", ExitStatus.STOPPED, str(error))
+            return _End("stopped", ExitStatus.STOPPED, str(error))
         except MaiError as error:
-            end = _End("failed", error.exit_status, str(error))
+            return _End("failed", error.exit_status, str(error))
         except Exception as error:  # a mistake of ours: the run ends like any other, with its record and nothing held
             where = traceback.extract_tb(error.__traceback__)[-1]
             what = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
-            end = _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
-        finally:
-            self._race.end()
-            await self._let_go()
-        seconds = time.monotonic() - self._began
-        finished = events.RunFinished(end.outcome, end.status, end.message, self._step, seconds, self._usage)
-        self._sink.close(finished)
-        return finished
+            return _End("failed", ExitStatus.NOT_DONE, f"mai-agent itself made a mistake: {what}. Please report it.")
+        return _End("failed", ExitStatus.NOT_DONE, "The run ended without a reason.")
 
     async def _steps(self) -> None:
         settled: Settled | None = None
@@ -129,9 +161,12 @@ class Loop:
 
     async def _see(self, settled: Settled | None) -> Observation:
         observer = self._context.observer
-        if settled is None:
-            return await self._race(self._observing.call(observer.look))
-        return await self._race(self._observing.call(observer.observe, settled))
+        looking = observer.look if settled is None else partial(observer.observe, settled)
+        seen = await self._race(self._observing.call(looking))
+        self._claims.saw(seen.outline)
+        if self._context.actor.wants_outline and self._step > 1:
+            seen = replace(seen, changes=(await self._race(self._watch.look(_LOOK_EACH_STEP))).changes)
+        return seen
 
     async def _think(self, step: int, seen: Observation) -> tuple[Decision, ModelAnswer]:
         """Ask until an answer can be read, or the tries are used up."""
@@ -167,10 +202,11 @@ class Loop:
         done = Performed([Note("repeated")] if verdict == "nudge" else [])
         ending = next((action for action in decision.actions if isinstance(action, Finish | Answer)), None)
         before = decision.actions if ending is None else decision.actions[: decision.actions.index(ending)]
+        await self._race(self._watch.ready())
         await self._performer.perform(step, seen, before, done, self._sink.emit)
-        if ending is not None and not done.incomplete:
+        if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
             self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
-            raise _ending(ending)
+            raise end
         past = PastStep(
             decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
             note=done.note, answer=answer,
@@ -181,16 +217,52 @@ class Loop:
         )
         return done.settled
 
+    async def _judge(self, ending: Finish | Answer, done: Performed) -> _End | None:
+        """The end of the run; None where a model is to look again, because what it says is not so."""
+        own = self._settings.own_engine
+        if isinstance(ending, Answer) or not ending.success or self._settings.dry_run:
+            return _ending(ending)
+        judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
+        receipt = await self._race(self._watch.look(_LOOK))
+        verdict = judge(receipt)
+        if verdict.doubt and verdict.verified is None:
+            await self._race(asyncio.sleep(_LATE))
+            receipt = await self._race(self._watch.look(_LOOK))
+            verdict = judge(receipt)
+        if not verdict.doubt:
+            self._receipt = receipt
+            return _End("done", ExitStatus.DONE, ending.message or "The task is done.", verdict)
+        if not own and not self._doubted and not self._over_budget():
+            self._doubted = True
+            done.notes.append(Note("doubted", verdict.doubt))
+            done.settled = None  # it is to look again, and at what is there now
+            return None
+        self._receipt = receipt
+        message = ending.message or "It is not known whether the task is done."
+        if not own:
+            message = (
+                f"The model says that the task is done, but {verdict.doubt}. It says: {ending.message or 'nothing'}"
+            )
+        return _End("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
+
+    async def _last_look(self, end: _End) -> events.Receipt:
+        if self._settings.dry_run:
+            return events.Receipt(remarks=(DRY_RUN_TOUCHES_NOTHING,), watched=False)
+        return self._receipt or await self._watch.look(_LOOK_STOPPED if end.outcome == "stopped" else _LOOK)
+
     def _check_budgets(self) -> None:
         self._context.stop.check()
-        settings, used = self._settings, (self._usage.prompt or 0) + (self._usage.completion or 0)
-        over = None
-        if self._step >= settings.max_steps:
-            over = f"the limit of {settings.max_steps} steps (--max-steps)"
-        elif settings.max_tokens is not None and used >= settings.max_tokens:
-            over = f"the limit of {settings.max_tokens} tokens (--max-tokens)"
-        if over is not None:
+        if over := self._over_budget():
             raise _End("out_of_budget", ExitStatus.NOT_DONE, f"The task is not done, and {over} is reached.")
+
+    def _over_budget(self) -> str:
+        """The limit that leaves no room for another step, in words; "" for none."""
+        settings, used = self._settings, (self._usage.prompt or 0) + (self._usage.completion or 0)
+        if self._step >= settings.max_steps:
+            return f"the limit of {settings.max_steps} steps (--max-steps)"
+        if settings.max_tokens is not None and used >= settings.max_tokens:
+            return f"the limit of {settings.max_tokens} tokens (--max-tokens)"
+        return ""
 
     async def _let_go(self) -> None:
         """Release everything and close, without waiting for what hangs."""
@@ -219,7 +291,7 @@ def _ending(action: Finish | Answer) -> _End:
     match action:
         case Answer(text):
             return _End("done", ExitStatus.DONE, text)
-        case Finish(True, message):
+        case Finish(success=True, message=message):
             return _End("done", ExitStatus.DONE, message or "The task is done.")
-        case Finish(_, message):
+        case Finish(message=message):
             return _End("gave_up", ExitStatus.NOT_DONE, message or "The model gave up on the task.")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from agent.changes import Change
 from agent.geometry import Size, Viewport
 from agent.run.outliner import Outliner
 from agent.screen.capture import Frame, Screen
@@ -32,6 +33,7 @@ class Observation:
     fingerprint: Fingerprint  # the screen, for comparing
     milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit, encode and outline
     outline: Outline | None = None  # the elements of the screen, where something tells them
+    changes: tuple[Change, ...] = ()  # what changed since the run began, for families that ask for it
 
 
 class Observer:

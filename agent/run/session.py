@@ -130,5 +130,5 @@ def _context(
 def _fitted(settings: RunSettings, actor: ServedModel) -> RunSettings:
     """The settings, with what the model's limits and kind imply. Raises UsageError."""
     if actor.endpoint.kind == "literal":  # it reads the desktop style's notes, and wants every pixel
-        settings = replace(settings, options={"style": "desktop"}, history="block")
+        settings = replace(settings, options={"style": "desktop"}, history="block", own_engine=True)
     return replace(settings, max_pixels=pixel_budget(actor.family, actor.endpoint.limits, settings.max_pixels))

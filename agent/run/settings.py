@@ -28,5 +28,7 @@ class RunSettings:
     image_format: ImageFormat | None = None  # None for the family's own
     parse_retries: int = 2  # how often an unusable answer goes back to the model
     tools: tuple[dict[str, Any], ...] = ()  # MCP tool definitions shown to the model
+    #: the model is the built-in engine, which says itself what shows that the task is done
+    own_engine: bool = False
     settle: SettleRule = field(default_factory=SettleRule)  # when the screen counts as still
     loop_rule: LoopRule = field(default_factory=LoopRule)  # when repetition counts as a loop

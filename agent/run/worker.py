@@ -18,6 +18,7 @@ class Worker:
     """Runs calls one after another on its own daemon thread."""
 
     def __init__(self, name: str) -> None:
+        self._last: Callable[[], None] | None = None
         self._calls: queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop] | None]
         self._calls = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -30,8 +31,9 @@ class Worker:
         self._calls.put((lambda: function(*arguments), future, loop))
         return await future
 
-    def end(self) -> None:
-        """Let the thread end after the calls it has; does not wait."""
+    def end(self, last: Callable[[], None] | None = None) -> None:
+        """Let the thread end after the calls it has and this last one, which must not raise; does not wait."""
+        self._last = last
         self._calls.put(None)
 
     def _work(self) -> None:
@@ -45,6 +47,8 @@ class Worker:
                 result, error = None, caught
             with suppress(RuntimeError):  # the loop was closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, future, result, error)
+        if self._last is not None:
+            self._last()
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:

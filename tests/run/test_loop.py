@@ -60,7 +60,7 @@ async def test_a_step_tells_what_was_seen_said_decided_and_done_in_that_order() 
         if type(event).__name__ not in kinds[-1:]:
             kinds.append(type(event).__name__)
     step = ["Observed", "ModelDelta", "Decided"]
-    assert kinds == [*step, "Acted", "StepFinished", *step, "StepFinished", "RunFinished"]
+    assert kinds == [*step, "Acted", "StepFinished", *step, "StepFinished", "Receipt", "RunFinished"]
     assert finish(events).status is ExitStatus.DONE
     assert [event.step for event in every(events, Observed)] == [1, 2]
     (done,) = desk.hand.done

@@ -30,7 +30,7 @@
 
   function header() {
     if (run.instruction) $("instruction").textContent = run.instruction;
-    const kind = { done: "good", running: "warn", interrupted: "warn", stopped: "warn" }[run.outcome] || "bad";
+    const kind = { done: "good", running: "warn", interrupted: "warn", stopped: "warn", unverified: "warn" }[run.outcome] || "bad";
     $("outcome").className = `badge ${kind}`;
     $("outcome").textContent = run.outcome.replaceAll("_", " ");
     $("message").textContent = run.message;
@@ -41,6 +41,11 @@
     if (!facts.length) $("facts").hidden = true;
     $("problem").textContent = run.problem;
     $("problem").hidden = !run.problem;
+    for (const name of ["evidence", "changes"]) {
+      const lines = run[name] || [];
+      $(name).hidden = !lines.length;
+      $(name).querySelector("ul").append(...lines.map((text) => el("li", { text })));
+    }
     const warnings = [...run.warnings];
     if (run.reduced) warnings.push(`${run.reduced} of ${pictures.length} screenshots were made smaller to keep this file small; the run's folder has them in full.`);
     $("warnings").hidden = !warnings.length;

@@ -9,6 +9,7 @@ from agent.actions import Action, Drag, Scroll, describe, points_of
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, ViewportRecord
+from agent.safety.text import harmless
 
 Json: TypeAlias = dict[str, Any]
 
@@ -37,6 +38,8 @@ def view_run(bundle: Bundle) -> Json:
         "dry_run": run.dry_run,
         "problem": _problem(bundle),
         "stages": [name for name, _ in STAGES],
+        **({} if run.receipt is None else {"changes": [_line(line) for line in run.receipt.receipt.lines]}),
+        **({"evidence": [_line(evidence) for evidence in run.evidence]} if run.evidence else {}),
     }
 
 
@@ -56,6 +59,7 @@ def _facts(bundle: Bundle) -> list[tuple[str, str]]:
         ("tokens", used),
         ("desktop", where + (", dry run" if run.dry_run else "") if run.engine else ""),
         ("approval", _text(run.approve)),
+        ("verified", "" if run.verified is None else "yes" if run.verified else "no"),
         ("masked", f"{run.masked} secrets" if run.masked else ""),
     ]
 
@@ -200,6 +204,11 @@ def _pretty(values: list[Any]) -> str:
     if all(value is None for value in values):
         return ""
     return _text(json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False, indent=1, default=str))
+
+
+def _line(value: str) -> str:
+    """One line of what comes from the computer: nothing in it hides, or turns the reading round."""
+    return _text(harmless(" ".join(value.split())))
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,120 @@
+"""The run's witness on a thread of its own: opened while the model thinks, and asked within limits.
+
+A witness that hangs, fails or is not there costs a run its receipt, and nothing else.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from agent.changes import Change
+from agent.desktop.witness import OpenWitness, Witness
+from agent.run.events import Receipt
+from agent.run.worker import Worker
+
+#: How long the first action waits for the witness, in seconds: what is done before it watches, it does not see.
+_OPENING = 2.0
+#: Of a receipt: changes, remarks, and the characters of each of their texts, all of which come from strangers.
+_MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 100, 20, 300
+
+NOBODY = "Nothing tells here what changes on the computer."
+_TOO_LATE = "It could not be found out in time what changed."
+_BEGAN_LATE = "What changed at the very beginning may be missing: the watch began late."
+
+
+class Watch:
+    """What changes while a run lasts. Used on the run's event loop."""
+
+    def __init__(self, open_witness: OpenWitness | None) -> None:
+        self._open = open_witness
+        self._witness: Witness | None = None
+        self._trouble = NOBODY  # why there is no witness
+        self._worker: Worker | None = None
+        self._opening: asyncio.Future[None] | None = None
+        self._asking: asyncio.Future[Receipt] | None = None
+        self._known = Receipt()  # the newest that was found out
+        self._late = False
+
+    def begin(self) -> None:
+        """Open the witness; does not wait."""
+        if self._open is not None:
+            self._worker = Worker("witness")
+            self._opening = asyncio.ensure_future(self._worker.call(self._open_it, self._open))
+
+    async def ready(self) -> None:
+        """Wait before the first action until it watches, but not for long."""
+        if self._opening is not None and not self._opening.done():
+            await asyncio.wait({self._opening}, timeout=_OPENING)
+            self._late = not self._opening.done()
+
+    async def look(self, within: float) -> Receipt:
+        """What changed until now, found out within so many seconds; otherwise what was known before. Never raises."""
+        if self._worker is None:
+            return Receipt(remarks=(self._trouble,), watched=False)
+        until = time.monotonic() + within
+        fresh = False
+        while not fresh:
+            if self._asking is None or self._asking.done():
+                fresh, self._asking = True, asyncio.ensure_future(self._worker.call(self._ask))
+            await asyncio.wait({self._asking}, timeout=max(0.0, until - time.monotonic()))
+            if not self._asking.done():
+                return self._as_known(_TOO_LATE)
+        assert self._asking is not None
+        try:
+            self._known = self._asking.result()
+        except Exception as error:  # whatever is wrong with it must not become the run's trouble
+            return self._as_known(_failed(error))
+        return self._as_known(_BEGAN_LATE) if self._late else self._known
+
+    def end(self) -> None:
+        """Close the witness; does not wait."""
+        for task in (self._opening, self._asking):
+            if task is not None and not task.cancel() and not task.cancelled():
+                task.exception()  # it was told of, or nobody wants to know any more
+        if self._worker is not None:
+            self._worker.end(self._close)
+
+    def _as_known(self, remark: str) -> Receipt:
+        return Receipt(self._known.changes, (*self._known.remarks, remark), watched=False)
+
+    # On the thread
+
+    def _open_it(self, open_witness: OpenWitness) -> None:
+        try:
+            self._witness = open_witness()
+        except Exception as error:
+            self._trouble = _failed(error)
+
+    def _ask(self) -> Receipt:
+        if self._witness is None:
+            return Receipt(remarks=(self._trouble,), watched=False)
+        return _receipt(self._witness.changes(), self._witness.remarks)
+
+    def _close(self) -> None:
+        if self._witness is not None:
+            with suppress(Exception):
+                self._witness.close()
+
+
+def _failed(error: Exception) -> str:
+    return f"What changed could not be watched ({type(error).__name__}: {error})."[:_MOST_CHARS]
+
+
+def _receipt(changes: Sequence[Change], remarks: Sequence[str]) -> Receipt:
+    """The receipt, with everything in it of bounded length."""
+    kept = tuple(
+        Change(
+            change.kind,
+            _cut(change.what),
+            *(None if text is None else _cut(text) for text in (change.before, change.after)),
+        )
+        for change in changes[:_MOST_CHANGES]
+    )
+    more = len(changes) - len(kept)
+    told = (*map(_cut, remarks[:_MOST_REMARKS]), *([f"{more} more changes are left out."] if more else []))
+    return Receipt(kept, told)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
