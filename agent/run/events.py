@@ -243,8 +243,8 @@ class Receipt(_Happened):
     @property
     def lines(self) -> list[str]:
         """What a person reads of it, each on a line."""
-        nothing = ["nothing changed"] if self.watched and not self.changes else []
-        return [*map(str, self.changes), *nothing, *self.remarks]
+        nothing = "nothing changed, as far as is known" if self.remarks else "nothing changed"
+        return [*map(str, self.changes), *([nothing] if self.watched and not self.changes else []), *self.remarks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ def _plain(value: Any) -> Any:
             sides = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
             return sides | {"captured_width": captured.width, "captured_height": captured.height}
         case Change():
-            return value.to_json()
+            return {name: getattr(value, name) for name in ("kind", "what", "before", "after")}
         case Call(name, arguments):
             return {"name": name, "arguments": dict(arguments)}
         case Answer(content, reasoning, tool_calls):

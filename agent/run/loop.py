@@ -165,7 +165,8 @@ class Loop:
         seen = await self._race(self._observing.call(looking))
         self._claims.saw(seen.outline)
         if self._context.actor.wants_outline and self._step > 1:
-            seen = replace(seen, changes=(await self._race(self._watch.look(_LOOK_EACH_STEP))).changes)
+            receipt = await self._race(self._watch.look(_LOOK_EACH_STEP))
+            seen = replace(seen, changes=tuple(replace(change, undo=None) for change in receipt.changes))
         return seen
 
     async def _think(self, step: int, seen: Observation) -> tuple[Decision, ModelAnswer]:

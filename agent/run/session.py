@@ -3,9 +3,11 @@
 This is the one place that knows all the rooms. Its events are those of the loop, with `RunStarted` first.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
@@ -83,6 +85,9 @@ async def run(
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox)
         opened.callback(desktop.close)
         context = _context(request, settings, actor, desktop, person, stop, steering or Steering())
+        recorded = [Path(request.bundle).absolute()] if request.bundle else []
+        environ = os.environ if request.environ is None else request.environ
+        context = replace(context, open_witness=partial(real.open_witness, environ, recorded))
         emit(
             RunStarted(
                 instruction=settings.instruction,

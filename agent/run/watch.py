@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from agent.changes import Change
 from agent.desktop.witness import OpenWitness, Witness
@@ -104,11 +105,7 @@ def _failed(error: Exception) -> str:
 def _receipt(changes: Sequence[Change], remarks: Sequence[str]) -> Receipt:
     """The receipt, with everything in it of bounded length."""
     kept = tuple(
-        Change(
-            change.kind,
-            _cut(change.what),
-            *(None if text is None else _cut(text) for text in (change.before, change.after)),
-        )
+        replace(change, what=_cut(change.what), before=_cut_value(change.before), after=_cut_value(change.after))
         for change in changes[:_MOST_CHANGES]
     )
     more = len(changes) - len(kept)
@@ -118,3 +115,7 @@ def _receipt(changes: Sequence[Change], remarks: Sequence[str]) -> Receipt:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
+
+
+def _cut_value(text: str | None) -> str | None:
+    return None if text is None else _cut(text)
