@@ -125,6 +125,23 @@ class Region:
         return self.left <= point.x < self.left + self.width and self.top <= point.y < self.top + self.height
 
 
+def without(region: Region, cover: Region) -> list[Region]:
+    """A rectangle minus another one, as up to four rectangles."""
+    left, top = max(region.left, cover.left), max(region.top, cover.top)
+    right = min(region.left + region.width, cover.left + cover.width)
+    bottom = min(region.top + region.height, cover.top + cover.height)
+    if left >= right or top >= bottom:
+        return [region]
+    far_right, far_bottom = region.left + region.width, region.top + region.height
+    parts = (
+        (region.left, region.top, region.width, top - region.top),
+        (region.left, bottom, region.width, far_bottom - bottom),
+        (region.left, top, left - region.left, bottom - top),
+        (right, top, far_right - right, bottom - top),
+    )
+    return [Region(*part) for part in parts if part[2] > 0 and part[3] > 0]
+
+
 @dataclass(frozen=True, slots=True)
 class Viewport:
     """How one captured monitor lies on the desktop."""

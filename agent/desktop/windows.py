@@ -1,6 +1,6 @@
 """The windows of a desktop, as far as it tells of them."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -19,6 +19,18 @@ class Window:
     title: str
     app: str  # the name of the application's class, such as Firefox
     pid: int | None  # the process that shows it; None where that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Something that is shown on the desktop: a top-level window, or a helper of one (a menu, a tool tip)."""
+
+    window: Window
+    box: Region  # of its contents, without the frame around it and without the shadow that it draws itself
+    outer: Region  # with that frame
+    helper: bool = False  # no window manager cares for it
+    backdrop: bool = False  # the desktop itself, below everything
+    client: Hashable = None  # which program shows it; a program's windows have it in common
 
 
 class Windows(Protocol):
@@ -47,6 +59,12 @@ class Windows(Protocol):
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
         """The parts of these windows that nothing covers. Asked often, and always for the same ones."""
+
+    def layers(self) -> list[Layer]:
+        """What is shown, the top-most first."""
+
+    def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
+        """Which layer, by its window, gets a click at each of these points; None for none."""
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""

@@ -76,6 +76,13 @@ def harmless(text: str) -> str:
     return "".join(char if char in "\n\t" or unicodedata.category(char) not in _STEERING else "�" for char in text)
 
 
+def one_line(text: str, longest: int) -> str:
+    """A stranger's text as a short name: without what cannot be seen or turns the reading round, on one line, cut."""
+    seen = "".join(char if unicodedata.category(char) not in _STEERING else " " for char in _UNSEEN.sub("", text))
+    line = " ".join(seen.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
 def printable(text: str) -> str:
     """Text of a model or a window for a person's eyes: what would steer a terminal or cannot be seen is spelled out."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

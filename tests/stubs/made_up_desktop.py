@@ -16,7 +16,7 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say
 from agent.desktop.base import Abilities
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input_hand import InputHand
-from agent.desktop.windows import Window
+from agent.desktop.windows import Layer, Window
 from agent.geometry import DesktopPoint, Region
 
 TERMINAL, EDITOR = Window("left", "mai-agent", "Term", None), Window("right", "Untitled", "Editor", 1)
@@ -49,6 +49,12 @@ class MadeUpWindows:
 
     def visible(self, identifiers):
         return [REGIONS[identifier] for identifier in identifiers]
+
+    def layers(self):
+        return [Layer(window, REGIONS[window.id], REGIONS[window.id]) for window in (TERMINAL, EDITOR)]
+
+    def layers_at(self, points):
+        return [self.at(*point).id for point in points]
 
     def is_ordinary(self, identifier):
         return True

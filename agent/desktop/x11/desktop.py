@@ -3,10 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from agent.desktop.accessibility import buses, session_bus
+from agent.desktop.atspi.elements import AtspiElements
 from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
+from agent.desktop.elements import Elements
 from agent.desktop.input import Input
 from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.takeover import Takeover
@@ -28,6 +31,7 @@ class X11Desktop(PortableDesktop):
 
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         super().__init__(stop, monitor, environ)
+        self._environ = os.environ if environ is None else environ
         self.name = os.environ.get("DISPLAY", "")
         self.abilities = Abilities(remarks=(_WAYLAND,) if os.environ.get("WAYLAND_DISPLAY") else ())
         self._watches = ExitStack()
@@ -49,6 +53,13 @@ class X11Desktop(PortableDesktop):
         from agent.desktop.linux.witness import LinuxWitness
 
         return LinuxWitness(environ, self.open_windows, X11ClipboardWatch(), without)
+
+    def open_elements(self) -> Elements | None:
+        """See `Desktop.open_elements`."""
+        windows = open_windows()
+        if windows is None:
+            return None
+        return AtspiElements(partial(buses, session_bus(self._environ), windows.told_bus()), windows, self.monitors)
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """See `Desktop.shows`."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of, window_types
-from agent.geometry import Region
+from agent.geometry import Region, without
 
 #: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
 _COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}
@@ -104,20 +104,3 @@ class VisibleParts:
 
     def _property(self, identifier: int, name: str) -> Any:
         return read_property(self._display, identifier, name)
-
-
-def without(region: Region, cover: Region) -> list[Region]:
-    """A rectangle minus another one, as up to four rectangles."""
-    left, top = max(region.left, cover.left), max(region.top, cover.top)
-    right = min(region.left + region.width, cover.left + cover.width)
-    bottom = min(region.top + region.height, cover.top + cover.height)
-    if left >= right or top >= bottom:
-        return [region]
-    far_right, far_bottom = region.left + region.width, region.top + region.height
-    parts = (
-        (region.left, region.top, region.width, top - region.top),
-        (region.left, bottom, region.width, far_bottom - bottom),
-        (region.left, top, left - region.left, bottom - top),
-        (right, top, far_right - right, bottom - top),
-    )
-    return [Region(*part) for part in parts if part[2] > 0 and part[3] > 0]

@@ -1,10 +1,10 @@
 """The windows of an X11 desktop, as its window manager tells of them (EWMH)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from agent.desktop.windows import Window, WindowId
+from agent.desktop.windows import Layer, Window, WindowId
 from agent.desktop.x11.connection import (
     client_of,
     open_display,
@@ -14,6 +14,7 @@ from agent.desktop.x11.connection import (
     window_of,
     window_types,
 )
+from agent.desktop.x11.layers import Layers
 from agent.desktop.x11.visible import VisibleParts
 from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
@@ -27,6 +28,7 @@ class X11Windows:
         self._display = open_display()
         self._root = self._display.screen().root
         self._parts: VisibleParts | None = None
+        self._layers = Layers(self._display, self._describe)
 
     def windows(self) -> list[Window]:
         """See `Windows.windows`."""
@@ -60,6 +62,14 @@ class X11Windows:
         handle = window_of(self._display, identifier)
         size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
         return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
+
+    def layers(self) -> list[Layer]:
+        """See `Windows.layers`."""
+        return self._layers.look({*self._ids("_NET_CLIENT_LIST")})
+
+    def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
+        """See `Windows.layers_at`."""
+        return self._layers.at(points)
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         """See `Windows.is_ordinary`."""
@@ -133,6 +143,10 @@ class X11Windows:
         while handle and handle.id not in known:
             handle = handle.query_tree().parent
         return self._describe(handle.id) if handle else None
+
+    def told_bus(self) -> str:
+        """The address of the accessibility bus of this display's applications, as it tells it; "" for none."""
+        return _text(self._property(self._root.id, "AT_SPI_BUS"))
 
     def close(self) -> None:
         """See `Windows.close`."""

@@ -1,0 +1,99 @@
+"""The applications on the accessibility bus, and which of their windows are which on the desktop."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.desktop.atspi.bus import Body, Question
+from agent.desktop.atspi.roles import WINDOWS
+from agent.desktop.atspi.tree import ROOT, Node, Ref, children, details, getter, refs, variant
+from agent.desktop.atspi.wire import Call
+from agent.desktop.windows import Layer
+
+_REGISTRY = ("org.a11y.atspi.Registry", ROOT)
+#: Toolkits that show pages, where anything may take clicks.
+_BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
+_MOST_APPLICATIONS = 200
+_MOST_WINDOWS = 50
+#: By so many pixels the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
+_BORDER = 64
+
+
+@dataclass(slots=True)
+class Application:
+    """One application, and what was learnt of it."""
+
+    ref: Ref
+    name: str
+    pid: int | None
+    toolkit: str
+    matches: bool = True  # whether it answers the question for all that is shown
+
+    @property
+    def is_gtk4(self) -> bool:
+        """Whether its coordinates are those of its windows, and its nodes are told in one call."""
+        return self.toolkit == "GTK"
+
+    @property
+    def is_browser(self) -> bool:
+        """Whether it shows pages."""
+        return self.toolkit in _BROWSERS
+
+
+def registered() -> Question[list[Ref] | None]:
+    """The applications that there are; None where nobody keeps a list."""
+    [reply] = yield [children(_REGISTRY)]
+    return None if reply is None else refs(reply, _MOST_APPLICATIONS)
+
+
+def introduce(ref: Ref) -> Question[Application | None]:
+    """What an application says of itself; None where it says nothing."""
+    bus = "org.freedesktop.DBus"
+    pid = Call(bus, "/org/freedesktop/DBus", bus, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
+    replies = yield [pid, getter(ref, "Accessible", "Name"), getter(ref, "Application", "ToolkitName")]
+    if replies[1] is None:
+        return None
+    return Application(ref, _text(replies[1]), replies[0][0] if replies[0] else None, _text(replies[2]))
+
+
+def windows_of(application: Application) -> Question[list[Node]]:
+    """The nodes of its windows."""
+    [reply] = yield [children(application.ref)]
+    found = yield from details(refs(reply, _MOST_WINDOWS))
+    return [node for node in found if node.role in WINDOWS or node.showing]
+
+
+def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) -> dict[Ref, Layer]:
+    """Which of the layers each node of a window is: of the same process, by title, size and place."""
+    own = [layer for layer in layers if pid is not None and layer.window.pid == pid]
+    clients = {layer.client for layer in own}
+    own += [layer for layer in layers if layer.window.pid is None and layer.client in clients and layer not in own]
+    # An application in a container has another number there than here: then title and size must both fit.
+    least, candidates = (1, own) if own else (8, list(layers))
+    pairs = [(_likeness(node, layer), node, layer) for node in nodes for layer in candidates if not layer.backdrop]
+    found: dict[Ref, Layer] = {}
+    taken: set[int] = set()
+    for score, node, layer in sorted(pairs, key=lambda pair: -pair[0]):
+        if score >= least and node.ref not in found and id(layer) not in taken:
+            found[node.ref] = layer
+            taken.add(id(layer))
+    return found
+
+
+def _likeness(node: Node, layer: Layer) -> int:
+    """How well a node and a layer go together; 0 for not at all."""
+    score = 4 * (bool(node.name) and node.name == layer.window.title)
+    if node.box is None:
+        return score
+    sizes = [
+        (abs(box.width - node.box.width), abs(box.height - node.box.height), box) for box in (layer.box, layer.outer)
+    ]
+    if min(max(width, height) for width, height, _ in sizes) <= _BORDER:
+        score += 4
+        score += any(
+            abs(box.left - node.box.left) <= _BORDER and abs(box.top - node.box.top) <= _BORDER for _, _, box in sizes
+        )
+    return score
+
+
+def _text(body: Body) -> str:
+    return str(variant(body, "s") or "")

@@ -1,0 +1,98 @@
+"""What elements hold: the text of fields, the numbers of sliders, what a combo box shows; and what labels them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from agent.desktop.atspi.bus import Body, Question
+from agent.desktop.atspi.roles import COMBO_BOX, EDITABLE, FIELDS, PASSWORD, RANGES, has
+from agent.desktop.atspi.shape import LONGEST_NAME, Draft, Tree
+from agent.desktop.atspi.tree import Ref, all_of, getter, method, refs, text_of, variant
+from agent.desktop.atspi.wire import Call
+from agent.safety.text import one_line
+
+#: Of a long text, its beginning.
+_LONGEST_TEXT = 1000
+_LABELLED_BY = 2  # AtspiRelationType
+#: First actions that make a part of a page something to click; "clickAncestor" and the like are another's.
+_TAKES = frozenset({"click", "press", "jump", "activate", "check", "uncheck", "toggle", "open"})
+
+
+def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
+    """Ask for values, limits and labels. Passwords are never asked for."""
+    asked: list[tuple[Draft, str, Call]] = []
+    for draft in wanted:
+        ref = draft.node.ref
+        if draft.role == PASSWORD:
+            asked.append((draft, "label", _relations(ref)))
+            continue
+        if draft.role in RANGES:
+            asked.append((draft, "number", all_of(ref, "Value")))
+        elif draft.role in FIELDS or (has(draft.node.states, EDITABLE) and draft.role != COMBO_BOX):
+            asked.append((draft, "text", method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT)))
+        elif draft.role == COMBO_BOX:
+            asked.append((draft, "choice", method(ref, "Selection", "GetSelectedChild", "(so)", "i", 0)))
+        if draft.role in FIELDS | RANGES | {COMBO_BOX} or (draft.is_control and not draft.name):
+            asked.append((draft, "label", _relations(ref)))
+    replies = yield [call for _, _, call in asked]
+    names: list[tuple[Draft, str, Ref]] = []
+    for (draft, what, _), reply in zip(asked, replies, strict=True):
+        if what == "text" and reply:
+            draft.value = str(reply[0])[:_LONGEST_TEXT]
+        elif what == "number" and reply:
+            _take_number(draft, reply)
+        elif what == "choice" and (chosen := refs([[reply[0]]] if reply else None)):  # type: ignore[arg-type]
+            names.append((draft, what, chosen[0]))
+        elif what == "label" and (labels := _labels(reply)):
+            names.append((draft, what, labels[0]))
+    yield from _name(tree, names)
+    for draft in wanted:
+        if draft.role == COMBO_BOX and draft.value is None:
+            draft.value = next(iter(tree.labels(draft.node.ref)), None) or (draft.name if draft.label else None)
+        if draft.label and not draft.name:
+            draft.name = draft.label
+
+
+def clicked(candidates: Sequence[Ref]) -> Question[list[Ref]]:
+    """Which of these parts of a page take clicks, by the name of their first action."""
+    replies = yield [method(ref, "Action", "GetName", "s", "i", 0) for ref in candidates]
+    return [ref for ref, reply in zip(candidates, replies, strict=True) if reply and reply[0] in _TAKES]
+
+
+def _name(tree: Tree, wanted: Sequence[tuple[Draft, str, Ref]]) -> Question[None]:
+    """Give drafts the names of other nodes, as labels and as what they show."""
+    unknown = [ref for _, _, ref in wanted if ref not in tree.nodes]
+    replies = yield [getter(ref, "Accessible", "Name") for ref in unknown]
+    told = {ref: text_of(("s", variant(reply, "s") or "")) for ref, reply in zip(unknown, replies, strict=True)}
+    for draft, what, ref in wanted:
+        known = tree.nodes.get(ref)
+        written = tree.name(known) if known is not None else one_line(told[ref], LONGEST_NAME)
+        if not written:
+            continue
+        if what == "choice":
+            draft.value = written
+        else:
+            draft.label = written
+
+
+def _take_number(draft: Draft, reply: Body) -> None:
+    numbers: dict[str, float] = {}
+    told: dict[str, Any] = reply[0] if reply else {}
+    for name in ("CurrentValue", "MinimumValue", "MaximumValue"):
+        kind, value = told.get(name, ("", None))
+        if kind == "d" and math.isfinite(value):
+            numbers[name] = value
+    if "CurrentValue" in numbers:
+        draft.value = f"{numbers['CurrentValue']:.6g}"
+    if "MinimumValue" in numbers and "MaximumValue" in numbers:
+        draft.limits = numbers["MinimumValue"], numbers["MaximumValue"]
+
+
+def _relations(ref: Ref) -> Call:
+    return method(ref, "Accessible", "GetRelationSet", "a(ua(so))")
+
+
+def _labels(reply: Body) -> list[Ref]:
+    """What labels a node, by its relations."""
+    relations = reply[0] if reply else ()
+    return [tuple(ref) for kind, targets in relations if kind == _LABELLED_BY for ref in targets[:1]]

@@ -1,0 +1,263 @@
+"""The elements of a desktop by its accessibility trees: see `agent.desktop.elements.Elements`.
+
+Which window is on top is asked of the windows, never of a tree: every window says of all its nodes that they are
+showing, also under another window.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent.desktop.atspi import gtk4
+from agent.desktop.atspi.applications import Application, introduce, matching, registered, windows_of
+from agent.desktop.atspi.bus import Bus, Limits, Question
+from agent.desktop.atspi.contents import clicked, fill
+from agent.desktop.atspi.hits import trust, trust_gtk4
+from agent.desktop.atspi.pointing import look_at, origin_of
+from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts, in_popup
+from agent.desktop.atspi.stack import around, largest_part, visible_parts
+from agent.desktop.atspi.telling import Seen, elements_of, shown_window, what_lacks
+from agent.desktop.atspi.tree import Node, Ref, matched, walked
+from agent.desktop.windows import Layer, WindowId, Windows
+from agent.geometry import DesktopPoint, Region
+from agent.screen.outline import Element, Outline
+from foundation.errors import EnvironmentLacksError
+
+_LIMITS = Limits()
+#: A click's own look may take so long.
+_AT = 0.05
+#: After a failure, the bus is not looked for again for so long.
+_RETRY = 10.0
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What was trusted, as long as a window's nodes and boxes are the same."""
+
+    fingerprint: int = 0
+    trusted: dict[Ref, bool] = field(default_factory=dict)
+
+
+class AtspiElements:
+    """See `Elements`.
+
+    Args:
+        find_bus: the addresses at which the accessibility bus may be, the best first; may raise EnvironmentLacksError.
+        windows: a connection of its own; closed with this.
+        monitors: of the desktop.
+    """
+
+    def __init__(
+        self,
+        find_bus: Callable[[], Iterator[str]],
+        windows: Windows,
+        monitors: Sequence[Region],
+    ) -> None:
+        self._find_bus = find_bus
+        self._windows = windows
+        self._monitors = tuple(monitors)
+        self._bus: Bus | None = None
+        self._failed = ("", 0.0)
+        self._applications: dict[Ref, Application] = {}
+        self._seen: list[Seen] = []
+        self._elements: dict[Ref, Element] = {}
+        self._memory: dict[Ref, _Memory] = {}
+
+    def outline(self) -> Outline:
+        """See `Elements.outline`."""
+        layers = self._windows.layers()
+        shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
+        active = self._windows.active()
+        windows = tuple(shown_window(layer, active.id if active else None) for layer in shown)
+        size = around(self._monitors).size
+        try:
+            bus = self._connected()
+            self._seen = self._read(bus, layers)
+        except EnvironmentLacksError as error:
+            self._drop(str(error))
+            return Outline(size, (), windows, str(error))
+        elements, self._elements = elements_of(self._seen, layers)
+        return Outline(size, elements, windows, self._lacks(bus, layers))
+
+    def at(self, point: DesktopPoint) -> Element | None:
+        """See `Elements.at`."""
+        began = time.monotonic()
+        x, y = point.rounded()
+        layers = self._windows.layers()
+        [top] = self._windows.layers_at([(x, y)])
+        layer = next((layer for layer in layers if layer.window.id == top), None)
+        if layer is None:
+            return None
+        try:
+            bus = self._connected()
+            left = _AT - (time.monotonic() - began)
+            [found] = bus.ask_all([self._looking(layer, point)], max(0.01, left))
+        except EnvironmentLacksError as error:
+            self._drop(str(error))
+            return None
+        return found
+
+    def close(self) -> None:
+        """See `Elements.close`."""
+        if self._bus is not None:
+            self._bus.close()
+        self._windows.close()
+
+    def _connected(self) -> Bus:
+        if self._bus is not None:
+            return self._bus
+        reason, until = self._failed
+        if time.monotonic() < until:
+            raise EnvironmentLacksError(reason)
+        problem = EnvironmentLacksError("There is no accessibility bus.", "Is at-spi2-core installed?")
+        for address in self._find_bus():
+            try:
+                self._bus = Bus(address, _LIMITS)
+                return self._bus
+            except EnvironmentLacksError as error:
+                problem = error
+        raise problem
+
+    def _drop(self, reason: str) -> None:
+        """The connection was lost, or there is none."""
+        if self._bus is not None:
+            self._bus.close()
+        self._bus, self._seen = None, []
+        self._failed = reason, time.monotonic() + _RETRY
+        self._applications.clear()
+
+    def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
+        until = time.monotonic() + bus.limits.total
+        refs = bus.ask(registered())
+        if refs is None:
+            raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
+        self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
+        parts = visible_parts(layers, self._monitors)
+        met = bus.ask_all([self._reading(ref, layers, parts) for ref in refs], max(0.01, until - time.monotonic()))
+        return [seen for found in met for seen in found or ()]
+
+    def _known(self, ref: Ref) -> Question[Application | None]:
+        if ref not in self._applications:
+            introduced = yield from introduce(ref)
+            if introduced is None:
+                return None
+            self._applications[ref] = introduced
+        return self._applications[ref]
+
+    def _reading(self, ref: Ref, layers: list[Layer], parts: dict[WindowId, list[Region]]) -> Question[list[Seen]]:
+        """What an application shows on the desktop."""
+        application = yield from self._known(ref)
+        if application is None or not _may_be_seen(application, layers, parts):
+            return []
+        seen: list[Seen] = []
+        frames = yield from windows_of(application)
+        found = matching(frames, layers, application.pid)
+        cache = (yield from gtk4.cached(application.ref)) if application.is_gtk4 else None
+        for frame in frames:
+            layer = found.get(frame.ref)
+            if layer is None or not parts.get(layer.window.id):
+                continue
+            origin = origin_of(layer, frame) if cache is not None else (0, 0)
+            if cache is not None:
+                nodes = yield from gtk4.placed(cache, frame.ref, *origin)
+            else:
+                nodes = yield from self._nodes(application, frame)
+            tree = Tree(frame.ref, nodes, class_names=cache is not None)
+            one = Seen(application, layer, tree, [], origin)
+            seen.append(one)
+            yield from self._drafting(one, layers, parts[layer.window.id])
+        return seen
+
+    def _nodes(self, application: Application, frame: Node) -> Question[list[Node]]:
+        if application.matches:
+            nodes = yield from matched(frame.ref)
+            if nodes is not None:
+                return nodes
+            application.matches = False
+        return (yield from walked(frame.ref))
+
+    def _drafting(self, seen: Seen, layers: list[Layer], parts: list[Region]) -> Question[None]:
+        screen = around(self._monitors)
+        taking: list[Ref] = []
+        if seen.application.is_browser:
+            taking = yield from clicked(clickable_sections(seen.tree))
+        window = seen.layer.box
+        found = drafts(seen.tree, window, screen, taking)
+        seen.drafts = self._on_top(seen, found, layers, parts)
+        yield from fill(seen.tree, [draft for draft in seen.drafts if not draft.offscreen])
+        yield from self._trusting(seen)
+
+    def _trusting(self, seen: Seen) -> Question[None]:
+        """Test what has not been tested as it stands."""
+        for draft in seen.drafts:
+            draft.trusted = not draft.offscreen
+        wanted = [draft for draft in seen.drafts if draft.is_control and draft.trusted]
+        boxes = [(node.ref, node.box) for node in seen.tree.nodes.values()]
+        fingerprint = hash((seen.layer.box, tuple(boxes)))
+        memory = self._memory.get(seen.tree.frame)
+        if memory is None or memory.fingerprint != fingerprint:
+            memory = self._memory[seen.tree.frame] = _Memory(fingerprint)
+        for draft in wanted:
+            draft.trusted = memory.trusted.get(draft.node.ref, False)  # until the test says so
+        fresh = [draft for draft in wanted if draft.node.ref not in memory.trusted]
+        if seen.application.is_gtk4:
+            yield from trust_gtk4(seen.tree, fresh, *seen.origin)
+        else:
+            yield from trust(seen.tree, fresh)
+        memory.trusted |= {draft.node.ref: draft.trusted for draft in fresh}
+
+    def _on_top(self, seen: Seen, found: list[Draft], layers: list[Layer], parts: list[Region]) -> list[Draft]:
+        """Those that no other window covers at their middle; what lies off the screen is kept as such."""
+        own = seen.layer.window.id
+        helpers = {
+            layer.window.id
+            for layer in layers
+            if layer.helper and (layer.client == seen.layer.client or layer.window.pid == seen.application.pid)
+        }
+        free = parts == [seen.layer.box] and not helpers
+        asked = [] if free else [draft for draft in found if not draft.offscreen]
+        tops = dict(zip(map(id, asked), self._windows.layers_at([draft.center for draft in asked]), strict=True))
+
+        def stays(draft: Draft) -> bool:
+            if draft.offscreen or free:
+                return True
+            top = tops[id(draft)]
+            if top in helpers and top != own:
+                return in_popup(seen.tree, draft.node)
+            return top == own
+
+        for draft in asked:
+            if not stays(draft) and not in_popup(seen.tree, draft.node):
+                part = largest_part(draft.box, parts)  # a part of it may be free, as of a text behind a dialog
+                if part is not None:
+                    draft.box, tops[id(draft)] = part, own
+        return [draft for draft in found if stays(draft)]
+
+    def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
+        """Why elements are missing, as a sentence; "" where none are."""
+        parts = visible_parts(layers, self._monitors)
+        left_out = {seen.layer.window.id for seen in self._seen}
+        unread = [
+            layer
+            for layer in layers
+            if not (layer.helper or layer.backdrop or layer.window.id in left_out) and parts.get(layer.window.id)
+        ]
+        known = {ref[0]: one.pid for ref, one in self._applications.items()}
+        hung = [known[name] for name in bus.silent if name in known]
+        return what_lacks(unread, hung, strangers=any(name not in known for name in bus.silent))
+
+    def _looking(self, layer: Layer, point: DesktopPoint) -> Question[Element | None]:
+        """What is at a point of a window."""
+        if not self._applications:
+            for ref in (yield from registered()) or ():
+                yield from self._known(ref)
+        pids = {layer.window.pid}
+        for application in [one for one in self._applications.values() if one.pid in pids]:
+            return (yield from look_at(application, layer, point, self._seen, self._elements))
+        return None
+
+
+def _may_be_seen(application: Application, layers: Sequence[Layer], parts: Mapping[WindowId, list[Region]]) -> bool:
+    """Whether any window of an application may be seen; also where it is not known which are its windows."""
+    own = [layer for layer in layers if layer.window.pid == application.pid and not layer.backdrop]
+    return any(parts.get(layer.window.id) for layer in own) if own else True

@@ -1,0 +1,88 @@
+"""Whether an element lies where it says: what is at its middle must be that element, a part of it, or its twin."""
+
+from collections.abc import Sequence
+
+from agent.desktop.atspi.bus import Body, Question
+from agent.desktop.atspi.roles import alike
+from agent.desktop.atspi.shape import Draft, Tree
+from agent.desktop.atspi.tree import NULL, SCREEN, WINDOW, Ref, hit
+
+_DEEPEST = 40
+#: An icon on a button is often no node of its own: then its edge is asked for as well.
+_BESIDE = 3
+
+
+def descend(frame: Ref, points: Sequence[tuple[int, int]]) -> Question[list[list[Ref]]]:
+    """For each point on the screen, the nodes from a window down to what lies there, the deepest last.
+
+    ATK's bridge and Qt go down one level a call, so it is asked again until it answers itself.
+    """
+    paths: list[list[Ref]] = [[] for _ in points]
+    going = list(range(len(points)))
+    for _ in range(_DEEPEST):
+        asked = [(index, paths[index][-1] if paths[index] else frame) for index in going]
+        replies = yield [hit(ref, *points[index], SCREEN) for index, ref in asked]
+        going = []
+        for (index, ref), reply in zip(asked, replies, strict=True):
+            below = reply_ref(reply)
+            if below is not None and below != ref and below not in paths[index]:
+                paths[index].append(below)
+                going.append(index)
+        if not going:
+            break
+    return paths
+
+
+def trust(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
+    """Mark those that are not where they say."""
+    paths = yield from descend(tree.frame, [draft.center for draft in wanted])
+    for draft, path in zip(wanted, paths, strict=True):
+        draft.trusted = bool(path) and (_is(tree, draft, path[-1]) or draft.node.ref in path)
+
+
+def trust_gtk4(tree: Tree, wanted: Sequence[Draft], left: int, top: int) -> Question[None]:
+    """The same for GTK 4, which answers at once, in coordinates of the window whose origin is `left`, `top`.
+
+    It answers nothing for an icon on a button, which is no node: then points beside the icon are tried.
+    """
+    waiting = list(wanted)
+    for place in (_middle, _inner_edge, _outer_edge, _above):
+        points = [place(draft) for draft in waiting]
+        replies = yield [hit(tree.frame, x - left, y - top, WINDOW) for x, y in points]
+        told = [reply_ref(reply) for reply in replies]
+        for draft, below in zip(waiting, told, strict=True):
+            draft.trusted = below is not None and _is(tree, draft, below)
+        waiting = [draft for draft, below in zip(waiting, told, strict=True) if below is None]
+
+
+def _middle(draft: Draft) -> tuple[int, int]:
+    return draft.center
+
+
+def _inner_edge(draft: Draft) -> tuple[int, int]:
+    return draft.box.left + 1, draft.center[1]
+
+
+def _outer_edge(draft: Draft) -> tuple[int, int]:
+    return draft.box.left - _BESIDE, draft.center[1]
+
+
+def _above(draft: Draft) -> tuple[int, int]:
+    return draft.center[0], draft.box.top - _BESIDE
+
+
+def _is(tree: Tree, draft: Draft, ref: Ref) -> bool:
+    """Whether a node is an element, a part of it, or what stands for the same."""
+    own = {draft.node.ref, *draft.twins}
+    if ref in own or any(node.ref in own for node in tree.above(ref)):
+        return True
+    other = tree.nodes.get(ref)
+    return other is not None and alike(other.role, draft.role) and bool(draft.name) and tree.name(other) == draft.name
+
+
+def reply_ref(reply: Body) -> Ref | None:
+    """The node in a reply; None for none."""
+    if not reply or reply[0][1] in (NULL, ""):
+        return None
+    name, path = reply[0]
+    return str(name), str(path)
