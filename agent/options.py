@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agent.geometry import Size
 from agent.model.engine import EngineChoice
@@ -26,9 +26,10 @@ class RunOptions:
     monitor: int | None = None  # which one, from 1
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds
-    sandbox: bool = False  # work in a throw-away desktop: its size, what session it looks like, whether it stays
+    sandbox: bool = False  # work in a throw-away desktop: its size, kind and language, whether it stays
     sandbox_size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
-    sandbox_session: Literal["xfce", "gnome"] = "xfce"
+    sandbox_session: str = "xfce"
+    sandbox_locale: str | None = None
     keep: bool = False
     # From here on, see `RunSettings`.
     dry_run: bool = False

@@ -214,7 +214,8 @@ class _Desk:
             return
         from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
-        spec = SandboxSpec(self._options.sandbox_size, self._options.keep, self._options.sandbox_session)
+        options = self._options
+        spec = SandboxSpec(options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale)
         self._sandbox = start_sandbox(spec, self._tell, stop.check)
         self._sandbox.applied()
         self._state = self._sandbox.state()

@@ -104,10 +104,19 @@ PYTHON
   } >"$stamp"
 }
 
-# What a sandbox is made of, and applications to use in it (facts: agent/sandbox/desktop.py).
+# What a sandbox is made of, and applications to use in it (what for: configs/sandbox.toml and configs/sandbox).
 sandbox_packages=(xvfb xauth xclip dbus-daemon dbus-x11 xfce4-settings xfwm4 xfce4-panel xfdesktop4 xfconf
   adwaita-icon-theme gnome-themes-extra librsvg2-common gsettings-desktop-schemas libglib2.0-bin fonts-dejavu-core
-  dconf-cli dconf-gsettings-backend dconf-service at-spi2-core
+  dconf-cli dconf-gsettings-backend dconf-service at-spi2-core xdg-user-dirs
   xfce4-terminal mousepad thunar galculator)
+# session_packages KIND: what the other kinds of sandboxes need beside these.
+session_packages() {
+  case "$1" in
+  gnome) echo gnome-settings-daemon gnome-control-center nautilus gnome-text-editor gnome-calculator ;;
+  kde) echo kwrite kcalc systemsettings ;;
+  mate) echo mate-settings-daemon marco mate-panel caja mate-control-center pluma mate-calc ;;
+  cinnamon) echo cinnamon-settings-daemon nemo cinnamon-control-center cinnamon-l10n ;;
+  esac
+}
 # What the literal engine reads with.
 reading_packages=(tesseract-ocr-eng)

@@ -103,11 +103,13 @@ def _capture(desktop: Desktop) -> str:
 
 
 def _sandbox() -> Finding:
-    from agent.sandbox.xfce import missing_packages
+    from agent.sandbox.sessions import install_line, load_session, session_names
 
-    missing = missing_packages()
-    detail = f"install: apt-get install {' '.join(missing)}" if missing else "Xvfb and XFCE are installed"
-    return Finding("sandbox", ok=not missing, detail=detail)
+    sessions = [load_session(name) for name in session_names()]
+    ready = [session.name for session in sessions if session.can_start()]
+    lacking = load_session("xfce").missing()
+    detail = f"install: {install_line(lacking)}" if lacking else f"can start: {', '.join(ready)}"
+    return Finding("sandbox", ok=not lacking, detail=detail)
 
 
 def _reading() -> str:

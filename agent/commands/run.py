@@ -10,6 +10,7 @@ import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_engine, add_runs, size
 from foundation.arguments import Parser, positive, positive_seconds
+from foundation.configs import config_names
 
 _EPILOG = """\
 exit status:
@@ -56,8 +57,11 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sandbox")
     group.add_argument("--sandbox", action="store_true", help="run in a throw-away desktop (Xvfb and XFCE)")
     group.add_argument("--sandbox-size", metavar="WxH", type=size, default="1920x1080", help="default 1920x1080")
-    group.add_argument("--sandbox-session", choices=("xfce", "gnome"), default="xfce", help="what applications believe "
-                       "to run in (gnome shows GNOME's own, such as its Settings)")  # fmt: skip
+    group.add_argument("--sandbox-session", choices=config_names("sandbox"), default="xfce", help="which desktop "
+                       "(default xfce), for gnome, kde and cinnamon their applications without the shell; bare: only a "
+                       "window manager")  # fmt: skip
+    group.add_argument("--sandbox-locale", metavar="NAME", help="what it speaks, as in de_DE.UTF-8 (default: what you "
+                       "speak)")  # fmt: skip
     group.add_argument("--keep", action="store_true", help="leave the sandbox running, and say how to look at it")
 
 

@@ -8,7 +8,12 @@ from foundation.errors import UsageError
 
 def main(argv: Sequence[str]) -> int:
     """List them, stop one, or stop all that nobody uses."""
-    parser = Parser(prog="mai-agent sandbox", description="List or stop throw-away desktops that were kept.")
+    parser = Parser(
+        prog="mai-agent sandbox",
+        description="List or stop throw-away desktops that were kept.",
+        epilog="`mai-agent --sandbox --keep INSTRUCTION` makes one; --sandbox-session and --sandbox-locale (see "
+        "mai-agent --help) choose its kind and language.",
+    )
     parser.add_argument("what", choices=("list", "stop"), nargs="?", default="list")
     parser.add_argument("name", nargs="?", help="which one to stop; all of them without a name")
     options = parser.parse_args(argv)

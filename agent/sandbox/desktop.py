@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.geometry import Size
-from agent.sandbox import xfce
+from agent.sandbox.locales import locale_environ
 from agent.sandbox.processes import MARK, end_marked, marked
+from agent.sandbox.sessions import install_line, load_session
+from agent.sandbox.start import apply, settings, start
 from foundation.errors import EnvironmentLacksError, MaiError
 
 _PREFIX = "mai-agent-sandbox-"
@@ -33,7 +35,8 @@ class SandboxSpec:
     #: Of its one monitor, in pixels.
     size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
     keep: bool = False  # leave it running afterwards
-    session: xfce.Session = "xfce"  # what applications believe to run in; `gnome` lets GNOME's applications appear
+    session: str = "xfce"  # which kind; see `session_names`
+    locale: str | None = None  # what its programs speak, as in "de_DE.UTF-8"; None for what this process speaks
 
 
 class Sandbox:
@@ -48,11 +51,11 @@ class Sandbox:
 
     def applied(self) -> None:
         """Make this process see the sandbox's display (capture and input read the environment)."""
-        xfce.apply(self.environ)
+        apply(self.environ)
 
     def state(self) -> dict[str, str]:
         """A few settings as the system's own tools tell them, for showing what a run changed."""
-        return xfce.settings(self.environ)
+        return settings(self.environ)
 
     def how_to_look(self) -> str:
         """The line that tells how to work with a kept sandbox."""
@@ -83,17 +86,23 @@ def start_sandbox(
 
     Raises:
         EnvironmentLacksError: programs are missing, or the desktop does not come up; nothing is left behind then.
+        UsageError: there is no such locale.
+        KeyError: there is no such kind.
     """
-    xfce.check_installed()
+    session = load_session(spec.session)
+    session.check_installed()
+    language = {} if spec.locale is None else locale_environ(spec.locale)
     for name in reap_sandboxes():
         progress(f"removed the sandbox {name}, whose owner had been killed")
+    if absent := session.missing_applications():
+        progress(f"not installed here, of the applications of {session.title}: {install_line(absent)}")
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     sandbox = Sandbox(folder, spec, lock)
-    progress(f"starting a throw-away desktop of {spec.size}")
+    progress(f"starting a throw-away desktop ({session.title}) of {spec.size}")
     try:
-        environ = xfce.start(folder, spec.size, spec.session, {MARK: sandbox.name}, check)
+        environ = start(folder, spec.size, session, language | {MARK: sandbox.name}, check)
         exports = (f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environ.items()) if name != "PATH")
         (folder / "environment").write_text("".join(exports))
         (folder / "state.json").write_text(json.dumps({"keep": spec.keep, "display": environ["DISPLAY"]}))

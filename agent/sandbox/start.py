@@ -1,4 +1,4 @@
-"""One throw-away desktop: Xvfb and XFCE with a home, a session bus and an X cookie of their own."""
+"""One throw-away desktop: Xvfb and a kind of session, with a home, a session bus and an X cookie of their own."""
 
 import os
 import secrets
@@ -8,53 +8,49 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from agent.desktop.factory import open_windows
 from agent.geometry import Size
+from agent.sandbox.sessions import Session
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
-Session: TypeAlias = Literal["xfce", "gnome"]
 Environ: TypeAlias = dict[str, str]
 
-_DEFAULT_PANEL = Path("/etc/xdg/xfce4/panel/default.xml")
 _START_TIMEOUT = 30.0
 #: The variables that name a display.
 _DISPLAY = ("DISPLAY", "XAUTHORITY")
-#: What it needs and how it is set up.
-_CONFIG = load_config("sandbox.toml")
+#: Those of the person's own that programs in it have too.
+_KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "USER")
 
 
-def missing_packages() -> list[str]:
-    """Debian packages of the programs that are not installed."""
-    return sorted({package for program, package in _CONFIG["programs"].items() if shutil.which(program) is None})
-
-
-def check_installed() -> None:
-    """Raise EnvironmentLacksError where programs are missing."""
-    if missing := missing_packages():
-        raise EnvironmentLacksError(
-            "The sandbox needs programs that are not installed.",
-            f"Install them: apt-get install --no-install-recommends {' '.join([*missing, *_CONFIG['libraries']])}",
-        )
-
-
-def start(folder: Path, size: Size, session: Session, mark: Environ, check: Callable[[], None]) -> Environ:
+def start(folder: Path, size: Size, session: Session, own: Environ, check: Callable[[], None]) -> Environ:
     """Start the desktop in a folder, wait until it is ready, and return the environment of its applications.
 
-    This process sees the display too (see `apply`). The variables of `mark` tell its processes from others; `check` is
-    called while waiting, and whatever it raises ends the start.
+    This process sees the display too (see `apply`). The variables of `own` are for its processes alone: what tells them
+    from others, and their language. `check` is called while waiting, and whatever it raises ends the start.
 
     Raises:
         EnvironmentLacksError: it does not come up. What was started goes on then.
     """
-    environ = _make_home(folder, session) | mark
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    named = {name: value.format(folder=folder) for name, value in session.environment.items()}
+    environ = {"LANG": "C.UTF-8"} | kept | named | own
+    _make_home(folder, session, environ)
     environ |= _start_display(folder, size, environ, check)
     environ |= _start_bus(environ, check)
-    for command in (["xfsettingsd", "--disable-wm-check"], ["xfwm4"], ["xfce4-panel"], ["xfdesktop"]):
-        _spawn(command, environ)
-    _wait_until_ready(environ, check)
+    before = dict(os.environ)
+    apply(environ)
+    try:
+        _paint_root(session.wallpaper)
+        for command in session.start:
+            _spawn([*command], environ)
+        _wait_until_ready(session, check)
+    except BaseException:
+        os.environ.clear()
+        os.environ.update(before)
+        raise
     return environ
 
 
@@ -67,7 +63,7 @@ def apply(environ: Mapping[str, str]) -> None:
 def settings(environ: Environ) -> dict[str, str]:
     """A few settings as the system's own tools tell them."""
     answers: dict[str, str] = {}
-    for label, command in _CONFIG["settings"].items():
+    for label, command in load_config("sandbox.toml")["settings"].items():
         with suppress(subprocess.SubprocessError, OSError):
             done = subprocess.run(
                 command, env=environ, capture_output=True, text=True, timeout=5, check=True, cwd=environ["HOME"]
@@ -76,26 +72,33 @@ def settings(environ: Environ) -> dict[str, str]:
     return answers
 
 
-def _make_home(folder: Path, session: Session) -> Environ:
-    home = folder / "home"
-    channels = home / ".config/xfce4/xfconf/xfce-perchannel-xml"
-    channels.mkdir(parents=True)
-    for name in (".cache", ".local/share", "Desktop", "Documents", "Downloads"):
-        (home / name).mkdir(parents=True)
+def _make_home(folder: Path, session: Session, environ: Environ) -> None:
+    home, services = folder / "home", folder / "run/dbus-1/services"
+    for path in (".cache", ".local/share", ".config/dconf"):
+        (home / path).mkdir(parents=True)
     (folder / "run").mkdir(mode=0o700)
-    for name, text in _CONFIG["channels"].items():
-        (channels / f"{name}.xml").write_text(text)
-    if _DEFAULT_PANEL.is_file():  # without it, the panel's first start asks a question
-        shutil.copy(_DEFAULT_PANEL, channels / "xfce4-panel.xml")
+    services.mkdir(parents=True)
+    for name, command in session.services.items():
+        (services / f"{name}.service").write_text(f"[D-BUS Service]\nName={name}\nExec={command}\n")
+    for path, text in session.files.items():
+        _parent(home / path).write_text(text)
+    for path, original in session.copies.items():
+        if Path(original).is_file():
+            shutil.copy(original, _parent(home / path))
     (folder / "keyfiles").mkdir()
-    (folder / "keyfiles/settings").write_text(_keyfile(_CONFIG["dconf"]))
-    (home / ".config/dconf").mkdir()
+    (folder / "keyfiles/settings").write_text(_keyfile(session.dconf))
     # Compiled, not set one by one, so that it is there before the first program looks.
-    command = ["dconf", "compile", str(home / ".config/dconf/user"), str(folder / "keyfiles")]
-    subprocess.run(command, check=True, timeout=10, stdin=subprocess.DEVNULL, capture_output=True)
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LANGUAGE", "TZ", "USER") if name in os.environ}
-    own = {name: value.format(folder=folder, session=session.upper()) for name, value in _CONFIG["environment"].items()}
-    return {"LANG": "C.UTF-8"} | kept | own
+    _finish(["dconf", "compile", str(home / ".config/dconf/user"), str(folder / "keyfiles")], environ)
+    if shutil.which("xdg-user-dirs-update"):  # makes the folders of a home, called as the language calls them
+        _finish(["xdg-user-dirs-update"], environ)
+    else:
+        for name in session.folders:
+            (home / name).mkdir()
+
+
+def _parent(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _keyfile(groups: Mapping[str, Mapping[str, str]]) -> str:
@@ -109,6 +112,12 @@ def _spawn(command: list[str], environ: Environ, **options: Any) -> "subprocess.
     """Start a program that outlives this one, silent unless `options` say otherwise."""
     options = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL) | options
     return subprocess.Popen(command, env=environ, start_new_session=True, cwd=environ["HOME"], **options)
+
+
+def _finish(command: list[str], environ: Environ) -> None:
+    subprocess.run(
+        command, env=environ, check=True, timeout=10, cwd=environ["HOME"], stdin=subprocess.DEVNULL, capture_output=True
+    )
 
 
 def _start_display(folder: Path, size: Size, environ: Environ, check: Callable[[], None]) -> Environ:
@@ -130,7 +139,7 @@ def _start_display(folder: Path, size: Size, environ: Environ, check: Callable[[
     display = f":{number}"
     added = environ | {"DISPLAY": display, "XAUTHORITY": str(cookie)}
     command = ["xauth", "-q", "-f", str(cookie), "add", display, "MIT-MAGIC-COOKIE-1", secrets.token_hex(16)]
-    subprocess.run(command, env=added, check=True, timeout=10, stdin=subprocess.DEVNULL, capture_output=True)
+    _finish(command, added)
     return {name: added[name] for name in _DISPLAY}
 
 
@@ -158,24 +167,39 @@ def _first_line(output: IO[bytes], program: "subprocess.Popen[bytes]", check: Ca
         return text.decode().strip() if text.endswith(b"\n") else ""
 
 
-def _wait_until_ready(environ: Environ, check: Callable[[], None]) -> None:
-    """Wait for the panel's and the desktop's windows."""
-    before = dict(os.environ)
-    apply(environ)
+def _paint_root(colour: str) -> None:
+    """Give the display's background a colour, written as #rrggbb."""
+    from Xlib.display import Display
+
+    display: Any = Display()
     try:
-        windows = open_windows()
-        if windows is None:
-            raise EnvironmentLacksError("The sandbox's display takes no connection.", "Is the machine very busy?")
-        with closing(windows):
-            deadline = time.monotonic() + _START_TIMEOUT
-            while not {"xfce4-panel", "xfdesktop"} <= {window.app.lower() for window in windows.windows()}:
-                if time.monotonic() >= deadline:
-                    raise EnvironmentLacksError(
-                        "The sandbox's desktop did not come up in time.", "Is the machine very busy?"
-                    )
-                check()
-                time.sleep(0.05)
-    except BaseException:
-        os.environ.clear()
-        os.environ.update(before)
-        raise
+        root = display.screen().root
+        root.change_attributes(background_pixel=int(colour.removeprefix("#"), 16))
+        root.clear_area()
+        display.sync()
+    finally:
+        display.close()
+
+
+def _has_manager(display: Any) -> bool:
+    """Whether a window manager has said that it is there (EWMH)."""
+    return bool(display.screen().root.get_full_property(display.intern_atom("_NET_SUPPORTING_WM_CHECK"), 0))
+
+
+def _wait_until_ready(session: Session, check: Callable[[], None]) -> None:
+    """Wait for the window manager and the windows that make the desktop."""
+    from Xlib.display import Display
+
+    windows = open_windows()
+    if windows is None:
+        raise EnvironmentLacksError("The sandbox's display takes no connection.", "Is the machine very busy?")
+    display: Any = Display()
+    with closing(windows), closing(display):
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not (_has_manager(display) and session.windows <= {window.app.lower() for window in windows.windows()}):
+            if time.monotonic() >= deadline:
+                raise EnvironmentLacksError(
+                    f"The sandbox's desktop ({session.title}) did not come up in time.", "Is the machine very busy?"
+                )
+            check()
+            time.sleep(0.05)

@@ -1,0 +1,80 @@
+"""The language of a sandbox: a locale that the system has, or that is made for it."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.paths import state_folder
+
+#: Where glibc's `localedef` finds what locales are made from.
+_SOURCES = Path("/usr/share/i18n/locales")
+_NAME = re.compile(r"(?P<place>[a-z]{2,3}_[A-Z]{2})(?P<code>\.(?i:utf-?8))?(?P<variant>@[a-z]+)?")
+
+
+def locale_environ(name: str) -> dict[str, str]:
+    """The variables that let programs speak a language.
+
+    A locale that is not installed is made from the system's own sources (a second or two, once), in mai-agent's own
+    folder, which needs no rights.
+
+    Args:
+        name: such as "de_DE.UTF-8"; UTF-8 may be left out, and is the only encoding that is taken.
+
+    Raises:
+        UsageError: that is no name of a locale, or of none that the system has sources for.
+        EnvironmentLacksError: the sources are not installed, or the locale cannot be made.
+    """
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        raise UsageError(f"{name!r} is no locale.", "Name a language and a country, as in de_DE.UTF-8 or fr_FR.")
+    source = parts["place"] + (parts["variant"] or "")
+    full = f"{parts['place']}.UTF-8{parts['variant'] or ''}"
+    language = {"LANG": full, "LANGUAGE": parts["place"]}
+    if _is_installed(full):
+        return language
+    folder = state_folder() / "locales"
+    if not (folder / full).is_dir():
+        _make(source, folder / full)
+    return language | {"LOCPATH": str(folder)}
+
+
+def _is_installed(locale: str) -> bool:
+    try:
+        listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return locale.replace("UTF-8", "utf8") in listed.split()
+
+
+def _make(source: str, target: Path) -> None:
+    if shutil.which("localedef") is None or not _SOURCES.is_dir():
+        raise EnvironmentLacksError(
+            f"The locale {target.name} is not on this system, and what it could be made from is not installed.",
+            "Install it: apt-get install --no-install-recommends locales",
+        )
+    if not (_SOURCES / source).is_file():
+        language = source.partition("_")[0]
+        near = sorted(path.name for path in _SOURCES.glob(f"{language}_*"))
+        raise UsageError(
+            f"This system knows no locale {target.name}.",
+            f"It knows {', '.join(near)}." if near else f"`ls {_SOURCES}` shows those that it knows.",
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as making:
+        made = Path(making, target.name)
+        # Its exit status tells of warnings too, which many locales give.
+        done = subprocess.run(
+            ["localedef", "--no-archive", "-i", source, "-f", "UTF-8", str(made)],
+            capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        if not (made / "LC_CTYPE").is_file():
+            last = (done.stderr.strip().splitlines() or ["it does not say why"])[-1]
+            raise EnvironmentLacksError(f"The locale {target.name} could not be made ({last}).")
+        try:
+            made.rename(target)
+        except OSError:
+            if not target.is_dir():  # another start made it meanwhile
+                raise

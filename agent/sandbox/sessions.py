@@ -1,0 +1,101 @@
+"""The kinds of throw-away desktops, as `configs/sandbox.toml` and the files beside it describe them."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foundation.configs import config_names, load_config
+from foundation.errors import EnvironmentLacksError
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One kind of desktop; the file says what each part is for."""
+
+    name: str
+    title: str
+    start: tuple[tuple[str, ...], ...]
+    windows: frozenset[str]
+    wallpaper: str  # "#rrggbb"
+    folders: tuple[str, ...]
+    libraries: tuple[str, ...]
+    programs: Mapping[str, str]
+    applications: Mapping[str, str]
+    environment: Mapping[str, str]
+    files: Mapping[str, str]
+    copies: Mapping[str, str]
+    services: Mapping[str, str]
+    dconf: Mapping[str, Mapping[str, str]]
+
+    def missing(self) -> list[str]:
+        """Debian packages of needed programs that are not installed."""
+        return _missing(self.programs)
+
+    def missing_applications(self) -> list[str]:
+        """Debian packages of applications that belong to it and are not installed."""
+        return _missing(self.applications)
+
+    def can_start(self) -> bool:
+        """Whether enough of it is installed."""
+        try:
+            self.check_installed()
+        except EnvironmentLacksError:
+            return False
+        return True
+
+    def check_installed(self) -> None:
+        """Raise EnvironmentLacksError where needed programs are missing, or all applications."""
+        missing = self.missing()
+        absent = self.missing_applications()
+        if missing:
+            raise EnvironmentLacksError(
+                f"The sandbox ({self.title}) needs programs that are not installed.",
+                f"Install them: {install_line([*missing, *self.libraries])}",
+            )
+        if absent and len(absent) == len(set(self.applications.values())):
+            raise EnvironmentLacksError(
+                f"None of the applications of {self.title} is installed.", f"Install them: {install_line(absent)}"
+            )
+
+
+def session_names() -> list[str]:
+    """The names of all kinds, sorted."""
+    return config_names("sandbox")
+
+
+def load_session(name: str) -> Session:
+    """One kind. Raises KeyError for a name that there is not."""
+    if name not in session_names():
+        raise KeyError(name)
+    common, own = load_config("sandbox.toml"), load_config(f"sandbox/{name}.toml")
+
+    def table(key: str) -> dict[str, Any]:
+        merged: dict[str, Any] = common.get(key, {}) | own.get(key, {})
+        return merged
+
+    return Session(
+        name=name,
+        title=own["title"],
+        start=tuple(tuple(command) for command in own["start"]),
+        windows=frozenset(own.get("windows", ())),
+        wallpaper=common["wallpaper"],
+        folders=tuple(common["folders"]),
+        libraries=(*common["libraries"], *own.get("libraries", ())),
+        programs=table("programs"),
+        applications=table("applications"),
+        environment=table("environment"),
+        files=table("files"),
+        copies=table("copies"),
+        services=table("services"),
+        dconf=table("dconf"),
+    )
+
+
+def install_line(packages: list[str]) -> str:
+    """The command that installs packages on a Debian."""
+    return f"apt-get install --no-install-recommends {' '.join(packages)}"
+
+
+def _missing(programs: Mapping[str, str]) -> list[str]:
+    return sorted({package for program, package in programs.items() if shutil.which(program) is None})
