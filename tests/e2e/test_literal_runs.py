@@ -67,7 +67,7 @@ def test_text_in_any_script_is_typed_into_a_terminal(command, tmp_path, no_sandb
 
 
 def test_the_calculator_calculates(command, kept):
-    outcome = command("--sandbox", "--keep", "open the calculator, click 7, click +, click 5 and click =, press ctrl+c")
+    outcome = command("--sandbox", "--keep", "open galculator, click 7, click +, click 5 and click =, press ctrl+c")
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
     assert in_sandbox(outcome.err, "xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
