@@ -4,6 +4,7 @@
 COMMANDS = {
     "run": "do what the instruction says (also without the word run)",
     "act": "one screenshot, one decision, printed",
+    "look": "print the elements of the screen now, with a marked picture",
     "stop": "stop the runs that are going on, from another terminal",
     "runs": "list recorded runs",
     "show": "show one recorded run",
