@@ -1,7 +1,7 @@
 """The applications on the accessibility bus, and which of their windows are which on the desktop."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.desktop.atspi.bus import Body, Question
 from agent.desktop.atspi.roles import WINDOWS
@@ -27,6 +27,7 @@ class Application:
     pid: int | None
     toolkit: str
     matches: bool = True  # whether it answers the question for all that is shown
+    unfolded: set[Ref] = field(default_factory=set)  # its nodes that were asked for their children (GTK 4)
 
     @property
     def is_gtk4(self) -> bool:

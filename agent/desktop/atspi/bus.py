@@ -34,8 +34,10 @@ class Limits:
     """How long is waited, in seconds."""
 
     silence: float = 0.3  # for an application that answers nothing: a healthy one takes 1 to 25 ms
-    total: float = 0.4  # for everything
-    dropped: float = 10.0  # so long a silent one is not asked again
+    total: float = 0.4  # for everything, once somebody turned out to be silent
+    working: float = 1.5  # for everything while all of them answer, as on a busy machine
+    dropped: float = 10.0  # so long a silent one is not asked again, once it was silent twice in a row
+    first_dropped: float = 2.0  # and so long the first time: it may just have been busy
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class Bus:
     def __init__(self, address: str, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.silent: dict[str, float] = {}  # who does not answer, and until when it is left alone
+        self._warned: set[str] = set()  # who was silent and has not answered since
         self._serial = 0
         self._flying: dict[int, tuple[_Asked, int, Call]] = {}
         self._peers: dict[str, _Peer] = defaultdict(_Peer)
@@ -85,8 +88,8 @@ class Bus:
         Raises:
             EnvironmentLacksError: the connection was lost.
         """
-        until = time.monotonic() + (self.limits.total if seconds is None else seconds)
-        now = time.monotonic()
+        now = began = time.monotonic()
+        until = began + (self.limits.working if seconds is None else seconds)
         self.silent = {peer: then for peer, then in self.silent.items() if then > now}
         asked = [_Asked(question) for question in questions]
         try:
@@ -95,7 +98,11 @@ class Bus:
             while self._peers and (now := time.monotonic()) < until:
                 self._send()
                 self._wait(until - now)
-                self._drop_silent()
+                if self._drop_silent() and seconds is None:
+                    until = min(until, began + self.limits.total)
+            if seconds is None:  # whoever is still not done is either hung or never will be
+                for name in self._peers:
+                    self._leave_alone(name)
         except OSError as error:
             raise EnvironmentLacksError("The accessibility bus went away.", "Is the desktop still there?") from error
         finally:
@@ -186,6 +193,7 @@ class Bus:
         peer = self._peers[call.destination]
         peer.flying -= 1
         peer.heard = time.monotonic()
+        self._warned.discard(call.destination)
         self._settle(asked, index, reply.body if reply.signature == call.returns else None)
         if not peer.flying and not peer.queue:
             self._peers.pop(call.destination, None)
@@ -196,13 +204,20 @@ class Bus:
         if not asked.waiting:
             self._advance(asked)
 
-    def _drop_silent(self) -> None:
-        """Give up on whoever has answered nothing for too long."""
+    def _leave_alone(self, name: str) -> None:
+        """Ask an application nothing for a while."""
+        seconds = self.limits.dropped if name in self._warned else self.limits.first_dropped
+        self._warned.add(name)
+        self.silent[name] = time.monotonic() + seconds
+
+    def _drop_silent(self) -> bool:
+        """Give up on whoever has answered nothing for too long; whether there was any such."""
+        before = len(self.silent)
         now = time.monotonic()
         for name, peer in list(self._peers.items()):
             if not peer.flying or now - peer.heard < self.limits.silence:
                 continue
-            self.silent[name] = now + self.limits.dropped
+            self._leave_alone(name)
             del self._peers[name]
             lost = [(asked, index) for asked, index, _ in peer.queue]
             for serial, (asked, index, call) in list(self._flying.items()):
@@ -211,6 +226,7 @@ class Bus:
                     lost.append((asked, index))
             for asked, index in lost:
                 self._settle(asked, index, None)
+        return len(self.silent) > before
 
 
 def _one(call: Call) -> Question[Body]:

@@ -127,13 +127,12 @@ class AtspiElements:
         self._applications.clear()
 
     def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
-        until = time.monotonic() + bus.limits.total
         refs = bus.ask(registered())
         if refs is None:
             raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
         self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
         parts = visible_parts(layers, self._monitors)
-        met = bus.ask_all([self._reading(ref, layers, parts) for ref in refs], max(0.01, until - time.monotonic()))
+        met = bus.ask_all([self._reading(ref, layers, parts) for ref in refs])
         return [seen for found in met for seen in found or ()]
 
     def _known(self, ref: Ref) -> Question[Application | None]:
@@ -152,7 +151,7 @@ class AtspiElements:
         seen: list[Seen] = []
         frames = yield from windows_of(application)
         found = matching(frames, layers, application.pid)
-        cache = (yield from gtk4.cached(application.ref)) if application.is_gtk4 else None
+        cache = (yield from gtk4.cached(application.ref, application.unfolded)) if application.is_gtk4 else None
         for frame in frames:
             layer = found.get(frame.ref)
             if layer is None or not parts.get(layer.window.id):

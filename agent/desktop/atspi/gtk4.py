@@ -8,10 +8,21 @@ hold keeps its box: only the hit test tells.
 from typing import Any
 
 from agent.desktop.atspi.bus import Body, Question
-from agent.desktop.atspi.roles import VISIBLE, WINDOWS, has
+from agent.desktop.atspi.roles import (
+    CONTAINERS,
+    CONTROLS,
+    NAMED_CONTAINERS,
+    ROWS,
+    SCROLL_PANES,
+    TEXTS,
+    VISIBLE,
+    has,
+)
 from agent.desktop.atspi.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
 from agent.desktop.atspi.wire import Call
 
+_PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
+_PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
 _ITEMS = "a((so)(so)(so)iiassusau)"
 
 
@@ -19,16 +30,20 @@ def _cached(application: Ref) -> Call:
     return Call(application[0], "/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "GetItems", _ITEMS)
 
 
-def cached(application: Ref) -> Question[dict[Ref, Node] | None]:
-    """All nodes of an application, without boxes; None where it has no such cache, or an empty one."""
+def cached(application: Ref, asked_before: set[Ref]) -> Question[dict[Ref, Node] | None]:
+    """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
+
+    `asked_before` are those that were asked for their children already; it grows.
+    """
     known: dict[Ref, Node] = {}
-    empty: set[Ref] = set()  # was asked for children
+    empty = asked_before
     for _ in range(_DEEPEST):
         [reply] = yield [_cached(application)]
         if not reply or not reply[0]:
             return None
         known = {node.ref: node for node in map(_node, reply[0][:_MOST_NODES])}
         _link(known)
+        asked_before.intersection_update(known)
         asked = [
             node.ref
             for node in known.values()
@@ -48,26 +63,28 @@ def cached(application: Ref) -> Question[dict[Ref, Node] | None]:
 
 
 def placed(known: dict[Ref, Node], frame: Ref, left: int, top: int) -> Question[list[Node]]:
-    """The nodes of a window that may be seen, with boxes, in the order of the tree; `left`, `top` is its origin."""
+    """The nodes of a window that may be seen, in the order of the tree; `left`, `top` is its origin on the screen.
+
+    Only what can be an element is asked for its box, as that costs most: half of all nodes are for layout.
+    """
     below: list[Node] = []
-    open_ones = [known[frame]] if frame in known else []
+    asked: list[Node] = []
+    waiting = [(known[frame], False)] if frame in known else []
     seen = {frame}
-    while open_ones and len(below) < _MOST_NODES:
-        node = open_ones.pop()
+    while waiting and len(below) < _MOST_NODES:
+        node, within = waiting.pop()  # whether it is a part of a button or the like
         if node.ref != frame:
             below.append(node)
+            if node.role in _PLACED or (node.name and not within and node.role in _PLACED_IF_NAMED):
+                asked.append(node)
+        within = within or node.role in CONTROLS - ROWS
         fresh = [ref for ref in node.children if ref not in seen and has(known[ref].states, VISIBLE)]
         seen.update(fresh)
-        open_ones += [known[ref] for ref in reversed(fresh)]
-    replies: list[Body] = yield [extents(node.ref, WINDOW) for node in below]
-    for node, reply in zip(below, replies, strict=True):
+        waiting += [(known[ref], within) for ref in reversed(fresh)]
+    replies: list[Body] = yield [extents(node.ref, WINDOW) for node in asked]
+    for node, reply in zip(asked, replies, strict=True):
         node.box = region_of(reply, left, top)
     return below
-
-
-def frames(known: dict[Ref, Node]) -> list[Ref]:
-    """The windows among the nodes."""
-    return [node.ref for node in known.values() if node.role in WINDOWS and node.parent and node.parent not in known]
 
 
 def _node(item: Any) -> Node:

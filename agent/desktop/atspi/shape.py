@@ -108,6 +108,10 @@ class Tree:
                 found.setdefault(name)
         return list(found)
 
+    def controls(self, ref: Ref) -> int:
+        """How many controls there are below a node."""
+        return sum(node.role in CONTROLS for node in self.inside(ref))
+
 
 def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] = ()) -> list[Draft]:
     """The elements of a window in the order of its tree.
@@ -127,7 +131,7 @@ def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] 
         draft = Draft(node, node.role, tree.name(node), box, offscreen, node.ref in taking)
         if not draft.name and (node.role in HOLDERS or draft.clickable):
             written = tree.labels(node.ref)
-            if len(written) == 1 or (written and node.role in ROWS):
+            if len(written) == 1 or (written and node.role in ROWS and tree.controls(node.ref) < 2):
                 draft.name = written[0]
         if not draft.name and draft.is_control:
             draft.name = one_line(node.description, LONGEST_NAME)
