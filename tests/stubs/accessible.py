@@ -131,19 +131,23 @@ class Application:
                 return "a(ua(so))", (labels,)
             case "Get" if body[1] == "ToolkitName":
                 return "v", (("s", self.toolkit),)
-            case "Get" if body[1] == "Name":
-                return "v", (("s", thing.name),)
-            case "GetAll" if body[0].endswith("Value") and thing.value:
+            case "Get" if body[0].endswith("Value") and thing.value:
                 names = ("CurrentValue", "MinimumValue", "MaximumValue")
-                return "a{sv}", ({name: ("d", number) for name, number in zip(names, thing.value, strict=True)},)
+                return "v", (("d", thing.value[names.index(body[1])]),)
+            case "Get":
+                told = self._properties(thing).get(body[1])
+                return told and ("v", (told,))
+            case "GetAll" if self.toolkit == "Qt":
+                raise ConnectionAbortedError  # Qt 5.15 crashes
             case "GetAll" if body[0].endswith("Accessible"):
-                parent = self._parents.get(id(thing))
-                count = len(thing.children) if thing.count is None else thing.count
-                told: dict[str, Any] = {"Name": ("s", thing.name), "ChildCount": ("i", count)}
-                if parent is not None:
-                    told["Parent"] = ("(so)", self._ref(parent))
-                return "a{sv}", (told,)
+                return "a{sv}", (self._properties(thing),)
         return None
+
+    def _properties(self, thing: Thing) -> dict[str, Any]:
+        parent = self._parents.get(id(thing))
+        count = len(thing.children) if thing.count is None else thing.count
+        told: dict[str, Any] = {"Name": ("s", thing.name), "ChildCount": ("i", count)}
+        return told if parent is None else told | {"Parent": ("(so)", self._ref(parent))}
 
 
 def _contains(box: tuple[int, int, int, int], x: int, y: int) -> bool:

@@ -59,7 +59,7 @@ def introduce(ref: Ref) -> Question[Application | None]:
 def windows_of(application: Application) -> Question[list[Node]]:
     """The nodes of its windows."""
     [reply] = yield [children(application.ref)]
-    found = yield from details(refs(reply, _MOST_WINDOWS))
+    found = yield from details(refs(reply, _MOST_WINDOWS), ("Name",))
     return [node for node in found if node.role in WINDOWS or node.showing]
 
 

@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from agent.desktop.atspi.bus import Body, Question
 from agent.desktop.atspi.roles import COMBO_BOX, EDITABLE, FIELDS, PASSWORD, RANGES, has
 from agent.desktop.atspi.shape import LONGEST_NAME, Draft, Tree
-from agent.desktop.atspi.tree import Ref, all_of, getter, method, refs, text_of, variant
+from agent.desktop.atspi.tree import Ref, getter, method, refs, text_of, variant
 from agent.desktop.atspi.wire import Call
 from agent.safety.text import one_line
 
 #: Of a long text, its beginning.
 _LONGEST_TEXT = 1000
+_NUMBERS = ("CurrentValue", "MinimumValue", "MaximumValue")
 _LABELLED_BY = 2  # AtspiRelationType
 #: First actions that make a part of a page something to click; "clickAncestor" and the like are another's.
 _TAKES = frozenset({"click", "press", "jump", "activate", "check", "uncheck", "toggle", "open"})
@@ -27,7 +27,7 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
             asked.append((draft, "label", _relations(ref)))
             continue
         if draft.role in RANGES:
-            asked.append((draft, "number", all_of(ref, "Value")))
+            asked += [(draft, name, getter(ref, "Value", name)) for name in _NUMBERS]
         elif draft.role in FIELDS or (has(draft.node.states, EDITABLE) and draft.role != COMBO_BOX):
             asked.append((draft, "text", method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT)))
         elif draft.role == COMBO_BOX:
@@ -36,17 +36,19 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
             asked.append((draft, "label", _relations(ref)))
     replies = yield [call for _, _, call in asked]
     names: list[tuple[Draft, str, Ref]] = []
+    numbers: dict[tuple[Ref, str], float | None] = {}
     for (draft, what, _), reply in zip(asked, replies, strict=True):
         if what == "text" and reply:
             draft.value = str(reply[0])[:_LONGEST_TEXT]
-        elif what == "number" and reply:
-            _take_number(draft, reply)
+        elif what in _NUMBERS and reply:
+            numbers[draft.node.ref, what] = variant(reply, "d")
         elif what == "choice" and (chosen := refs([[reply[0]]] if reply else None)):  # type: ignore[arg-type]
             names.append((draft, what, chosen[0]))
         elif what == "label" and (labels := _labels(reply)):
             names.append((draft, what, labels[0]))
     yield from _name(tree, names)
     for draft in wanted:
+        _take_numbers(draft, *(numbers.get((draft.node.ref, name)) for name in _NUMBERS))
         if draft.role == COMBO_BOX and draft.value is None:
             draft.value = next(iter(tree.labels(draft.node.ref)), None) or (draft.name if draft.label else None)
         if draft.label and not draft.name:
@@ -75,17 +77,11 @@ def _name(tree: Tree, wanted: Sequence[tuple[Draft, str, Ref]]) -> Question[None
             draft.label = written
 
 
-def _take_number(draft: Draft, reply: Body) -> None:
-    numbers: dict[str, float] = {}
-    told: dict[str, Any] = reply[0] if reply else {}
-    for name in ("CurrentValue", "MinimumValue", "MaximumValue"):
-        kind, value = told.get(name, ("", None))
-        if kind == "d" and math.isfinite(value):
-            numbers[name] = value
-    if "CurrentValue" in numbers:
-        draft.value = f"{numbers['CurrentValue']:.6g}"
-    if "MinimumValue" in numbers and "MaximumValue" in numbers:
-        draft.limits = numbers["MinimumValue"], numbers["MaximumValue"]
+def _take_numbers(draft: Draft, value: float | None, least: float | None, most: float | None) -> None:
+    if value is not None and math.isfinite(value):
+        draft.value = f"{value:.6g}"
+    if least is not None and most is not None and math.isfinite(least) and math.isfinite(most):
+        draft.limits = least, most
 
 
 def _relations(ref: Ref) -> Call:

@@ -14,7 +14,7 @@ from agent.desktop.atspi.bus import Bus, Limits, Question
 from agent.desktop.atspi.contents import clicked, fill
 from agent.desktop.atspi.hits import trust, trust_gtk4
 from agent.desktop.atspi.pointing import look_at, origin_of
-from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts, in_popup
+from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts
 from agent.desktop.atspi.stack import around, largest_part, visible_parts
 from agent.desktop.atspi.telling import Seen, elements_of, shown_window, what_lacks
 from agent.desktop.atspi.tree import Node, Ref, matched, walked
@@ -222,11 +222,11 @@ class AtspiElements:
                 return True
             top = tops[id(draft)]
             if top in helpers and top != own:
-                return in_popup(seen.tree, draft.node)
+                return draft.popup is not None
             return top == own
 
         for draft in asked:
-            if not stays(draft) and not in_popup(seen.tree, draft.node):
+            if not stays(draft) and draft.popup is None:
                 part = largest_part(draft.box, parts)  # a part of it may be free, as of a text behind a dialog
                 if part is not None:
                     draft.box, tops[id(draft)] = part, own

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 
 from agent.desktop.atspi.bus import Body, Question
-from agent.desktop.atspi.roles import alike
+from agent.desktop.atspi.roles import HEADERS, alike
 from agent.desktop.atspi.shape import Draft, Tree
 from agent.desktop.atspi.tree import NULL, SCREEN, WINDOW, Ref, hit
 
 _DEEPEST = 40
+_RESUMED = 4
 #: An icon on a button is often no node of its own: then its edge is asked for as well.
 _BESIDE = 3
 
 
-def descend(frame: Ref, points: Sequence[tuple[int, int]]) -> Question[list[list[Ref]]]:
-    """For each point on the screen, the nodes from a window down to what lies there, the deepest last.
+def descend(starts: Sequence[Ref], points: Sequence[tuple[int, int]]) -> Question[list[list[Ref]]]:
+    """For each point on the screen, the nodes from where it starts down to what lies there, the deepest last.
 
     ATK's bridge and Qt go down one level a call, so it is asked again until it answers itself.
     """
     paths: list[list[Ref]] = [[] for _ in points]
     going = list(range(len(points)))
     for _ in range(_DEEPEST):
-        asked = [(index, paths[index][-1] if paths[index] else frame) for index in going]
+        asked = [(index, paths[index][-1] if paths[index] else starts[index]) for index in going]
         replies = yield [hit(ref, *points[index], SCREEN) for index, ref in asked]
         going = []
         for (index, ref), reply in zip(asked, replies, strict=True):
@@ -34,10 +35,38 @@ def descend(frame: Ref, points: Sequence[tuple[int, int]]) -> Question[list[list
 
 
 def trust(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
-    """Mark those that are not where they say."""
-    paths = yield from descend(tree.frame, [draft.center for draft in wanted])
-    for draft, path in zip(wanted, paths, strict=True):
-        draft.trusted = bool(path) and (_is(tree, draft, path[-1]) or draft.node.ref in path)
+    """Mark those that are not where they say.
+
+    Some containers answer nothing for any point (GTK 3's tabbed notebook): then it goes on below them.
+    """
+    waiting = list(wanted)
+    # A menu lies over its window, whose other nodes know nothing of it.
+    starts = [draft.popup or tree.frame for draft in waiting]
+    for _ in range(_RESUMED):
+        paths = yield from descend(starts, [draft.center for draft in waiting])
+        left: list[tuple[Draft, Ref]] = []
+        for draft, start, path in zip(waiting, starts, paths, strict=True):
+            end = path[-1] if path else start
+            draft.trusted = bool(path) and (
+                _is(tree, draft, end)
+                or draft.node.ref in path
+                or (draft.role in HEADERS and end == draft.node.parent)  # Qt's tables answer nothing for their headers
+            )
+            below = None if draft.trusted else _below(tree, draft, end)
+            if below is not None:
+                left.append((draft, below))
+        waiting, starts = [draft for draft, _ in left], [below for _, below in left]
+        if not waiting:
+            return
+
+
+def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
+    """The next container on the way from where an answer ended down to an element; None where there is none between."""
+    way = [node.ref for node in tree.above(draft.node.ref)]
+    if end == tree.frame:
+        return way[-1] if way else None
+    at = way.index(end) if end in way else 0
+    return way[at - 1] if at > 0 else None
 
 
 def trust_gtk4(tree: Tree, wanted: Sequence[Draft], left: int, top: int) -> Question[None]:

@@ -60,7 +60,7 @@ def _chain(
         below = reply_ref(reply)
         path = [] if below is None else [below]
     else:
-        [path] = yield from descend(frame.ref, [(x, y)])
+        [path] = yield from descend([frame.ref], [(x, y)])
     if not path:
         return []
     nodes = list(reversed((yield from details(path))))

@@ -66,6 +66,7 @@ SECTIONS = numbers("section", "panel", "image", "static", "label", "table cell",
 #: What is named by what is written on it.
 HOLDERS = CONTROLS | numbers("grouping", "panel", "info bar", "notification", "alert")
 ROWS = numbers("list item", "table cell", "tree item", "table row", "menu item", "icon")
+HEADERS = numbers("column header", "row header", "table column header", "table row header")
 LABELS = numbers("label", "static", "caption")
 PASSWORD = _NUMBER["password text"]
 COMBO_BOX = _NUMBER["combo box"]

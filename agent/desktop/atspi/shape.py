@@ -41,6 +41,7 @@ class Draft:
     box: Region  # what can be seen of it within its window
     offscreen: bool = False
     clickable: bool = False  # a part of a page that takes clicks
+    popup: Ref | None = None  # the menu or list that it lies in, which may be over and beside its window
     parent: Ref | None = None
     label: str = ""
     value: str | None = None
@@ -127,8 +128,9 @@ def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] 
     for node in tree.nodes.values():
         if node.box is None or not _kept(tree, node, taking):
             continue
-        box, offscreen = _seen(tree, node, screen if in_popup(tree, node) else window)
-        draft = Draft(node, node.role, tree.name(node), box, offscreen, node.ref in taking)
+        popup = _popup(tree, node)
+        box, offscreen = _seen(tree, node, window if popup is None else screen)
+        draft = Draft(node, node.role, tree.name(node), box, offscreen, node.ref in taking, popup)
         if not draft.name and (node.role in HOLDERS or draft.clickable):
             written = tree.labels(node.ref)
             if len(written) == 1 or (written and node.role in ROWS and tree.controls(node.ref) < 2):
@@ -155,9 +157,11 @@ def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
     return node.role in NAMED_CONTAINERS and bool(tree.name(node))
 
 
-def in_popup(tree: Tree, node: Node) -> bool:
-    """Whether a node may lie outside of its window, in a menu or list that came up over it."""
-    return any(one.role in POPUPS for one in tree.above(node.ref)) or node.role in POPUP_MENUS
+def _popup(tree: Tree, node: Node) -> Ref | None:
+    """The menu or list that came up over the window and holds a node; None where it is in the window itself."""
+    if node.role in POPUP_MENUS:
+        return node.ref
+    return next((one.ref for one in tree.above(node.ref) if one.role in POPUPS), None)
 
 
 def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:

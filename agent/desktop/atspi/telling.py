@@ -70,7 +70,12 @@ def states_of(draft: Draft) -> frozenset[str]:
 
 
 def reading_order(found: Sequence[Draft]) -> list[Draft]:
-    """Row by row, and in a row from the left."""
+    """Row by row, and in a row from the left; an open menu before what it lies over."""
+    popups = [draft for draft in found if draft.popup is not None]
+    return _by_rows(popups) + _by_rows([draft for draft in found if draft.popup is None])
+
+
+def _by_rows(found: Sequence[Draft]) -> list[Draft]:
     rows: list[list[Draft]] = []
     for draft in sorted(found, key=lambda one: (one.center[1], one.center[0])):
         if rows and draft.center[1] - rows[-1][0].center[1] <= min(rows[-1][0].box.height, draft.box.height) // 4:

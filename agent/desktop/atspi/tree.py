@@ -117,22 +117,26 @@ def region_of(body: Body, left: int = 0, top: int = 0) -> Region | None:
     return Region(x + left, y + top, width, height)
 
 
-def node_calls(ref: Ref) -> list[Call]:
-    """The calls that a node is made of; see `node_of`."""
+def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:
+    """The calls that a node is made of; see `_node_of`."""
+    told = [getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]
     return [
-        all_of(ref, "Accessible"),
+        *told,
         method(ref, "Accessible", "GetRole", "u"),
         method(ref, "Accessible", "GetState", "au"),
         extents(ref, SCREEN),
     ]
 
 
-def node_of(ref: Ref, replies: Sequence[Body]) -> Node | None:
+def _node_of(ref: Ref, properties: Sequence[str], replies: Sequence[Body]) -> Node | None:
     """The node that replies tell of; None where too little was told."""
-    told, role, states, box = replies
+    *told, role, states, box = replies
     if role is None or states is None:
         return None
-    values = told[0] if told else {}
+    if properties:
+        values = {name: reply[0] for name, reply in zip(properties, told, strict=True) if reply}
+    else:
+        values = told[0][0] if told[0] else {}
     kind, parent = values.get("Parent", ("", None))
     return Node(
         ref,
@@ -157,11 +161,15 @@ def _number(told: Any) -> int:
     return int(told[1]) if isinstance(told, tuple) and told[0] in ("i", "u") else 0
 
 
-def details(nodes: Iterable[Ref]) -> Question[list[Node]]:
-    """The nodes of these names, in their order; without those that tell too little."""
+def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
+    """The nodes of these names, in their order; without those that tell too little.
+
+    Without properties all are asked for at once, which only ATK's bridge may be: Qt 5.15 crashes.
+    """
     wanted = list(nodes)
-    replies = yield [call for ref in wanted for call in node_calls(ref)]
-    made = (node_of(ref, replies[4 * index : 4 * index + 4]) for index, ref in enumerate(wanted))
+    replies = yield [call for ref in wanted for call in _node_calls(ref, properties)]
+    each = len(properties or ("all",)) + 3
+    made = (_node_of(ref, properties, replies[each * index : each * (index + 1)]) for index, ref in enumerate(wanted))
     return [node for node in made if node is not None]
 
 
@@ -170,7 +178,7 @@ def matched(frame: Ref) -> Question[list[Node] | None]:
     [found] = yield [showing_below(frame)]
     if found is None:
         return None
-    return (yield from details(ref for ref in refs(found, _MOST_NODES) if ref != frame))
+    return (yield from details((ref for ref in refs(found, _MOST_NODES) if ref != frame), ()))
 
 
 def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
@@ -178,7 +186,7 @@ def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
     found: dict[Ref, Node] = {}
     level, seen = [frame], {frame}
     for _ in range(_DEEPEST):
-        known = yield from details(level)
+        known = yield from details(level, ("Name", "ChildCount"))
         found |= {node.ref: node for node in known}
         open_ones = [node for node in known if _is_open(node) or node.ref == frame]
         replies = yield [children(node.ref) for node in open_ones]
