@@ -1,62 +1,50 @@
+"""How instructions are read: cut into parts, quotations kept, and never anything but goals or a refusal."""
+
+import random
+
 import pytest
 
-from agent.literal.goals import Choose, Click, Close, Open, Press, Scroll, Target, Toggle, Type, Wait
-from agent.literal.grammar import read_instruction
+from agent.literal.goals import Choose, Click, Close, Open, Press, Target, Toggle, Type
+from agent.literal.grammar import asks_for_change, read_instruction
+from agent.literal.quotes import hide_quotes, show
 from agent.literal.sentences import NotUnderstoodError
 from agent.literal.wording import describe_goal
+from foundation.configs import load_config
 
-
-@pytest.mark.parametrize(
-    ("instruction", "goals"),
-    [
-        ("open settings and enable dark mode", [Open("settings"), Toggle(Target("dark mode"), on=True)]),
-        ("Open settings. Enable dark mode.", [Open("settings"), Toggle(Target("dark mode"), on=True)]),
-        ("please launch the text editor app", [Open("text editor")]),
-        ("turn dark mode off", [Toggle(Target("dark mode"), on=False)]),
-        ("turn on night light", [Toggle(Target("night light"), on=True)]),
-        ("switch to dark mode", [Toggle(Target("dark mode"), on=True)]),
-        ("uncheck 'Lock panel'", [Toggle(Target("Lock panel"), on=False)]),
-        ("press ctrl+a and delete", [Press(("ctrl", "a")), Press(("delete",))]),
-        ("press Tab 3 times", [Press(("tab",))] * 3),
-        ("press Close", [Click(Target("Close"))]),
-        ("press the 7 button", [Click(Target("7"))]),
-        ("click 1, 2, + and 3", [Click(Target("1")), Click(Target("2")), Click(Target("+")), Click(Target("3"))]),
-        (
-            "right-click Home and choose Properties",
-            [Click(Target("Home"), button="right"), Click(Target("Properties"))],
-        ),
-        ("double click the File System icon", [Click(Target("File System"), count=2)]),
-        ("open the File menu", [Click(Target("File"))]),
-        ("scroll down 3 times", [Scroll("down", 15)]),
-        ("scroll up", [Scroll("up", 5)]),
-        ("scroll to the bottom", [Scroll("down", 10, to_end=True)]),
-        ("wait 2.5 seconds", [Wait(2.5)]),
-        ("close the window", [Close()]),
-        (
-            "in settings, enable dark mode",
-            [Click(Target("settings"), or_open=True), Toggle(Target("dark mode"), on=True)],
-        ),
-        ("set the theme to Adwaita-dark", [Choose("Adwaita-dark", Target("theme"))]),
-        ("type hello into the search box", [Type("hello", into=Target("search"))]),
-        ("open settings\nclick Keyboard", [Open("settings"), Click(Target("Keyboard"))]),
-        ("could you open Mousepad?", [Open("Mousepad")]),
-        ("press tab five times", [Press(("tab",))] * 5),
-        ("press 1 2 3", [Press(("1",)), Press(("2",)), Press(("3",))]),
-        ("click 1 and 2 and 3", [Click(Target("1")), Click(Target("2")), Click(Target("3"))]),
-        ("select all", [Press(("ctrl", "a"))]),
-        ("untick the box next to Show thumbnails", [Toggle(Target("Show thumbnails"), on=False)]),
-        ("toggle bluetooth", [Click(Target("bluetooth"))]),
-        ("open the etc folder", [Open("etc")]),
-        ("close mousepad", [Close("mousepad")]),
-    ],
-)
-def test_sentences_become_goals(instruction, goals):
-    assert read_instruction(instruction) == goals
+_VERBS = load_config("sentences.toml")["verbs"].split()
+_MARKS = [("'", "'"), ('"', '"'), ("“", "”"), ("„", "“"), ("‚", "‘"), ("«", "»"), ("»", "«"), ("`", "`")]
 
 
 def test_quoted_text_is_never_read_as_an_instruction():
     text = "open the door, then close it and press enter"
     assert read_instruction(f"type '{text}' and press enter") == [Type(text), Press(("enter",))]
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+def test_no_verb_in_quotation_marks_is_read_as_one(verb):
+    assert read_instruction(f"click '{verb} and {verb} it'") == [Click(Target(f"{verb} and {verb} it"))]
+    assert read_instruction(f'type "if not, {verb} all" and press enter') == [
+        Type(f"if not, {verb} all"),
+        Press(("enter",)),
+    ]
+
+
+@pytest.mark.parametrize(("opening", "closing"), _MARKS)
+def test_quotations_survive_whatever_marks_they_stand_in(opening, closing):
+    words = ["don't", "a  b", "and", "open", "ä", "…", "50 %", "x.txt", ","]
+    draw = random.Random(7)
+    for _ in range(40):
+        text = " ".join(draw.choices(words, k=5))
+        if closing in ("'", "‘") or opening == "'":
+            text = text.replace("don't", "do")
+        assert read_instruction(f"click {opening}{text}{closing}") == [Click(Target(text))]
+
+
+def test_hidden_quotations_can_be_put_back():
+    text = "say “one” and 'two', or it's 5\" long"
+    hidden, quoted = hide_quotes(text)
+    assert quoted == ["one", "two"]
+    assert show(hidden, quoted) == "say one and two, or it's 5\" long"
 
 
 def test_quotes_keep_their_spaces_and_line_ends():
@@ -75,30 +63,16 @@ def test_names_that_hold_and_stay_whole():
 
 
 def test_what_stands_after_in_may_be_a_place_or_a_part_of_the_name():
-    [goal] = read_instruction("enable Show images in menus")
-    assert goal == Toggle(Target("Show images", inside="menus", whole="Show images in menus"), on=True)
+    [goal] = read_instruction("enable Show icons in toolbars")
+    assert goal == Toggle(Target("Show icons", inside="toolbars", whole="Show icons in toolbars"), on=True)
+    [goal] = read_instruction("choose Daloa in Style")
+    assert goal == Choose("Daloa", Target("Style", whole="Daloa in Style"))
 
 
-@pytest.mark.parametrize("instruction", ["make me a sandwich", "", "   ", "press ctrl+banana", "click"])
-def test_what_is_not_understood_is_said(instruction):
-    with pytest.raises(NotUnderstoodError):
-        read_instruction(instruction)
-
-
-@pytest.mark.parametrize(
-    "instruction",
-    [
-        "open settings but do not change anything",
-        "open appearance, click Icons, don't click Fonts",
-        "close mousepad without saving",
-        "close all windows",
-        "type 'Dear diary' and save it with ctrl+s",
-        "set number of workspaces to 3",
-    ],
-)
-def test_what_would_be_done_wrong_is_refused_before_anything_is_done(instruction):
-    with pytest.raises(NotUnderstoodError):
-        read_instruction(instruction)
+def test_lines_and_semicolons_end_a_part():
+    goals = [Open("settings"), Click(Target("Keyboard"))]
+    assert read_instruction("open settings\nclick Keyboard") == goals
+    assert read_instruction("Open settings; click Keyboard.") == goals
 
 
 def test_every_goal_can_be_told_in_words():
@@ -113,3 +87,104 @@ def test_every_goal_can_be_told_in_words():
         "wait 1 s",
         "close the window",
     ]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "changes"),
+    [
+        ("enable dark mode", True),
+        ("set the volume to 50 %", True),
+        ("create a folder called Work", True),
+        ("open mousepad", True),
+        ("close the window", True),
+        ("type 'x'", True),
+        ("click the Fonts tab, then scroll down", False),
+        ("what is 12 plus 30", False),
+        ("press ctrl+s", False),
+        ("sing a song", None),
+    ],
+)
+def test_it_is_known_whether_an_instruction_asks_for_a_change(instruction, changes):
+    assert asks_for_change(instruction) is changes
+
+
+_WORDS = [
+    *(
+        "open",
+        "click",
+        "the",
+        "and",
+        "then",
+        "in",
+        "of",
+        "to",
+        "it",
+        "set",
+        "turn",
+        "on",
+        "off",
+        "make",
+        "bigger",
+        "50 %",
+    ),
+    *("'quoted text'", '"', "'", "„", "“", ",", ".", "\n", ";", ">", "settings", "Do Not Disturb", "folder", "called"),
+    *("rename", "trash", "calculate", "12", "times", "save", "as", "a.txt", "tab", "button", "second", "last", "under"),
+    *(
+        "please",
+        "if",
+        "not",
+        "all",
+        "\x00",
+        "\x01",
+        "0",
+        "Ä",
+        "🙂",
+        "(",
+        ")",
+        "*",
+        "[",
+        "{what}",
+        "\\",
+        "would you mind",
+    ),
+]
+
+
+def test_any_words_become_goals_or_are_refused():
+    draw = random.Random(11)
+    for _ in range(3000):
+        text = " ".join(draw.choices(_WORDS, k=draw.randint(1, 12)))
+        try:
+            goals = read_instruction(text)
+        except NotUnderstoodError:
+            continue
+        assert goals
+        assert read_instruction(text) == goals  # read again, it means the same
+        assert all(describe_goal(goal) for goal in goals)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "open a and ",
+        "in the ",
+        "set x to ",
+        " 'a",
+        "the ",
+        "turn ",
+        "a, ",
+        "to in of ",
+        "please ",
+        "1 + ",
+        "\x00",
+        "click A and B, ",
+    ],
+)
+def test_long_instructions_are_read_or_refused_without_running_away(piece):
+    """A runaway expression would take hours on these."""
+    try:
+        goals = read_instruction(piece * (10_000 // len(piece)))
+    except NotUnderstoodError as error:
+        assert str(error)
+    else:
+        assert goals

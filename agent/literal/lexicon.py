@@ -1,0 +1,81 @@
+"""The grammar's words, from `configs/sentences.toml`, made ready for comparing."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from foundation.configs import config_names, load_config
+
+#: Words of the grammar: a name that holds one of them must be hidden before the sentence is read.
+_RISKY = re.compile(
+    r"\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with)\b", re.I
+)
+
+
+def config() -> Mapping[str, Any]:
+    """The table itself."""
+    return load_config("sentences.toml")
+
+
+def either(words: Iterable[str]) -> str:
+    """An expression for one of the words, the longest first; an apostrophe may be curled or left out."""
+    escaped = (
+        re.escape(word).replace("'", "['’]?") for word in sorted(set(words), key=lambda word: (-len(word), word))
+    )
+    return f"(?:{'|'.join(escaped)})"
+
+
+@cache
+def verbs() -> str:
+    """An expression for a verb that begins a part."""
+    extra = ["double click", "right click", "middle click", "get rid of"]
+    return either([*config()["verbs"].split(), *extra])
+
+
+@cache
+def label_verbs() -> str:
+    """An expression for the verbs after which a label stands."""
+    extra = ["double click", "right click", "middle click", "turn on", "turn off", "switch on", "switch off"]
+    return either([*config()["label_verbs"].split(), *extra])
+
+
+@cache
+def names() -> re.Pattern[str]:
+    """Known names that hold words of the grammar, as they may be written in a sentence."""
+    known = set(config()["names"])
+    for entry in load_config("places/things.toml").values():
+        known.update(entry["names"], entry.get("opposites", ()))
+    for desktop in config_names("places"):
+        if desktop != "things":
+            known.update(_labels(load_config(f"places/{desktop}.toml")))
+    risky = (name for name in known if " " in name and _RISKY.search(name))
+    return re.compile(rf"(?<!\w){either(risky)}(?!\w)", re.IGNORECASE)
+
+
+def _labels(table: Mapping[str, Any]) -> Iterable[str]:
+    for page in table["pages"].values():
+        yield page["app"]
+    for entry in table["things"].values():
+        labels = (entry.get("control", ""), entry.get("under", ""), *entry.get("path", ()))
+        yield from (label.rstrip(":") for label in labels if label)
+
+
+@cache
+def roles() -> Mapping[str, str]:
+    """AT-SPI's role for what people call a kind of control."""
+    table: Mapping[str, str] = config()["roles"]
+    return table
+
+
+@cache
+def applications() -> frozenset[str]:
+    """Words that surely mean an application."""
+    kinds = load_config("applications.toml")["kinds"].values()
+    return frozenset([*config()["applications"]["words"], *(word for kind in kinds for word in kind["words"])])
+
+
+@cache
+def shortcuts() -> Mapping[str, str]:
+    """Chords for what people say."""
+    return {words: keys for keys, said in config()["shortcuts"].items() for words in said}

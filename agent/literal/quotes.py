@@ -1,0 +1,77 @@
+"""What stands in quotation marks: hidden from the grammar, so that no word of it is read as an instruction."""
+
+import re
+
+#: Opening marks and what closes them: English, German, French, Swedish, code.
+_PAIRS = {
+    "'": "'", '"': '"', "“": "”", "‘": "’", "`": "`",
+    "«": "»", "»": "«", "„": "“”", "‚": "‘’", "‹": "›", "›": "‹", "”": "”",
+}  # fmt: skip
+_MARK = re.compile("[\x00\x01](\\d+)[\x00\x01]")
+#: A text that is one quotation, or one name that was hidden.
+_ONE = re.compile("\\s*([\x00\x01])(\\d+)\\1\\s*")
+
+
+def hide_quotes(text: str) -> tuple[str, list[str]]:
+    """The text with a mark in place of each quotation, and the quotations. Takes time linear in the text.
+
+    An apostrophe within a word neither opens nor closes a quotation; a mark without its partner stays as it is.
+    """
+    closing = _next_closing(text)
+    kept: list[str] = []
+    quoted: list[str] = []
+    at = 0
+    while at < len(text):
+        end = closing[at].get(text[at], -1) if text[at] in _PAIRS and _may_open(text, at) else -1
+        if end <= at:
+            kept.append(text[at])
+            at += 1
+            continue
+        kept.append(f"\x00{len(quoted)}\x00")
+        quoted.append(text[at + 1 : end])
+        at = end + 1
+    return "".join(kept), quoted
+
+
+def hide_names(text: str, names: re.Pattern[str], quoted: list[str]) -> str:
+    """The text with a mark in place of each known name; the names are added to `quoted` as they were written."""
+
+    def hide(found: re.Match[str]) -> str:
+        quoted.append(found[0])
+        return f"\x01{len(quoted) - 1}\x01"
+
+    return names.sub(hide, text)
+
+
+def show(text: str, quoted: list[str]) -> str:
+    """A text with its quotations and names put back, without the quotation marks."""
+    return _MARK.sub(lambda match: quoted[int(match[1])], text)
+
+
+def only_quotation(text: str, quoted: list[str], *, names: bool = False) -> str | None:
+    """The quotation that is all of a text; None where there is more or none. With `names`, a hidden name counts."""
+    match = _ONE.fullmatch(text)
+    return quoted[int(match[2])] if match and (names or match[1] == "\x00") else None
+
+
+def has_quotation(text: str) -> bool:
+    """Whether a text holds a quotation."""
+    return "\x00" in text
+
+
+def _may_open(text: str, at: int) -> bool:
+    return text[at] != "'" or at == 0 or not text[at - 1].isalnum()
+
+
+def _next_closing(text: str) -> list[dict[str, int]]:
+    """For each place that an opening mark stands at: where the next mark that closes it stands, by opening mark."""
+    following: dict[str, int] = {}
+    result: list[dict[str, int]] = [{}] * len(text)
+    for at in range(len(text) - 1, -1, -1):
+        char = text[at]
+        if char in _PAIRS:
+            ends = [following[close] for close in _PAIRS[char] if close in following]
+            result[at] = {char: min(ends)} if ends else {}
+        if char not in "'’" or at + 1 == len(text) or not text[at + 1].isalnum():
+            following[char] = at
+    return result

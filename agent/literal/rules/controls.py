@@ -1,0 +1,250 @@
+"""Switches, buttons, choices, sliders: what is done with a named thing on the screen."""
+
+import re
+from dataclasses import replace
+from typing import Literal
+
+from agent.actions import Button
+from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
+from agent.literal.numbers import NUMBER, amount_of
+from agent.literal.places import known_thing
+from agent.literal.rules.base import Groups, Rule, times
+from agent.literal.sentences import NotUnderstoodError, Part
+from agent.literal.targets import place_name, read_target, read_targets, split_list
+
+_ON = frozenset(
+    (
+        *("on", "enable", "activate", "check", "tick", "enabled", "activated", "checked", "ticked", "active"),
+        *("true", "yes", "shown", "visible"),
+    )
+)
+_STATE = r"(?P<state>on|off|enabled|disabled|activated|deactivated|checked|unchecked|ticked|unticked|active|inactive)"
+_STATE_SHOWN = _STATE.replace("on|off", "on|off|hidden|invisible|shown|visible")
+#: Which way words lead.
+_UP = "bigger|larger|louder|brighter|faster|longer|higher|wider|taller|greater|thicker|stronger|quicker|more|up|warmer"
+_DOWN = (
+    "smaller|tinier|quieter|softer|dimmer|darker|slower|shorter|lower|narrower|thinner|weaker|less|down|colder|cooler"
+)
+_BIT = r"(?: (?:a (?:little |tiny )?bit|a little|a lot|much|slightly|somewhat|way|far|even))?"
+_BIT_BEFORE = r"(?:(?:(?:a )?(?:bit|little|much|slightly|lot|somewhat|way|far|even) )*)"
+_UNIT = r" ?(?:%|percent|per cent|[a-z]{1,14})?"
+_AMOUNT = rf"(?P<amount>{NUMBER}{_UNIT})"
+#: What "dark" and "light" are chosen for: the theme, not a colour.
+_THEMES = re.compile(
+    r"(?:the |my )?(?:desktop |gtk |application |app |overall )?(?:theme|style|appearance|mode|colou?r scheme|look)",
+    re.IGNORECASE,
+)
+_TEXT_FIELDS = re.compile(
+    r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
+    re.IGNORECASE,
+)
+_GROUPS = re.compile(r"\b(?:page tab|menu|menu bar|tool bar|push button|dialog)\b")
+
+
+def _toggle(part: Part, match: Groups) -> list[Goal]:
+    on = match["state"].casefold() in _ON
+    return [Toggle(target, on) for target in read_targets(part, match["what"], split_two=True)]
+
+
+def _toggle_there(part: Part, match: Groups) -> list[Goal]:
+    where = re.sub("^for ", "under ", match["where"], flags=re.IGNORECASE)
+    return _toggle(part, {"what": f"{match['what']} {where}", "state": match["state"]})
+
+
+def _toggle_words(part: Part, match: Groups) -> list[Goal] | None:
+    """ "bluetooth on": only for what is known, or in quotation marks."""
+    name = part.shown(re.sub(r"^(?:the|my) ", "", match["what"], flags=re.IGNORECASE))
+    if "\x00" not in match["what"] and "\x01" not in match["what"] and not known_thing(name):
+        return None
+    return _toggle(part, match)
+
+
+def _flip(part: Part, match: Groups) -> list[Goal]:
+    return [Click(read_target(part, match["what"]))]
+
+
+def _mute(part: Part, match: Groups) -> list[Goal]:
+    muted = not match["verb"].casefold().startswith("un")
+    what = re.sub(r"^(?:the|my|all|your) ", "", match["what"], flags=re.IGNORECASE)
+    if not what or re.fullmatch(
+        r"(?:the )?(?:sound|volume|audio|speakers?|computer|music|it|everything|sounds)", what, re.IGNORECASE
+    ):
+        return [Toggle(Target("mute"), muted)]
+    if re.fullmatch(r"mic(?:rophone)?", what, re.IGNORECASE):
+        return [Toggle(Target("microphone"), not muted)]
+    if re.fullmatch(r"notifications", what, re.IGNORECASE):
+        return [Toggle(Target("Do Not Disturb"), muted)]
+    return [Toggle(Target("mute", inside=place_name(part, what)), muted)]
+
+
+def _hide(part: Part, match: Groups) -> list[Goal] | None:
+    what = match["what"]
+    name = part.shown(re.sub(r"^(?:the|my) ", "", what, flags=re.IGNORECASE))
+    if re.search(r"\b(?:window|dialog|message|popup|app|application)$", name) and match["verb"] != "hide":
+        return None
+    if re.search(r"\bwindow$", name):
+        return [ArrangeWindow("minimize", re.sub(r"^(?:this|the current|current)? ?window$| window$", "", name))]
+    target = read_target(part, what, kinds=False)
+    whole = target.whole or (f"Hide {name}" if match["verb"].casefold() == "hide" else "")
+    return [Toggle(replace(target, whole=whole), on=False)]
+
+
+def _click(part: Part, match: Groups) -> list[Goal]:
+    kind = re.sub(r"[ -]", "", match["kind"].lower())
+    button: Button = "right" if kind.startswith("right") else "middle" if kind.startswith("middle") else "left"
+    what, number = times(
+        re.sub(r" with the (?P<button>right|middle|left)(?: mouse)? button$", "", match["what"], flags=re.IGNORECASE)
+    )
+    if found := re.search(r" with the (right|middle)(?: mouse)? button$", match["what"], re.IGNORECASE):
+        button = "right" if found[1].lower() == "right" else "middle"
+    if not what.strip(" \x00"):
+        raise NotUnderstoodError("I do not understand a click without a target.")
+    count = 2 if kind.startswith("double") else 1
+    return [Click(target, button, count) for target in _clicked(part, what) for _ in range(number)]
+
+
+def _clicked(part: Part, what: str) -> list[Target]:
+    if len(path := re.split(r" (?:>|→|->|▸|») ", what)) > 1:
+        return [read_target(part, item) for item in path]
+    items, sure = split_list(what)
+    short = len(items) > 1 and all(len(part.shown(item)) <= 2 or "\x00" in item for item in items)
+    if (sure or short) and len(items) > 1:
+        return [target for item in items for target in read_targets(part, item, split_two=False)]
+    return [read_target(part, what)]
+
+
+def _choose(part: Part, match: Groups) -> list[Goal] | None:
+    """ "choose Daloa in Style" is a choice; "choose Save in the File menu" is a click."""
+    if re.search(r" (?:tab|menu|page|window|dialog|toolbar|section|list|panel)$", match["control"], re.IGNORECASE):
+        return None
+    if read_target(part, match["value"], places=False).role or split_list(match["value"])[0] != [match["value"]]:
+        return None
+    if re.search(r" (?:under|below|next to) ", match["control"], re.IGNORECASE):
+        return None
+    control = read_target(part, match["control"])
+    whole = part.shown(f"{match['value']} {match['preposition']} {match['control']}")
+    return [
+        Choose(
+            part.shown(match["value"]), replace(control, whole=whole if "\x00" not in match["value"] else control.whole)
+        )
+    ]
+
+
+def _set_to(part: Part, match: Groups) -> list[Goal] | None:
+    control, value = match["what"], match["value"]
+    shown = part.shown(value)
+    if re.fullmatch(r"(?:dark|light|bright)", shown, re.IGNORECASE) and _THEMES.fullmatch(control):
+        return [Toggle(Target("dark theme"), on=shown.casefold() == "dark")]
+    inside = ""
+    if "\x00" not in value and (
+        found := re.fullmatch(r"(?P<value>.+) in (?P<place>(?:the )?.+)", value, re.IGNORECASE)
+    ):
+        value, inside = found["value"], place_name(part, found["place"])
+        shown = part.shown(value)
+    control = re.sub(r" from \S+$", "", control, flags=re.IGNORECASE)
+    target = read_target(part, re.sub(r"^(?:the )?value of ", "", control, flags=re.IGNORECASE))
+    target = replace(target, inside=target.inside or inside)
+    if re.fullmatch(rf"{_STATE}|true|false|yes|no", shown, re.IGNORECASE):
+        return [Toggle(target, shown.casefold() in _ON)]
+    if (amount := amount_of(shown)) is not None:
+        return [SetValue(target, *amount)]
+    if re.match(r"move|put|drag|slide|turn|bring", match["verb"], re.IGNORECASE):
+        return None
+    if "\x00" not in value and known_thing(shown) and not known_thing(target.name):
+        return [Toggle(Target(shown), on=True)]
+    if re.fullmatch(rf"(?:something |a )?(?:{_UP}|{_DOWN})(?: .+)?", shown, re.IGNORECASE) and "\x00" not in value:
+        return None
+    if target.role == "entry" or (_TEXT_FIELDS.search(target.name) and not known_thing(target.name)):
+        return [Type(shown, target, replace=True)]
+    shown = re.sub(r"^(?:the|a) (?=\S)", "", shown, flags=re.IGNORECASE) if "\x00" not in value else shown
+    return [Choose(shown, target)]
+
+
+def _as(part: Part, match: Groups) -> list[Goal] | None:
+    """ "use Firefox as the default browser", "make it my wallpaper": only for what is known."""
+    control = read_target(part, match["control"], kinds=False)
+    if not known_thing(control.name) and not control.name.casefold().startswith("default"):
+        return None
+    return [Choose(read_target(part, match["value"], kinds=False, places=False).name, control)]
+
+
+def _make(part: Part, match: Groups) -> list[Goal]:
+    target = read_target(part, match["what"])
+    value, unit = (amount_of(part.shown(match["amount"])) if match["amount"] else None) or (None, "")
+    return [SetValue(target, value, unit, _direction(match["way"]))]
+
+
+def _more_of(part: Part, match: Groups) -> list[Goal] | None:
+    """ "a bigger font", "larger text": only for what is known."""
+    target = read_target(part, match["what"])
+    return [SetValue(target, direction=_direction(match["way"]))] if known_thing(target.name) else None
+
+
+def _increase(part: Part, match: Groups) -> list[Goal]:
+    verb = match["verb"].casefold()
+    way = "up" if verb in ("increase", "raise", "boost", "up", "enlarge", "turn up", "crank up", "bump up") else "down"
+    what = read_target(part, re.sub(r" all the way$", "", match["what"]))
+    if match["what"].endswith(" all the way"):
+        return [SetValue(what, 100.0 if way == "up" else 0.0, "%")]
+    if match["to"] or match["by"]:
+        amount = amount_of(part.shown(match["to"] or match["by"]))
+        if amount is None:
+            return [Choose(part.shown(match["to"] or match["by"]), what)] if match["to"] else []
+        return [SetValue(what, *amount, direction="" if match["to"] else "up" if way == "up" else "down")]
+    return [SetValue(what, direction="up" if way == "up" else "down")]
+
+
+def _increase_turned(part: Part, match: Groups) -> list[Goal]:
+    return _increase(part, {**match, "verb": "raise" if match["way"].casefold() == "up" else "lower"})
+
+
+def _make_value(part: Part, match: Groups) -> list[Goal] | None:
+    amount = amount_of(part.shown(match["amount"]))
+    return None if amount is None else [SetValue(read_target(part, match["what"]), *amount)]
+
+
+def _direction(word: str) -> Literal["up", "down"]:
+    return "up" if re.fullmatch(_UP, word, re.IGNORECASE) else "down"
+
+
+def _in_tab(part: Part, match: Groups) -> list[Goal]:
+    return [Click(Target(part.shown(match["what"]), "page tab"))]
+
+
+_CLICK = (
+    r"(?P<kind>double[ -]?click|right[ -]?click|middle[ -]?click|left[ -]?click|click|tap|choose|select|pick|"
+    r"highlight|mark)"
+)
+_TO_BE = r"(?:to be |to |is |are |be |should be |must be |gets? |stays? |set to )?(?:turned |switched |set )?"
+_BY = r"(?: (?:to (?P<to>.+)|by (?P<by>.+)))?"
+RULES: list[Rule] = [
+    (rf"(?:turn|crank|bump) (?P<way>up|down) (?P<what>.+?){_BIT}{_BY}", _increase_turned),
+    (rf"(?:turn|crank|bump) (?P<what>.+?) (?P<way>up|down){_BIT}{_BY}", _increase_turned),
+    (r"(?:switch|turn|toggle|put|flip) (?P<state>on|off) (?P<what>.+)", _toggle),
+    (r"(?:switch|turn) (?P<what>.+?) (?P<state>on|off) (?P<where>(?:in|under|for) .+)", _toggle_there),
+    (r"(?:switch|turn|toggle|put|flip) (?P<what>.+?) (?P<state>on|off)", _toggle),
+    (r"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick)(?: off)? (?P<what>.+)", _toggle),
+    (r"(?:i want|i(?:['’]d| would) like|i prefer|i need|let|make sure|ensure|see to it)(?: that| to have)? "
+     rf"(?P<what>.+?) {_TO_BE}{_STATE_SHOWN}", _toggle),
+    (rf"(?:have|leave|keep|get|make|set|turn) (?P<what>.+?) {_TO_BE}{_STATE_SHOWN}", _toggle),
+    (rf"(?P<what>.+?) (?:should|must|has to|needs to|shall|is to) be (?:turned |switched |set )?{_STATE}", _toggle),
+    (r"(?P<verb>mute|unmute|un-mute)(?: (?P<what>.+))?", _mute),
+    (r"(?P<verb>hide) (?P<what>.+)", _hide),
+    (r"(?P<state>clear) (?P<what>(?:the )?(?:check ?box|tick|option|box) .+)", _toggle),
+    (r"toggle (?P<what>.+)", _flip),
+    (rf"(?:make|turn|get) (?P<what>.+?){_BIT}(?: by)?(?: {_AMOUNT})? (?P<way>{_UP}|{_DOWN})", _make),
+    (rf"(?:make|turn|get) (?P<what>.+?) (?P<way>{_UP}|{_DOWN})(?: by {_AMOUNT})", _make),
+    (rf"(?P<verb>increase|raise|boost|enlarge|decrease|lower|reduce|shrink) (?P<what>.+?){_BIT}{_BY}", _increase),
+    (rf"make (?P<what>.+?) {_AMOUNT}(?: (?:big|large|wide|high|long|tall))?", _make_value),
+    (r"(?:use|i want|i need|give me|i(?:['’]d| would) like|set|choose|pick)?(?: to have)? ?(?:an? |the )"
+     rf"?{_BIT_BEFORE}(?P<way>{_UP}|{_DOWN}) (?P<what>.+)",
+     _more_of),
+    (r"(?P<verb>set|change|switch|adjust|turn|move|drag|put|configure|make|slide) (?P<what>.+?) (?:to|into|at|over "
+     r"to) (?P<value>.+)", _set_to),
+    (r"(?:use|set|have|take|choose|select|pick|make) (?P<value>.+?) (?:as|for|be|to be) (?P<control>.+)", _as),
+    (r"make (?P<value>\S+) (?P<control>(?:the|my) .+)", _as),
+    (r"(?:choose|select|pick|use|set) (?P<value>.+) (?P<preposition>in|for|as|from) (?P<control>.+)", _choose),
+    (r"get rid of (?P<verb>)(?P<what>.+)", _hide),
+    (rf"{_CLICK}(?: on| at)? (?P<what>.+)", _click),
+    (rf"(?P<what>.+?) {_STATE}", _toggle_words),
+]  # fmt: skip

@@ -1,0 +1,203 @@
+"""Opening things, going somewhere, and what is done with windows."""
+
+import re
+from typing import Literal
+
+from agent.literal import lexicon
+from agent.literal.goals import ArrangeWindow, Choose, Click, Close, Goal, Open, Target, Toggle
+from agent.literal.places import known_thing
+from agent.literal.rules.base import Groups, Rule
+from agent.literal.sentences import NotUnderstoodError, Part
+from agent.literal.targets import place_name, read_target, split_list
+
+_APPLICATION = "app|application|program|window|software|tool"
+_SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
+_FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
+#: "the Greybird theme": things named by what is chosen for them.
+CHOOSABLE = (
+    r"(?:icon |cursor |window |mouse |gtk )?theme|style|(?:keyboard )?layout|font|wallpaper|colou?r scheme|icons|"
+    r"resolution"
+)
+_GENERIC = re.compile(r"(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?", re.IGNORECASE)
+#: "Settings > Power": what is opened one after the other.
+_PATH = re.compile(r" (?:>|→|->|▸|»|/) ")
+#: What a shell would run is nothing to open.
+_COMMAND = re.compile(
+    r"[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b", re.IGNORECASE
+)
+_FRONT = re.compile(
+    r"(?:it|this|that|the|current|active|front|window|dialog|dialogue|box|one|open|message|popup| )+", re.IGNORECASE
+)
+
+#: How a window is to be, by the words for it.
+_HOW: dict[str, Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]] = {
+    "maximize": "maximize", "maximise": "maximize", "maximized": "maximize", "maximised": "maximize",
+    "minimize": "minimize", "minimise": "minimize", "iconify": "minimize",
+    "minimized": "minimize", "minimised": "minimize",
+    "restore": "unmaximize", "unmaximize": "unmaximize", "unmaximise": "unmaximize",
+    "fullscreen": "fullscreen", "full screen": "fullscreen", "full-screen": "fullscreen", "focus": "focus",
+}  # fmt: skip
+
+
+def _open(part: Part, match: Groups) -> list[Goal]:
+    what = re.sub(r" (?:up|again)$", "", match["what"])
+    place = ""
+    if found := re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE):
+        what, place = found["what"], place_name(part, found["place"])
+    if found := re.fullmatch(
+        r"(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what, re.IGNORECASE
+    ):
+        file = _open_one(part, found["what"], place)
+        if isinstance(file, Open) and file.kind == "file":
+            return [Open(f"{part.shown(found['folder'])}/{file.name}", "file", place)]
+    first, *further = _PATH.split(what)
+    opened = [_open_one(part, item, place) for item in _open_list(part, first)]
+    return [*opened, *(Click(read_target(part, item)) for item in further)]
+
+
+def _open_list(part: Part, what: str) -> list[str]:
+    items, _ = split_list(what)
+    return items if all(re.search(r"\w", part.shown(item)) for item in items) else [what]
+
+
+def _open_one(part: Part, text: str, place: str) -> Goal:
+    bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me) )+", "", text, flags=re.IGNORECASE)
+    if re.search(r"(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^tab ", bare, re.IGNORECASE):
+        target = read_target(part, text)
+        return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
+    if part.shown(bare).casefold() in ("it", "this", "that"):
+        return Open(read_target(part, bare).name, inside=place)
+    if _GENERIC.fullmatch(bare):
+        raise NotUnderstoodError(f"I do not understand which “{part.shown(bare)}” to open: name it.")
+    shown = part.shown(bare)
+    if shown.casefold() in lexicon.applications():
+        return Open(shown, inside=place)
+    called = r"(?:(?:called|named) )?"
+    if match := re.fullmatch(
+        rf"(?:folder|directory) {called}(?P<name>.+)|(?P<before>.+) (?:folder|directory)", bare, re.IGNORECASE
+    ):
+        return Open(part.shown(match["name"] or match["before"]), "folder", place)
+    if match := re.fullmatch(
+        rf"(?:text )?(?:file|document) {called}(?P<name>.+)|(?P<before>.+) (?:file|document)", bare, re.IGNORECASE
+    ):
+        return Open(part.shown(match["name"] or match["before"]), "file", place)
+    if match := re.fullmatch(rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)", bare, re.IGNORECASE):
+        return Open(part.shown(match["name"]), "settings", place)
+    if match := re.fullmatch(rf"(?P<name>.+) (?:{_SETTINGS})", bare, re.IGNORECASE):
+        return Open(part.shown(match["name"]), "settings", place)
+    if match := re.fullmatch(
+        rf"(?:{_APPLICATION}) {called}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
+    ):
+        return Open(part.shown(match["name"] or match["before"]), "application", place)
+    if part.quotation(bare) is None and _COMMAND.search(shown):
+        raise NotUnderstoodError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
+    return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place)
+
+
+def _get(part: Part, match: Groups) -> list[Goal] | None:
+    """ "get me the file manager", "I need a terminal": only what surely is to be opened or switched."""
+    what = match["what"]
+    name = part.shown(re.sub(r"^(?:the|a|an|my|some) ", "", what, flags=re.IGNORECASE))
+    if name.casefold() in lexicon.applications() or re.search(
+        rf" (?:{_APPLICATION}|folder|{_SETTINGS})$", name, re.IGNORECASE
+    ):
+        return _open(part, match)
+    if known_thing(name):
+        return [Toggle(read_target(part, what), on=True)]
+    return None
+
+
+def _show(part: Part, match: Groups) -> list[Goal] | None:
+    what = match["what"]
+    name = part.shown(re.sub(r"^(?:the|my|all the) ", "", what, flags=re.IGNORECASE))
+    if known_thing(name):
+        target = read_target(part, what, kinds=False)
+        return [Toggle(Target(target.name, inside=target.inside, whole=f"Show {name}"), on=True)]
+    goals = _get(part, match)
+    return goals or [Click(read_target(part, what), or_open=True)]
+
+
+def _go_to(part: Part, match: Groups) -> list[Goal]:
+    first, *further = _PATH.split(match["what"])
+    if further:
+        return [*_go_to(part, {"what": first}), *(Click(read_target(part, item)) for item in further)]
+    target = read_target(part, match["what"])
+    if target.role in ("page tab", "menu"):
+        return [Click(target)]
+    name = re.sub(
+        r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$",
+        "",
+        target.name,
+        flags=re.IGNORECASE,
+    )
+    whole = target.whole or (target.name if name != target.name else "")
+    return [Click(Target(name, target.role, target.ordinal, target.inside, target.under, whole), or_open=True)]
+
+
+def _switch_to(part: Part, match: Groups) -> list[Goal]:
+    what = match["what"]
+    name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
+    if known_thing(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
+        return [Toggle(read_target(part, what), on=True)]
+    if found := re.fullmatch(rf"(?:the )?(?P<value>.+) (?P<control>{CHOOSABLE})", what, re.IGNORECASE):
+        return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
+    target = read_target(part, what)
+    if target.role:
+        return [Click(target)]
+    if match["verb"].casefold().startswith("switch"):
+        window = re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE)
+        return [ArrangeWindow("focus", window)]
+    return [Click(target, or_open=True)]
+
+
+def _close(part: Part, match: Groups) -> list[Goal]:
+    what = match["what"]
+    items, _ = split_list(what) if what else ([""], True)
+    return [Close(_window(part, item)) for item in items]
+
+
+def _arrange(part: Part, match: Groups) -> list[Goal]:
+    how = _HOW[" ".join(match["how"].casefold().split())]
+    return [ArrangeWindow(how, _window(part, item)) for item in split_list(match["what"] or "it")[0]]
+
+
+def _focus(part: Part, match: Groups) -> list[Goal]:
+    return [ArrangeWindow("focus", _window(part, match["what"]))]
+
+
+def _window(part: Part, text: str) -> str:
+    """The name of a window, "" for the one in front; "it" is what was opened just before."""
+    if not text or _FRONT.fullmatch(text):
+        return part.it if part.it_is_open and re.fullmatch(r"it|this|that|", text, re.IGNORECASE) and text else ""
+    name = re.sub(
+        rf" (?:{_APPLICATION}|dialog|dialogue|folder)$",
+        "",
+        read_target(part, text, kinds=False).name,
+        flags=re.IGNORECASE,
+    )
+    return re.sub(r"^(?:window|application|app|program) (?:called |named )?", "", name, flags=re.IGNORECASE)
+
+
+_WINDOW_STATE = r"(?P<how>full ?-?screen|maximi[sz]ed|minimi[sz]ed)"
+RULES: list[Rule] = [
+    (r"(?P<how>maximi[sz]e|minimi[sz]e|iconify|unmaximi[sz]e|restore|fullscreen|full screen)(?: "
+     r"(?P<what>.+))?", _arrange),
+    (rf"(?:make|put|set|have|show|turn) (?P<what>.+?) (?:to |into |in |in to )?(?:the )?{_WINDOW_STATE}(?: "
+     rf"mode)?", _arrange),
+    (rf"(?:go|switch|change)(?: (?:to|into))? {_WINDOW_STATE}(?: mode)?(?P<what>)", _arrange),
+    (r"(?:bring|get|raise|move|put) (?P<what>.+?) (?:back )?(?:to|into|in) (?:the )?(?:front|foreground|"
+     r"focus)", _focus),
+    (r"(?:focus|activate|raise)(?: on)? (?P<what>.+? window|the window .+)", _focus),
+    (r"(?:focus)(?: on)? (?P<what>.+)", _focus),
+    (r"(?:close|quit|exit|shut(?! down)|leave)(?: (?P<what>.+))?", _close),
+    (r"(?:get rid of) (?P<what>.+ (?:window|dialog|app|application)|(?:this|the) (?:window|dialog|message|"
+     r"popup))", _close),
+    (r"(?:open|launch|start|fire|pull|bring|run|load)(?: up)?(?: me)? (?P<what>.+)", _open),
+    (r"show me (?P<what>.+)", _show),
+    (r"(?:show|display|reveal|unhide|see|view) (?P<what>.+)", _show),
+    (r"(?:get|give|bring|fetch)(?: me)? (?P<what>.+)", _get),
+    (r"(?:i want|i need|i(?:['’]d| would) like)(?: to (?:use|have|get|open))? (?P<what>.+)", _get),
+    (r"(?:(?:go|navigate|head|jump)(?: (?:back|over))?(?: (?:to|into|in))|take me to|visit) (?P<what>.+)", _go_to),
+    (rf"(?P<verb>choose|select|pick|apply|set) (?P<what>the .+ (?:{CHOOSABLE}))", _switch_to),
+    (r"(?P<verb>switch(?: over| back)?(?: to)|change to|set it to|use) (?P<what>.+)", _switch_to),
+]  # fmt: skip
