@@ -158,11 +158,11 @@ class AtspiElements:
                 continue
             origin = origin_of(layer, frame) if cache is not None else (0, 0)
             if cache is not None:
-                nodes = yield from gtk4.placed(cache, frame.ref, *origin)
+                nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, _helpers(layers, layer))
             else:
-                nodes = yield from self._nodes(application, frame)
+                nodes, moved = (yield from self._nodes(application, frame)), {}
             tree = Tree(frame.ref, nodes, class_names=cache is not None)
-            one = Seen(application, layer, tree, [], origin)
+            one = Seen(application, layer, tree, [], origin, moved)
             seen.append(one)
             yield from self._drafting(one, layers, parts[layer.window.id])
         return seen
@@ -200,7 +200,7 @@ class AtspiElements:
             draft.trusted = memory.trusted.get(draft.node.ref, False)  # until the test says so
         fresh = [draft for draft in wanted if draft.node.ref not in memory.trusted]
         if seen.application.is_gtk4:
-            yield from trust_gtk4(seen.tree, fresh, *seen.origin)
+            yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
         else:
             yield from trust(seen.tree, fresh)
         memory.trusted |= {draft.node.ref: draft.trusted for draft in fresh}
@@ -254,6 +254,11 @@ class AtspiElements:
         for application in [one for one in self._applications.values() if one.pid in pids]:
             return (yield from look_at(application, layer, point, self._seen, self._elements))
         return None
+
+
+def _helpers(layers: Sequence[Layer], of: Layer) -> list[Region]:
+    """Where the menus of a window's program are."""
+    return [layer.outer for layer in layers if layer.helper and layer.client == of.client]
 
 
 def _may_be_seen(application: Application, layers: Sequence[Layer], parts: Mapping[WindowId, list[Region]]) -> bool:

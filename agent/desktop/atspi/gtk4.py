@@ -5,13 +5,16 @@ showing, and counts boxes without paddings (a round button of 34 pixels has 24: 
 hold keeps its box: only the hit test tells.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from agent.desktop.atspi.bus import Body, Question
 from agent.desktop.atspi.roles import (
     CONTAINERS,
     CONTROLS,
+    MENU,
     NAMED_CONTAINERS,
+    POPUP_MENU,
     ROWS,
     SCROLL_PANES,
     TEXTS,
@@ -20,6 +23,7 @@ from agent.desktop.atspi.roles import (
 )
 from agent.desktop.atspi.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
 from agent.desktop.atspi.wire import Call
+from agent.geometry import Region
 
 _PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
 _PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
@@ -62,10 +66,20 @@ def cached(application: Ref, asked_before: set[Ref]) -> Question[dict[Ref, Node]
     return known
 
 
-def placed(known: dict[Ref, Node], frame: Ref, left: int, top: int) -> Question[list[Node]]:
-    """The nodes of a window that may be seen, in the order of the tree; `left`, `top` is its origin on the screen.
+def placed(
+    known: dict[Ref, Node], frame: Ref, left: int, top: int, popovers: Sequence[Region] = ()
+) -> Question[tuple[list[Node], dict[Ref, tuple[int, int]]]]:
+    """The nodes of a window that may be seen, in the order of the tree, and how far popovers were moved.
 
     Only what can be an element is asked for its box, as that costs most: half of all nodes are for layout.
+
+    Args:
+        known: all nodes of the application.
+        frame: the window.
+        left: where its own coordinates begin on the screen.
+        top: the same downwards.
+        popovers: where on the screen windows without a frame are. What is in a popover is told as if that began where
+            the button does that it belongs to; its node has exactly the size of its window, so it is moved there.
     """
     below: list[Node] = []
     asked: list[Node] = []
@@ -75,7 +89,7 @@ def placed(known: dict[Ref, Node], frame: Ref, left: int, top: int) -> Question[
         node, within = waiting.pop()  # whether it is a part of a button or the like
         if node.ref != frame:
             below.append(node)
-            if node.role in _PLACED or (node.name and not within and node.role in _PLACED_IF_NAMED):
+            if popovers or node.role in _PLACED or (node.name and not within and node.role in _PLACED_IF_NAMED):
                 asked.append(node)
         within = within or node.role in CONTROLS - ROWS
         fresh = [ref for ref in node.children if ref not in seen and has(known[ref].states, VISIBLE)]
@@ -84,7 +98,40 @@ def placed(known: dict[Ref, Node], frame: Ref, left: int, top: int) -> Question[
     replies: list[Body] = yield [extents(node.ref, WINDOW) for node in asked]
     for node, reply in zip(asked, replies, strict=True):
         node.box = region_of(reply, left, top)
-    return below
+    moved: dict[Ref, tuple[int, int]] = {}
+    for window in popovers:
+        root = next((node for node in below if node.ref not in moved and _has_size(node, window)), None)
+        if root is not None and root.box is not None:
+            moved[root.ref] = window.left - root.box.left, window.top - root.box.top
+            _move(known, root, *moved[root.ref])
+            root.role = POPUP_MENU
+    closed = {ref for node in below if _is_popover(node) and node.ref not in moved for ref in _inside(known, node)}
+    return [node for node in below if node.ref not in closed], moved
+
+
+def _is_popover(node: Node) -> bool:
+    """Whether a node is a popover, which keeps what it holds, and where that was, while it is closed."""
+    return node.role == MENU or (node.name.startswith("GtkPopover") and node.name != "GtkPopoverContent")
+
+
+def _inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
+    """A node and all below it."""
+    waiting, seen = [root], {root.ref}
+    while waiting:
+        fresh = [ref for ref in waiting.pop().children if ref not in seen]
+        seen.update(fresh)
+        waiting += [known[ref] for ref in fresh]
+    return seen
+
+
+def _has_size(node: Node, window: Region) -> bool:
+    return node.box is not None and (node.box.width, node.box.height) == (window.width, window.height)
+
+
+def _move(known: dict[Ref, Node], root: Node, right: int, down: int) -> None:
+    for node in map(known.__getitem__, _inside(known, root)):
+        if node.box is not None:
+            node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
 
 
 def _node(item: Any) -> Node:

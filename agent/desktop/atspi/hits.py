@@ -1,11 +1,12 @@
 """Whether an element lies where it says: what is at its middle must be that element, a part of it, or its twin."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent.desktop.atspi.bus import Body, Question
-from agent.desktop.atspi.roles import HEADERS, alike
+from agent.desktop.atspi.roles import ENABLED, HEADERS, SENSITIVE, alike, has
 from agent.desktop.atspi.shape import Draft, Tree
 from agent.desktop.atspi.tree import NULL, SCREEN, WINDOW, Ref, hit
+from agent.desktop.atspi.wire import Call
 
 _DEEPEST = 40
 _RESUMED = 4
@@ -69,19 +70,36 @@ def _below(tree: Tree, draft: Draft, end: Ref) -> Ref | None:
     return way[at - 1] if at > 0 else None
 
 
-def trust_gtk4(tree: Tree, wanted: Sequence[Draft], left: int, top: int) -> Question[None]:
-    """The same for GTK 4, which answers at once, in coordinates of the window whose origin is `left`, `top`.
+def trust_gtk4(
+    tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int], moved: Mapping[Ref, tuple[int, int]]
+) -> Question[None]:
+    """The same for GTK 4, which answers at once, in coordinates of the window that begins at `origin` on the screen.
 
-    It answers nothing for an icon on a button, which is no node: then points beside the icon are tried.
+    It answers nothing for an icon on a button, which is no node: then points beside the icon are tried. What is in a
+    popover is asked of that, where it says that it is; `moved` tells how far that is away.
     """
+
+    def question(draft: Draft, point: tuple[int, int]) -> Call:
+        start = draft.popup if draft.popup in moved else tree.frame
+        assert start is not None
+        right, down = moved.get(start, (0, 0))
+        return hit(start, point[0] - origin[0] - right, point[1] - origin[1] - down, WINDOW)
+
     waiting = list(wanted)
     for place in (_middle, _inner_edge, _outer_edge, _above):
-        points = [place(draft) for draft in waiting]
-        replies = yield [hit(tree.frame, x - left, y - top, WINDOW) for x, y in points]
+        replies = yield [question(draft, place(draft)) for draft in waiting]
         told = [reply_ref(reply) for reply in replies]
         for draft, below in zip(waiting, told, strict=True):
-            draft.trusted = below is not None and _is(tree, draft, below)
+            draft.trusted = below is not None and (_is(tree, draft, below) or _is_disabled_in(tree, draft, below))
         waiting = [draft for draft, below in zip(waiting, told, strict=True) if below is None]
+
+
+def _is_disabled_in(tree: Tree, draft: Draft, ref: Ref) -> bool:
+    """Whether a node is what a disabled element stands on: GTK 4 looks through what takes no input."""
+    states = draft.node.states
+    return not (has(states, ENABLED) or has(states, SENSITIVE)) and ref in [
+        node.ref for node in tree.above(draft.node.ref)
+    ]
 
 
 def _middle(draft: Draft) -> tuple[int, int]:

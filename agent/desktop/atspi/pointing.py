@@ -44,8 +44,14 @@ def look_at(
         chain = yield from _chain(application, frame, layer, point, seen)
         if chain:
             return (yield from _choose(application, layer, chain, known))
-    lately = next((one for one in seen if one.layer.window.id == layer.window.id), None)
-    draft = smallest_at(lately.drafts, point) if lately is not None else None
+    own_drafts = [
+        draft
+        for one in seen
+        if one.application is application
+        for draft in one.drafts
+        if (layer.helper and draft.popup is not None) or (one.layer.window.id == layer.window.id and not draft.popup)
+    ]
+    draft = smallest_at(own_drafts, point)
     return known.get(draft.node.ref) if draft is not None else None
 
 
@@ -54,6 +60,8 @@ def _chain(
 ) -> Question[list[Node]]:
     """The nodes at a point, the deepest first, up to the window."""
     x, y = point.rounded()
+    if application.is_gtk4 and layer.helper:
+        return []  # a popover does not know where it is
     if application.is_gtk4:
         left, top = next((one.origin for one in seen if one.tree.frame == frame.ref), origin_of(layer, frame))
         [reply] = yield [hit(frame.ref, x - left, y - top, WINDOW)]

@@ -68,6 +68,8 @@ HOLDERS = CONTROLS | numbers("grouping", "panel", "info bar", "notification", "a
 ROWS = numbers("list item", "table cell", "tree item", "table row", "menu item", "icon")
 HEADERS = numbers("column header", "row header", "table column header", "table row header")
 LABELS = numbers("label", "static", "caption")
+MENU = _NUMBER["menu"]
+POPUP_MENU = _NUMBER["popup menu"]
 PASSWORD = _NUMBER["password text"]
 COMBO_BOX = _NUMBER["combo box"]
 APPLICATION = _NUMBER["application"]
@@ -81,7 +83,7 @@ ALIKE = (  # one thing that some toolkits tell twice, one in the other
     LABELS | numbers("heading", "paragraph", "section"),
 )
 
-ENABLED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS, EDITABLE = 8, 24, 25, 30, 31, 7
+ENABLED, SENSITIVE, SHOWING, VISIBLE, EDITABLE, SELECTED = 8, 24, 25, 30, 7, 23
 #: The states that say how something stands, by their numbers.
 STATES = {
     1: "active", 3: "busy", 4: "checked", 5: "collapsed", 7: "editable", 9: "expandable", 10: "expanded",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.atspi.roles import (
+    COMBO_BOX,
     CONTAINERS,
     CONTROLS,
     HOLDERS,
@@ -16,8 +17,10 @@ from agent.desktop.atspi.roles import (
     SCROLL_BAR,
     SCROLL_PANES,
     SECTIONS,
+    SELECTED,
     TEXTS,
     alike,
+    has,
 )
 from agent.desktop.atspi.tree import Node, Ref
 from agent.geometry import DesktopPoint, Region
@@ -27,6 +30,8 @@ from agent.safety.text import one_line
 LONGEST_NAME = 60
 #: GTK 4.8 calls what has no name by its class.
 _CLASS_NAME = re.compile(r"(Gtk|Adw|Cc|Nautilus|Gd|Gcal|Hdy|Panel|[A-Z][a-z]+)[A-Z]\w*\Z")
+#: GTK 4.8 tells its tool tips where they are not.
+_TOOL_TIP = "GtkTooltipWindow"
 #: What is left of something partly scrolled away must have so many pixels each way to count as seen.
 _SEEN = 4
 
@@ -96,7 +101,7 @@ class Tree:
     def name(self, node: Node) -> str:
         """What a node is called by itself."""
         name = one_line(node.name, LONGEST_NAME)
-        if self._class_names and node.role not in LABELS and _CLASS_NAME.match(name):
+        if self._class_names and (_CLASS_NAME.match(name) if node.role not in LABELS else name == "GtkLabel"):
             return ""
         half = name[: len(name) // 2]
         return half if self._class_names and len(name) % 2 and name == f"{half} {half}" else name
@@ -148,6 +153,8 @@ def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] 
 
 def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
     """Whether a node is something to a person."""
+    if any(one.name == _TOOL_TIP for one in tree.above(node.ref)):
+        return False
     if node.ref in taking or node.role in CONTAINERS:
         return True
     if node.role in CONTROLS:
@@ -184,7 +191,11 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
         holder = next((made[node.ref] for node in tree.above(ref) if node.ref in made), None)
         if holder is None or holder.node.ref not in made:
             continue
-        if draft.role in TEXTS and not draft.clickable:
+        if holder.role == COMBO_BOX and draft.box == holder.box:  # of a closed list, the entries are where it is
+            if has(draft.node.states, SELECTED):
+                holder.value = draft.name
+            del made[ref]
+        elif draft.role in TEXTS and not draft.clickable:
             named = holder.name == draft.name
             if named or (holder.is_control and holder.role not in ROWS):
                 holder.twins.add(ref)

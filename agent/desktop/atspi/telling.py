@@ -24,6 +24,7 @@ class Seen:
     tree: Tree
     drafts: list[Draft]
     origin: tuple[int, int]  # of its coordinates on the screen, where they are not the screen's own
+    moved: dict[Ref, tuple[int, int]]  # its popovers, and how far from where they say they really are (GTK 4)
 
 
 def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[Element, ...], dict[Ref, Element]]:
