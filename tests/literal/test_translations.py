@@ -1,0 +1,94 @@
+"""Labels in the desktop's language, read from message catalogues and desktop files."""
+
+import struct
+
+import pytest
+
+from agent.literal import translations
+from agent.literal.translations import application_names, labels_in, languages_of, read_catalogue
+
+
+def _catalogue(messages: dict[str, str]) -> bytes:
+    """A catalogue as gettext's tools write it."""
+    texts = [(original.encode(), translation.encode()) for original, translation in sorted(messages.items())]
+    tables = 28 + 16 * len(texts)
+    strings, originals, translated = b"", b"", b""
+    for index, table in ((0, "o"), (1, "t")):
+        for pair in texts:
+            entry = struct.pack("<II", len(pair[index]), tables + len(strings))
+            strings += pair[index] + b"\0"
+            originals, translated = (originals + entry, translated) if table == "o" else (originals, translated + entry)
+    head = struct.pack("<7I", 0x950412DE, 0, len(texts), 28, 28 + 8 * len(texts), 0, 0)
+    return head + originals + translated + strings
+
+
+@pytest.fixture
+def desktop(tmp_path, monkeypatch):
+    """A desktop with one German catalogue."""
+    folder = tmp_path / "de" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    messages = {
+        "": "Content-Type: text/plain; charset=UTF-8\n",
+        "St_yle": "_Stil",
+        "Window title\x04Style": "Darstellung",
+        "_Save As…": "Speichern _unter …",
+        "Number of workspaces:": "Anzahl der Arbeitsflächen:",
+        "<b>Windows &amp; Panels</b>": "<b>Fenster &amp; Leisten</b>",
+        "%d file\x00%d files": "%d Datei\x00%d Dateien",
+        "Zoom": "",
+    }
+    (folder / "xfce4-settings.mo").write_bytes(_catalogue(messages))
+    monkeypatch.setattr(translations, "_FOLDERS", (tmp_path,))
+    translations._catalogues.cache_clear()
+    yield tmp_path
+    translations._catalogues.cache_clear()
+
+
+def test_a_label_is_looked_for_as_it_is_and_as_it_is_translated(desktop):
+    assert labels_in("Style", "xfce", ("de_DE", "de")) == ("Style", "Stil", "Darstellung")
+    assert labels_in("save as", "xfce", ("de",)) == ("save as", "Speichern unter …")
+    assert labels_in("Number of workspaces", "xfce", ("de",))[1] == "Anzahl der Arbeitsflächen:"
+    assert labels_in("Windows & Panels", "xfce", ("de",))[1] == "Fenster & Leisten"
+    assert labels_in("%d file", "xfce", ("de",))[1] == "%d Datei"
+
+
+def test_a_label_without_a_translation_stays_alone(desktop):
+    assert labels_in("Zoom", "xfce", ("de",)) == ("Zoom",)
+    assert labels_in("Style", "xfce", ()) == ("Style",)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xde\x12\x04\x95", b"\xde\x12\x04\x95" + b"\xff" * 40, b"no catalogue at all"])
+def test_a_broken_catalogue_has_no_labels(tmp_path, data):
+    path = tmp_path / "broken.mo"
+    path.write_bytes(data)
+    assert read_catalogue(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("environ", "languages"),
+    [
+        ({"LANG": "de_DE.UTF-8"}, ("de_DE", "de")),
+        ({"LANG": "en_US.UTF-8"}, ()),
+        ({"LANG": "C.UTF-8"}, ()),
+        ({}, ()),
+        ({"LANG": "de_AT.UTF-8", "LANGUAGE": "de_AT:fr:en"}, ("de_AT", "de", "fr")),
+        ({"LANG": "de_DE.UTF-8", "LC_ALL": "fr_FR.UTF-8"}, ("fr_FR", "fr")),
+        ({"LANG": "sr_RS.UTF-8@latin"}, ("sr_RS@latin", "sr_RS", "sr")),
+        ({"LANG": "../../etc"}, ()),
+    ],
+)
+def test_the_languages_are_those_of_the_environment_up_to_english(environ, languages):
+    assert languages_of(environ) == languages
+
+
+def test_an_application_has_its_name_in_the_language_first(tmp_path, monkeypatch):
+    (tmp_path / "applications").mkdir()
+    (tmp_path / "applications" / "look.desktop").write_text(
+        "[Desktop Entry]\nName=Appearance\nName[de]=Erscheinungsbild\nName[fr]=Apparence\n"
+        "[Desktop Action x]\nName=Other\n"
+    )
+    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path))
+    assert application_names("look", ("de_DE", "de")) == ("Erscheinungsbild", "Appearance")
+    assert application_names("look", ()) == ("Appearance",)
+    assert application_names("missing", ("de",)) == ()
+    assert application_names("../look", ("de",)) == ()
