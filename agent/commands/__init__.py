@@ -8,6 +8,7 @@ COMMANDS = {
     "stop": "stop the runs that are going on, from another terminal",
     "runs": "list recorded runs",
     "show": "show one recorded run",
+    "undo": "put back what a recorded run changed",
     "report": "write one recorded run as an HTML file",
     "replay": "run the decisions of a recorded run again, without a model",
     "doctor": "say what this machine has and lacks",

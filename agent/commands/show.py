@@ -30,6 +30,10 @@ def main(argv: Sequence[str]) -> int:
         print("\nwhat changed:")
         for line in run.receipt.receipt.lines:
             print(f"  {_safe(line)}")
+    if run.undone:
+        print(f"\nundone, {run.undone[-1].at}:")
+        for one in run.undone:
+            print(f"  {_safe(f'{one.kind} {one.what}')}: {'' if one.done else 'not undone: '}{_safe(one.words)}")
     for evidence in run.evidence:
         print(f"evidence: {_safe(evidence)}")
     print(f"{bundle.outcome}: {run.message}")

@@ -26,6 +26,7 @@ from agent.record.schema import (
     AnswerRecord,
     ApprovalRecord,
     BetweenRecord,
+    ChangeRecord,
     ImageRecord,
     ReceiptRecord,
     RunRecord,
@@ -122,7 +123,8 @@ class Recorder:
                 self._run.warnings = [*self._run.warnings, message][-20:]
                 self._write_run()
             case events.Receipt():
-                self._run.receipt = ReceiptRecord(**_fields(event))
+                told = [ChangeRecord(**change.to_json()) for change in event.changes]
+                self._run.receipt = ReceiptRecord(**_fields(event) | {"changes": told})
             case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()

@@ -320,17 +320,19 @@ class ChangeRecord(Record):
         what: names it so that it can be found again.
         before: null where it was not there, or not set.
         after: null where it is not there any more.
+        undo: what it takes to undo it; null where it cannot be.
     """
 
     kind: Text = ""
     what: Text = ""
     before: Text | None = None
     after: Text | None = None
+    undo: dict[Text, Any] | None = None
 
     @property
     def change(self) -> Change:
         """The same as the value that everything else works with."""
-        return Change(self.kind, self.what, self.before, self.after)  # type: ignore[arg-type]  # or of a later version
+        return Change(self.kind, self.what, self.before, self.after, self.undo)  # type: ignore[arg-type]  # or of a later version
 
 
 class ReceiptRecord(Record):
@@ -351,6 +353,23 @@ class ReceiptRecord(Record):
         return Receipt(tuple(change.change for change in self.changes), tuple(self.remarks), self.watched)
 
 
+class UndoneRecord(Record):
+    """What became of one change when the run was undone.
+
+    Args:
+        kind: of the change, which is told by this and by `what`.
+        at: when, in ISO 8601.
+        done: whether it was put back.
+        words: what was done, or why it could not be.
+    """
+
+    kind: Text = ""
+    what: Text = ""
+    at: Text = ""
+    done: bool = False
+    words: Text = ""
+
+
 class RunRecord(ModelRecord):
     """The run as a whole. Its own model fields are those of the model that acted.
 
@@ -363,6 +382,8 @@ class RunRecord(ModelRecord):
         bundle: the folder where it was recorded.
         receipt: what changed; null in older runs, and in those that broke off.
         evidence: what shows that the task is done, or speaks against it.
+        undone: what `mai-agent undo` did later.
+        sandbox_name: the throw-away desktop it was on; empty for a person's own.
         verified: whether that shows that it is done; null where it cannot be told.
         steps: how many steps were begun.
         recorded: how many steps are in the bundle; null until the end, and in runs of format 1.
@@ -384,10 +405,12 @@ class RunRecord(ModelRecord):
     dry_run: bool = False
     approve: Text | None = None
     sandbox: bool = False
+    sandbox_name: Text = ""
     viewport: ViewportRecord | None = None
     bundle: Text | None = None
     receipt: ReceiptRecord | None = None
     evidence: list[Text] = []
+    undone: list[UndoneRecord] = []
     verified: bool | None = None
     steps: int | None = None
     recorded: int | None = None

@@ -52,7 +52,11 @@ class ModelInUse:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(_Happened):
-    """The run begins; `models` has at least the role "actor"."""
+    """The run begins; `models` has at least the role "actor".
+
+    Args:
+        sandbox_name: the throw-away desktop, as `mai-agent sandbox list` calls it; empty for a person's own.
+    """
 
     instruction: str
     models: Mapping[str, ModelInUse]
@@ -62,6 +66,7 @@ class RunStarted(_Happened):
     sandbox: bool
     viewport: Viewport
     bundle: str
+    sandbox_name: str = ""
 
     @property
     def actor(self) -> ModelInUse:

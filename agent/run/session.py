@@ -32,6 +32,7 @@ from agent.run.steering import Steering
 from agent.safety.policy import Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
+from agent.sandbox.processes import MARK
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -98,6 +99,7 @@ async def run(
                 sandbox=request.sandbox,
                 viewport=viewport,
                 bundle=request.bundle,
+                sandbox_name=environ.get(MARK, ""),
             )
         )
         told = desktop.watch(request.stop_key, steering)

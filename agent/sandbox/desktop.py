@@ -146,6 +146,21 @@ def find_sandboxes() -> Iterator[Found]:
         yield Found(name, folder, state.get("keep", False), owned, state.get("display", "?"))
 
 
+def environment_of(name: str) -> dict[str, str]:
+    """The environment of a running sandbox's programs. Raises EnvironmentLacksError: it is not there any more."""
+    folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"
+    try:
+        words = shlex.split((folder / "environment").read_text()) if "/" not in name and marked(name) else []
+    except (OSError, ValueError):
+        words = []
+    found = dict(word.split("=", 1) for word in words if "=" in word)
+    if not found:
+        raise EnvironmentLacksError(
+            f"The sandbox {name} is gone, and all that was in it.", "Keep the next one with --keep."
+        )
+    return {"PATH": os.environ.get("PATH", os.defpath)} | found
+
+
 def reap_sandboxes() -> list[str]:
     """Remove the sandboxes whose owner was killed; the names of those removed. Kept ones are left alone."""
     reaped: list[str] = []

@@ -14,6 +14,17 @@ def is_setting_of_programs(what: str) -> bool:
     return _matches("settings", "bookkeeping", what)
 
 
+def is_neutral(what: str, value: str) -> bool:
+    """Whether a setting's value says as much as its not being set."""
+    return any(pattern.match(what) and values.match(value) for pattern, values in _neutral())
+
+
+@cache
+def _neutral() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    table = load_config("receipt.toml")["settings"]["neutral"]
+    return [(any_of([pattern]), any_of([value])) for pattern, value in table.items()]
+
+
 def is_app_of_desktop(app: str) -> bool:
     """Whether the windows of an application come and go by themselves."""
     return _matches("windows", "apps", app)

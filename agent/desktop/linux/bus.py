@@ -18,7 +18,7 @@ class BusError(Exception):
 
 
 class Bus(DBusConnection):  # type: ignore[misc]
-    """One thread's connection to the session bus; nothing that it calls is started for it.
+    """One thread's connection to the session bus.
 
     Args:
         environ: whose DBUS_SESSION_BUS_ADDRESS counts; without it, the socket in XDG_RUNTIME_DIR, as systemd has it.
@@ -47,12 +47,15 @@ class Bus(DBusConnection):  # type: ignore[misc]
         """Whether somebody answers to a name. Raises BusError."""
         return bool(self.ask(_DBUS, "NameHasOwner", "s", name)[0])
 
-    def ask(self, address: DBusAddress, method: str, signature: str | None = None, *body: Any) -> tuple[Any, ...]:
-        """Call a method; what it returns. Raises BusError."""
-        return self._send(new_method_call(address, method, signature, body))
+    def ask(
+        self, address: DBusAddress, method: str, signature: str | None = None, *body: Any, start: bool = False
+    ) -> tuple[Any, ...]:
+        """Call a method; what it returns. With `start`, who answers is started where nobody does. Raises BusError."""
+        message = new_method_call(address, method, signature, body)
+        message.header.flags |= 0 if start else MessageFlag.no_auto_start
+        return self._send(message)
 
     def _send(self, message: Any) -> tuple[Any, ...]:
-        message.header.flags |= MessageFlag.no_auto_start
         left = self._deadline - time.monotonic()
         try:
             if left <= 0:

@@ -74,12 +74,24 @@ def link_target(path: str) -> bytes:
 
 
 def digest(path: str, entry: Entry) -> str:
-    """A fingerprint of what is there: of what a file of up to `LARGEST_READ` bytes holds, else of its size and time."""
+    """A fingerprint of what is there: of a folder's names, of what a file of up to `LARGEST_READ` bytes holds, else of
+    its size and time.
+    """
     if entry.is_link:
         return hashlib.sha256(link_target(path)).hexdigest()
     if entry.is_file and entry.size <= LARGEST_READ:
         return hashlib.sha256(read_bounded(Path(path), LARGEST_READ)).hexdigest()
-    return "" if entry.is_folder else f"{entry.size}-{entry.modified}"
+    if entry.is_folder:
+        return hashlib.sha256(b"\0".join(sorted(_names(path)))).hexdigest()
+    return f"{entry.size}-{entry.modified}"
+
+
+def _names(folder: str) -> list[bytes]:
+    try:
+        with os.scandir(os.fsencode(folder)) as entries:
+            return [entry.name for entry in entries]
+    except OSError:
+        return []
 
 
 def state(path: str, entry: Entry) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Differences:
     made: dict[str, Entry]
     gone: dict[str, Entry]
     changed: dict[str, tuple[Entry, Entry]]  # by where it is now; whether it is, is to be looked at
-    moved: dict[str, tuple[str, Entry]]  # from where, to where
+    moved: dict[str, tuple[str, Entry]]  # from where it was before all, to where it is
 
 
 def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differences:
@@ -75,11 +75,9 @@ def _carry_along(
 ) -> None:
     """What was in a folder that was moved is now in it elsewhere: only what differs there counts."""
     for inner in [other for other in gone if other.startswith(f"{path}/")]:
-        old, now = gone.pop(inner), target + inner[len(path) :]
-        if now in made:
-            changed[now] = (old, made.pop(now))
-        else:
-            gone[now] = old
+        now = target + inner[len(path) :]
+        if now in made and _kind(gone[inner], made[now]):
+            changed[now] = (gone.pop(inner), made.pop(now))
 
 
 class Files:

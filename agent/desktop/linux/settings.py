@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from agent.changes import Change
-from agent.desktop.linux.bookkeeping import is_setting_of_programs
+from agent.desktop.linux.bookkeeping import is_neutral, is_setting_of_programs
 
 #: The longest name and the longest value that is told, in characters; names and values are a stranger's.
 _LONGEST = 300
@@ -54,7 +54,7 @@ def differences(
         if old is not None and new is not None and old.text == new.text:
             continue
         what = f"{store} {name(key)}"
-        if is_setting_of_programs(what):
+        if is_setting_of_programs(what) or _says_nothing(what, old, new):
             continue
         undo = {
             "store": store,
@@ -62,9 +62,21 @@ def differences(
             "before": None if old is None else old.data,
             "after": None if new is None else new.data,
         }
-        kept = undo if len(json.dumps(undo)) <= _LARGEST_KEPT else None
+        kept = undo if _can_be_kept(undo) else None
         was, is_now = (None if one is None else bounded(one.text) for one in (old, new))
         yield Change("setting", bounded(what), was, is_now, kept)
+
+
+def _says_nothing(what: str, old: Setting | None, new: Setting | None) -> bool:
+    one = old or new
+    return (old is None or new is None) and one is not None and is_neutral(what, one.text)
+
+
+def _can_be_kept(undo: Mapping[str, Any]) -> bool:
+    try:
+        return len(json.dumps(undo, allow_nan=False)) <= _LARGEST_KEPT
+    except ValueError:  # a number that JSON has no word for
+        return False
 
 
 def bounded(text: str) -> str:

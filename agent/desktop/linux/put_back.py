@@ -1,0 +1,199 @@
+"""Puts back what a `Change` of the witness tells, by what its `undo` holds; and says first how things stand now."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+from urllib.parse import quote, unquote_to_bytes
+
+from jeepney import DBusAddress
+
+from agent.desktop.linux import kde, places, xfconf
+from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.dconf import DconfStore
+from agent.desktop.linux.entries import LARGEST_READ, entry_at, state
+from agent.desktop.linux.files import TRASH
+from agent.desktop.linux.gvariant import encode
+from agent.desktop.linux.settings import read_bounded
+from foundation.files import write_atomically
+
+#: How a thing stands: as the run left it, as it was before the run, or otherwise, so that it is no longer the run's.
+Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
+Undo: TypeAlias = Mapping[str, Any]
+
+T = TypeVar("T")
+
+_DCONF = DBusAddress("/ca/desrt/dconf/Writer/user", "ca.desrt.dconf", "ca.desrt.dconf.Writer")
+#: Seconds for a daemon to set a value; dconf's is started for it where it does not run.
+_PATIENCE = 5.0
+
+
+class CannotPutBackError(Exception):
+    """It cannot be done; the message says why, as the end of a sentence."""
+
+
+def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
+    """How a thing stands now. Raises CannotPutBackError: it cannot be told, or there is no way back."""
+    return _guarded(_file_standing if undo["store"] == "file" else _setting_standing, environ, undo)
+
+
+def put_back(environ: Mapping[str, str], undo: Undo) -> str:
+    """Put a thing back that stands as the run left it; what was done, in words. Raises CannotPutBackError."""
+    return _guarded(_put_back_file if undo["store"] == "file" else _put_back_setting, environ, undo)
+
+
+def _guarded(call: Callable[[Mapping[str, str], Undo], T], environ: Mapping[str, str], undo: Undo) -> T:
+    try:
+        return call(environ, undo)
+    except OSError as error:
+        raise CannotPutBackError(error.strerror or str(error)) from error
+    except BusError as error:
+        raise CannotPutBackError(f"its settings cannot be reached: {error}") from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise CannotPutBackError("the record of it is damaged") from error
+
+
+def _setting_standing(environ: Mapping[str, str], undo: Undo) -> Standing:
+    now = _current(environ, undo)
+    return "as_left" if now == undo["after"] else "as_before" if now == undo["before"] else "otherwise"
+
+
+def _current(environ: Mapping[str, str], undo: Undo) -> Any:
+    match undo["store"]:
+        case "dconf":
+            return DconfStore(environ).current(undo["key"])
+        case "xfconf":
+            channel, name = undo["key"]
+            return xfconf.current(environ, (channel, name))
+        case "kde":
+            file, groups, key = undo["key"]
+            return kde.parse(read_bounded(_kde_file(environ, file), LARGEST_READ)).get((tuple(groups), key))
+    raise CannotPutBackError("this version does not know such settings")
+
+
+def _put_back_setting(environ: Mapping[str, str], undo: Undo) -> str:
+    before = undo["before"]
+    match undo["store"]:
+        case "dconf":
+            _write_dconf(environ, undo["key"], before)
+        case "xfconf":
+            channel, name = undo["key"]
+            xfconf.set_again(environ, (channel, name), before)
+        case "kde":
+            file, groups, key = undo["key"]
+            path = _kde_file(environ, file)
+            write_atomically(path, kde.edited(read_bounded(path, LARGEST_READ), tuple(groups), key, before))
+    return "reset" if before is None else "put back"
+
+
+def _kde_file(environ: Mapping[str, str], name: str) -> Path:
+    path = places.config_home(environ) / name
+    if ".." in path.parts or Path(name).is_absolute():
+        raise ValueError("no file of configurations")
+    return path
+
+
+def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
+    """Tell dconf's writer a change: a dictionary of keys and of values, or of nothing for a reset."""
+    change = encode("a{smv}", [[key, None if value is None else {"just": value}]])
+    with Bus(environ, _PATIENCE) as bus:
+        bus.ask(_DCONF, "Change", "ay", change, start=True)
+    deadline = time.monotonic() + 1.0
+    store = DconfStore(environ)
+    while store.current(key) != value:
+        if time.monotonic() > deadline:
+            raise CannotPutBackError("dconf did not take it: it may be locked")
+        time.sleep(0.02)
+
+
+def _file_standing(_: Mapping[str, str], undo: Undo) -> Standing:
+    path, how = _path(undo["path"]), undo["how"]
+    now = entry_at(path)
+    stands = None if now is None else state(path, now)
+    if how == "made":
+        return "as_before" if stands is None else "as_left" if stands == undo["state"] else "otherwise"
+    if how == "moved":
+        target = entry_at(_path(undo["to"]))
+        if target is None or target.is_folder != undo["folder"]:
+            return "as_before" if stands is not None and target is None else "otherwise"
+        return "as_left" if stands is None else "otherwise"
+    if not undo["folder"] and undo.get("content") is None:
+        raise CannotPutBackError("what it held is not known any more")
+    if how == "gone":
+        return "as_left" if stands is None else "as_before" if undo["folder"] or _holds(path, undo) else "otherwise"
+    return "as_left" if stands == undo["state"] else "as_before" if _holds(path, undo) else "otherwise"
+
+
+def _holds(path: str, undo: Undo) -> bool:
+    return read_bounded(Path(path), LARGEST_READ) == str(undo["content"]).encode()
+
+
+def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
+    path = _path(undo["path"])
+    match undo["how"]:
+        case "made":
+            return f"moved to the trash, as {move_to_trash(environ, path)}"
+        case "moved":
+            source = _path(undo["to"])
+            _move(source, path)
+            _forget_in_trash(environ, source)
+            return "moved back"
+        case "gone" if undo["folder"]:
+            Path(path).mkdir()
+            return "made again, as an empty folder"
+    kept = Path(path).stat().st_mode & 0o777 if Path(path).exists() else 0o644
+    write_atomically(Path(path), str(undo["content"]).encode(), kept)
+    return "written as it was"
+
+
+def _path(quoted: str) -> str:
+    path = os.fsdecode(unquote_to_bytes(quoted))
+    if not path.startswith("/"):
+        raise ValueError("no full path")
+    return path
+
+
+def _move(source: str, target: str) -> None:
+    """Rename, and never onto something."""
+    if entry_at(target) is not None:
+        raise CannotPutBackError("something else is there now")
+    os.rename(source, target)  # noqa: PTH104 -- names need not be text
+
+
+def move_to_trash(environ: Mapping[str, str], path: str) -> str:
+    """Move something to the trash of the home (FreeDesktop.org Trash specification 1.0); where it is there.
+
+    Raises:
+        OSError: it cannot be moved; nothing has changed.
+    """
+    files = places.home(environ) / TRASH
+    info = files.parent / "info"
+    for folder in (files, info):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
+    number = 1
+    while True:
+        own = name if number == 1 else f"{name}.{number}"
+        note = info / f"{own}.trashinfo"
+        try:
+            with note.open("x", encoding="ascii") as file:
+                file.write(f"[Trash Info]\nPath={quote(os.fsencode(path))}\nDeletionDate={time.strftime('%FT%T')}\n")
+        except FileExistsError:
+            number += 1
+            continue
+        try:
+            _move(path, str(files / own))
+        except BaseException:
+            note.unlink()
+            raise
+        return str(files / own)
+
+
+def _forget_in_trash(environ: Mapping[str, str], source: str) -> None:
+    """What came out of the trash needs no note there."""
+    trash = places.home(environ) / TRASH
+    if Path(source).parent == trash:
+        with suppress(OSError):
+            (trash.parent / "info" / f"{Path(source).name}.trashinfo").unlink()

@@ -1,0 +1,159 @@
+"""What can be undone of a receipt, and in which order. Pure: how things stand now is asked of whoever knows."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, unquote_to_bytes
+
+from agent.changes import Change
+
+#: How a thing stands: as the run left it, as it was before, or otherwise, because somebody changed it since.
+Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]
+Verdict: TypeAlias = Literal["undo", "nothing_to_do", "changed_since", "cannot"]
+
+_NEVER = {
+    "window": "windows are not opened or closed again",
+    "app": "applications are not started or ended again",
+    "clipboard": "what the clipboard held is not kept",
+}
+
+
+class NotKnownError(Exception):
+    """It cannot be told how a thing stands, or it has no way back; the message says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One change, and what undoing it means."""
+
+    change: Change
+    verdict: Verdict
+    words: str  # what will be done, or why not
+
+    @property
+    def undo(self) -> Mapping[str, Any]:
+        """What it takes."""
+        return self.change.undo or {}
+
+    def holds(self, other: "Item") -> bool:
+        """Whether what the other is about lies in the folder that this one is about."""
+        return bool(self.undo) and _is_inside(_target(other.undo) or _path(other.undo), _path(self.undo))
+
+
+def leaves_something(item: Item) -> bool:
+    """Whether something stays changed that a person would want to have back."""
+    return item.verdict == "changed_since" or (item.verdict == "cannot" and item.change.kind not in _NEVER)
+
+
+def plan(changes: Sequence[Change], standing: Callable[[Mapping[str, Any]], Standing]) -> list[Item]:
+    """Every change with its verdict, those to undo in the order in which they can be.
+
+    Args:
+        changes: the receipt.
+        standing: how a thing stands now, by a change's `undo`; raises NotKnownError.
+    """
+    items = [_item(change, standing) for change in changes]
+    items = list(_without_parts(items))
+    able = [item for item in items if item.verdict == "undo"]
+    return [*_ordered(able), *(item for item in items if item.verdict != "undo")]
+
+
+def _item(change: Change, standing: Callable[[Mapping[str, Any]], Standing]) -> Item:
+    if change.undo is None:
+        return Item(change, "cannot", _NEVER.get(change.kind, "there is no record of what it was"))
+    try:
+        stands = standing(change.undo)
+    except NotKnownError as error:
+        return Item(change, "cannot", str(error))
+    match stands:
+        case "as_before":
+            return Item(change, "nothing_to_do", "it is as it was already")
+        case "otherwise":
+            return Item(change, "changed_since", "something else changed it since")
+    return Item(change, "undo", _will(change))
+
+
+def _will(change: Change) -> str:
+    undo = change.undo or {}
+    match undo.get("how"):
+        case "made":
+            return "move to the trash"
+        case "moved":
+            return f"move back to {change.what}"
+        case "gone" if undo.get("folder"):
+            return "make the folder again"
+        case "gone" | "changed":
+            return "write what it held"
+    if undo.get("before") is None:
+        return "reset to its default" if change.before is None else f"reset to its default, {change.before}"
+    return f"set to {change.before}"
+
+
+def _without_parts(items: Sequence[Item]) -> Iterator[Item]:
+    """A folder that the run made goes to the trash with all that the run made in it, or not at all."""
+    made = {_path(item.undo): item for item in items if item.undo.get("how") == "made"}
+    for item in items:
+        inside = {path: one for path, one in made.items() if _is_inside(path, _path(item.undo))}
+        around = [path for path in made if _is_inside(_path(item.undo), path)] if item.undo.get("how") == "made" else []
+        stuck = [one for one in items if one.verdict != "undo" and _is_inside(_target(one.undo), _path(item.undo))]
+        if item.undo.get("how") == "made" and (stuck or any(one.verdict != "undo" for one in inside.values())):
+            yield Item(item.change, "changed_since", "something in it changed since")
+        elif item.verdict == "undo" and any(_whole(made, path) for path in around):
+            yield Item(item.change, "nothing_to_do", "goes with its folder")
+        else:
+            yield item
+
+
+def _whole(made: Mapping[str, Item], folder: str) -> bool:
+    """Whether a folder that the run made stands as the run left it, with all in it."""
+    return all(item.verdict == "undo" for path, item in made.items() if path == folder or _is_inside(path, folder))
+
+
+def _ordered(items: Sequence[Item]) -> Iterator[Item]:
+    """Settings; folders, the outermost first, so that there is a place for what comes back into them; the rest."""
+    yield from (item for item in items if "how" not in item.undo)
+    places = [item for item in items if item.undo.get("how") == "moved" or _is_gone_folder(item)]
+    yield from sorted(places, key=lambda item: _path(item.undo).split("/"))
+    for how in ("gone", "changed", "made"):
+        yield from (item for item in items if item.undo.get("how") == how and not _is_gone_folder(item))
+
+
+def _is_gone_folder(item: Item) -> bool:
+    return item.undo.get("how") == "gone" and bool(item.undo.get("folder"))
+
+
+def relocated(items: Iterable[Item], done: Item) -> list[Item]:
+    """The items after one was undone: what lay in a folder that was moved back is where that folder is now.
+
+    What was moved or deleted is called by where it was before the run, and that stays.
+    """
+    source, target = _target(done.undo), _path(done.undo)
+    if done.undo.get("how") != "moved" or not done.undo.get("folder"):
+        return list(items)
+    return [_relocated(item, source, target) for item in items]
+
+
+def _relocated(item: Item, source: str, target: str) -> Item:
+    place = "to" if item.undo.get("how") == "moved" else "path"
+    path = _decoded(str(item.undo.get(place, "")))
+    if not _is_inside(path, source) or item.undo.get("how") == "gone":
+        return item
+    undo = {**item.undo, place: quote(os.fsencode(target + path[len(source) :]))}
+    return replace(item, change=replace(item.change, undo=undo))
+
+
+def _target(undo: Mapping[str, Any]) -> str:
+    return _decoded(str(undo.get("to", "")))
+
+
+def _path(undo: Mapping[str, Any]) -> str:
+    return _decoded(str(undo.get("path", "")))
+
+
+def _decoded(quoted: str) -> str:
+    return os.fsdecode(unquote_to_bytes(quoted))
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return bool(folder) and path.startswith(f"{folder}/")

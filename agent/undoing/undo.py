@@ -1,0 +1,113 @@
+"""Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agent.record.read import Bundle
+from agent.record.redact import is_masked
+from agent.record.undone import record_undone
+from agent.undoing.plan import Item, NotKnownError, Standing, leaves_something, plan, relocated
+from foundation.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one item."""
+
+    item: Item
+    done: bool
+    words: str
+
+
+class Undoing:
+    """What can be undone of a run now. Making one looks at the desktop: some milliseconds for every change.
+
+    Args:
+        bundle: the run.
+
+    Raises:
+        UsageError: the run is still going on, or nothing was recorded that could be undone.
+        EnvironmentLacksError: the desktop that it was on is gone.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        run = bundle.run
+        if bundle.outcome == "running":
+            raise UsageError(f"The run {bundle.path.name} is still going on.", "Undo it when it has ended.")
+        if run.receipt is None:
+            raise UsageError(
+                f"It is not recorded what {bundle.path.name} changed.", "Only runs that ended can be undone."
+            )
+        self._bundle = bundle
+        changes = () if run.dry_run else run.receipt.receipt.changes
+        self._environ = _environ_of(run.sandbox_name, thrown_away=run.sandbox) if changes else {}
+        undone = {(one.kind, one.what): one.at for one in run.undone if one.done}
+        #: Every change with what undoing it means, those that can be undone first, in their order.
+        self.items: list[Item] = [_unless(undone, item) for item in plan(changes, self._standing)]
+
+    @property
+    def able(self) -> list[Item]:
+        """What will be undone."""
+        return [item for item in self.items if item.verdict == "undo"]
+
+    @property
+    def leaves_something(self) -> bool:
+        """Whether something stays changed that a person would want back; windows and applications do not count."""
+        return any(map(leaves_something, self.items))
+
+    def carry_out(self) -> list[Result]:
+        """Undo it, and record that. One failure does not hold up the rest.
+
+        Raises:
+            EnvironmentLacksError: it was undone, but that could not be recorded.
+        """
+        results: list[Result] = []
+        waiting = self.able
+        while waiting:
+            item, *waiting = waiting
+            result = self._put_back(item, [one.item for one in results if not one.done])
+            results.append(result)
+            if result.done:
+                waiting = relocated(waiting, item)
+        if results:
+            at = datetime.now().astimezone().isoformat(timespec="seconds")
+            record_undone(self._bundle, [(one.item.change, one.done, one.words) for one in results], at)
+        return results
+
+    def _put_back(self, item: Item, failed: list[Item]) -> Result:
+        from agent.desktop.linux.put_back import CannotPutBackError, put_back
+
+        if any(item.holds(other) for other in failed):
+            return Result(item, False, "something in it could not be put back")
+        try:
+            return Result(item, True, put_back(self._environ, item.undo))
+        except CannotPutBackError as error:
+            return Result(item, False, str(error))
+
+    def _standing(self, undo: Mapping[str, Any]) -> Standing:
+        from agent.desktop.linux.put_back import CannotPutBackError, standing
+
+        if is_masked(undo):
+            raise NotKnownError("a secret in its record is masked")
+        try:
+            return standing(self._environ, undo)
+        except CannotPutBackError as error:
+            raise NotKnownError(str(error)) from error
+
+
+def _unless(undone: Mapping[tuple[str, str], str], item: Item) -> Item:
+    """What was undone once is not undone again: that it stands so again is somebody's own doing."""
+    at = undone.get((item.change.kind, item.change.what))
+    return item if at is None else Item(item.change, "nothing_to_do", f"was undone already, {at}")
+
+
+def _environ_of(sandbox: str, *, thrown_away: bool) -> dict[str, str]:
+    """The environment of the run's applications. Raises EnvironmentLacksError: its desktop is gone."""
+    from agent.sandbox.desktop import environment_of
+
+    if sandbox or thrown_away:
+        return environment_of(sandbox or "of this run")
+    return dict(os.environ)

@@ -1,0 +1,173 @@
+"""Undo on a real desktop: what the desktop's own tools tell afterwards is what they told before."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.desktop.linux.witness import LinuxWitness
+from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
+from agent.desktop.x11.windows import open_windows
+from agent.geometry import Size
+from agent.record.read import Bundle, read_bundle
+from agent.record.schema import RunRecord
+from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+from agent.undoing.undo import Undoing
+from foundation.errors import EnvironmentLacksError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+
+class Run:
+    """What somebody does on a desktop, recorded as if a run had done it."""
+
+    def __init__(self, sandbox: Sandbox, bundle: Path) -> None:
+        self.sandbox, self.environ = sandbox, sandbox.environ
+        self.home = Path(self.environ["HOME"])
+        self._path = bundle
+
+    def shell(self, commands: str) -> str:
+        done = subprocess.run(
+            ["sh", "-ec", commands],
+            env=self.environ,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            errors="surrogateescape",
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def doing(self, commands: str) -> Bundle:
+        witness = LinuxWitness(self.environ, open_windows, X11ClipboardWatch())
+        assert witness.changes() == []
+        self.shell(commands)
+        changes = [change.to_json() for change in witness.changes()]
+        witness.close()
+        assert changes
+        record = {"outcome": "done", "receipt": {"changes": changes, "watched": True}, "sandbox": True}
+        record |= {"sandbox_name": self.sandbox.name}
+        (self._path / "run.json").write_text(json.dumps(RunRecord.read(record).model_dump()))
+        return read_bundle(self._path)
+
+    def snapshot(self) -> tuple[str, str, str]:
+        """Settings and files, as other tools tell them; without what a trash remembers."""
+        channels = 'for c in $(xfconf-query -l | tail -n +2); do echo "# $c"; xfconf-query -c $c -lv | sort; done'
+        listing = "find . -path ./.cache -prune -o -path ./.local -prune -o -path ./.config -prune -o"
+        files = self.shell(
+            f"{listing} -printf '%p %y %l\\n' | sort; {listing} -type f -print0 | sort -z | xargs -0 sha256sum"
+        )
+        return self.shell(channels), self.shell("gsettings list-recursively | sort"), files
+
+
+def differing(before: tuple[str, ...], after: tuple[str, ...]) -> list[str]:
+    """The lines that only one of two snapshots has."""
+    lines = ({line for part in parts for line in part.splitlines()} for parts in (before, after))
+    return sorted(set.symmetric_difference(*lines))
+
+
+@pytest.fixture(scope="module")
+def own_sandbox(own_temporary_folder: None) -> Iterator[Sandbox]:
+    before = dict(os.environ)
+    sandbox = start_sandbox(SandboxSpec(Size(1024, 768)))
+    time.sleep(1)
+    yield sandbox
+    sandbox.close()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def run(own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    for name in ("DISPLAY", "XAUTHORITY"):
+        monkeypatch.setenv(name, own_sandbox.environ[name])
+    run = Run(own_sandbox, tmp_path)
+    run.shell("rm -rf Documents .local/share/Trash; mkdir -p Documents/work/inner")
+    run.shell("cd Documents; for n in old moved trashed deleted changed work/a work/inner/b; do echo $n > $n; done")
+    return run
+
+
+EVERYTHING = """
+xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark
+xfconf-query -c xsettings -p /Made/Up -n -t int -s 5
+xfconf-query -c xfwm4 -p /general/title_alignment -s left
+gsettings set org.gnome.desktop.interface color-scheme prefer-dark
+gsettings set org.gnome.desktop.interface text-scaling-factor 1.37
+gsettings set org.gnome.desktop.input-sources sources "[('xkb','us'),('xkb','de')]"
+cd Documents
+mv old new; mkdir made; mv moved made/; echo hallo > made/note; mkdir -p made/x/y; touch made/x/y/z
+gio trash trashed; rm deleted; echo other > changed; mv work ../Desktop/work2; mv ../Desktop/work2/inner/b b2
+touch "$(printf 'na\\033[31mme\\n\\342\\200\\256\\377')"
+"""
+
+
+def test_everything_is_as_it_was(run: Run) -> None:
+    before = run.snapshot()
+    undoing = Undoing(run.doing(EVERYTHING))
+    assert run.snapshot() != before
+    assert [
+        item.words for item in undoing.items if item.verdict != "undo" and item.words != "goes with its folder"
+    ] == []
+    results = undoing.carry_out()
+    assert [result.words for result in results if not result.done] == []
+    assert differing(before, run.snapshot()) == []
+    trashed = {path.name for path in (run.home / ".local/share/Trash/files").iterdir()}
+    assert "made" in trashed and "trashed" not in trashed
+
+
+def test_the_second_time_nothing_is_done_even_where_somebody_did_it_again(run: Run) -> None:
+    bundle = run.doing("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark")
+    assert len(Undoing(bundle).carry_out()) == 1
+    run.shell("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark")
+    again = Undoing(read_bundle(bundle.path))
+    assert again.able == []
+    assert "was undone already" in again.items[0].words
+    run.shell("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita")
+
+
+def test_what_changed_since_is_left_alone(run: Run) -> None:
+    bundle = run.doing(
+        "xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark\n"
+        "gsettings set org.gnome.desktop.interface cursor-size 32\n"
+        "cd Documents; mv old new; mkdir made; echo 1 > made/one; echo 1 > two; gio trash trashed; echo x > changed"
+    )
+    run.shell(
+        "xfconf-query -c xsettings -p /Net/ThemeName -s HighContrast\n"
+        "gsettings set org.gnome.desktop.interface cursor-size 48\n"
+        "cd Documents; for file in old made/one made/mine two trashed changed; do echo mine > $file; done"
+    )
+    before = run.snapshot()
+    undoing = Undoing(bundle)
+    assert undoing.able == []
+    assert undoing.leaves_something
+    assert undoing.carry_out() == []
+    assert run.snapshot() == before
+    run.shell(
+        "xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita\n"
+        "gsettings reset org.gnome.desktop.interface cursor-size"
+    )
+
+
+def test_a_file_that_is_gone_for_good_is_said_to_be(run: Run) -> None:
+    (run.home / "Documents/large").write_bytes(bytes(200_000))
+    undoing = Undoing(run.doing("rm Documents/large"))
+    assert [(item.verdict, item.words) for item in undoing.items] == [("cannot", "what it held is not known any more")]
+    assert undoing.leaves_something
+
+
+def test_a_masked_value_is_not_written_back(run: Run) -> None:
+    bundle = run.doing("xfconf-query -c xsettings -p /Made/Password -n -t string -s '[redacted 8 chars]'")
+    assert [item.verdict for item in Undoing(bundle).items] == ["cannot"]
+    run.shell("xfconf-query -c xsettings -p /Made/Password -r")
+
+
+def test_a_desktop_that_is_gone_is_said_to_be(run: Run) -> None:
+    bundle = run.doing("touch Documents/x")
+    bundle.run.sandbox_name = "longgone"
+    with pytest.raises(EnvironmentLacksError, match="is gone"):
+        Undoing(bundle)
