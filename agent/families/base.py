@@ -90,6 +90,8 @@ class PastStep:
     note: str | None = None  # what the program had to say about the step ("nothing changed on the screen")
     #: the whole answer, for families that replay it to the letter; None where it is not known
     answer: Answer | None = None
+    outline: Outline | None = None  # the elements that were on the screen before the answer, where they are known
+    changes: Sequence[Change] = ()  # what had changed on the computer until then, where it is known
 
     @property
     def replies(self) -> list[str]:

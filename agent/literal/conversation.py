@@ -1,37 +1,35 @@
 """What the engine knows of the run so far: read from the chat itself, because it keeps nothing between requests.
 
-Every answer of the engine names its part and intent in square brackets at the end of its thought. The client sends all
-past answers back, so they are the engine's memory, and one request after a restart is as good as any.
+Every call of the engine brings along, beside its own arguments, which goal it was for, why, and which goals were
+reached before it. The client sends all past answers back, so they are the engine's memory, and one request after a
+restart is as good as any.
 """
 
 import base64
 import binascii
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from agent.changes import Change
 from agent.families.base import Decision
-from agent.families.mai_ui.family import MaiUi
+from agent.families.literal.family import LiteralFamily
+from agent.families.literal.screen_text import ScreenText, read_screen
 from agent.geometry import Size
 from agent.notes import Note, NoteKind, read_notes, without_notes
-from agent.screen.ocr import Box
 from foundation.chat_stream import Answer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: What an action was for: the goal itself ("act"; its text key by key: "keys"), a second look at an effect that comes
-#: late ("late"), a place that may hold the thing ("place"), the application it lives in ("prepare"), the pointer out
-#: of the way ("clear"), what lies further down ("scroll"), the way out of a place ("back"), the focus ("focus").
-Intent: TypeAlias = Literal["act", "late", "place", "scroll", "clear", "prepare", "back", "focus", "keys"]
-#: MAI-UI's navigation grid, in which the answers are written.
-GRID = 999
-#: Two clicks within this many grid units are on the same spot.
-_SAME_SPOT = 9
-_MARK = re.compile(r"\[part (\d+) of \d+, (\w+)\]\s*$")
+#: What an action was for: the goal itself ("act"), what the goal needs besides ("focus", "keys", "pick": of what an
+#: action for the goal opened), a second look at an effect that comes late ("late"), the way to where the thing is
+#: ("place", "prepare", "scroll"), or the way out of what was opened in vain ("back").
+Intent: TypeAlias = Literal["act", "focus", "keys", "pick", "late", "place", "prepare", "scroll", "back"]
+#: The arguments under which the memory travels.
+MEMORY = "memory"
 
 
 class BadRequestError(ValueError):
@@ -39,13 +37,22 @@ class BadRequestError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """A goal that was reached."""
+
+    words: str  # what shows it
+    verified: bool = True  # False where nothing shows it
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """One past answer of the engine."""
 
     part: int  # which part of the instruction it was for, counted from 0
-    intent: Intent
+    intent: str
     call: Mapping[str, Any]  # its arguments ("action", "coordinate", ...)
-    before: "Screenshot | None" = None  # what it was decided on, where the request still holds it
+    screen: ScreenText | None = None  # what it was decided on, where the request still tells it
+    about: str = ""  # what it was about, in the words of whoever decided it
     notes: tuple[Note, ...] = ()  # what the program said of it
 
     def has(self, kind: NoteKind) -> bool:
@@ -53,16 +60,9 @@ class Move:
         return any(note.kind == kind for note in self.notes)
 
     @property
-    def point(self) -> tuple[float, float] | None:
-        """Where on the grid it pointed, None for nowhere."""
-        point = self.call.get("coordinate")
-        return (point[0], point[1]) if isinstance(point, list) and len(point) == 2 else None
-
-    def pointed_at(self, place: Sequence[int]) -> bool:
-        """Whether it pointed at that place of the grid."""
-        return self.point is not None and all(
-            abs(one - other) <= _SAME_SPOT for one, other in zip(self.point, place, strict=True)
-        )
+    def action(self) -> str:
+        """The name of its action."""
+        return str(self.call.get("action", ""))
 
     @property
     def denied(self) -> bool:
@@ -81,36 +81,49 @@ class Conversation:
 
     instruction: str = ""
     moves: list[Move] = field(default_factory=list)  # the engine's past answers
-    screen: "Screenshot | None" = None  # the newest
+    reached: tuple[Reached, ...] = ()  # the goals that were reached before the last of them
+    screen: ScreenText = ScreenText()  # noqa: RUF009 -- frozen
+    picture: "Screenshot | None" = None  # the newest
     told: list[str] = field(default_factory=list)  # what the person said since, oldest first
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What changed on the computer since the run began, as far as it is known."""
+        return self.screen.changes
 
 
 def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
     """The conversation in a chat request. Raises BadRequestError without an instruction or a readable screenshot."""
-    family = MaiUi()
+    family = LiteralFamily()
     conversation = Conversation()
-    pending: Screenshot | None = None
+    pending: ScreenText | None = None
     for message in messages:
         for part in _parts(message.get("content")):
             match message.get("role"), part:
                 case "assistant", str():
-                    result = family.parse(Answer(part), (Size(1, 1),))
+                    result = family.parse(Answer(part), (Size(1_000_000, 1_000_000),))
                     if isinstance(result, Decision):
-                        conversation.moves.append(_move(result, pending))
+                        _take_move(conversation, result, pending)
                     pending = None
                 case "user", Screenshot():
-                    pending = part
+                    conversation.picture = part
                 case "user", str() if part:
-                    _take_text(conversation, part)
-    conversation.screen = pending
+                    pending = _take_text(conversation, part) or pending
     if not conversation.instruction.strip():
         raise BadRequestError("the chat has no instruction")
-    if conversation.screen is None:
+    if conversation.picture is None:
         raise BadRequestError("the chat has no screenshot at its end")
+    conversation.screen = pending or ScreenText()
     return conversation
 
 
-def _take_text(conversation: Conversation, text: str) -> None:
+def _take_text(conversation: Conversation, text: str) -> ScreenText | None:
+    """Take in what stands in a user's text; a screen is given back."""
+    try:
+        if (screen := read_screen(text)) is not None:
+            return screen
+    except ValueError as error:
+        raise BadRequestError(str(error)) from error
     notes = read_notes(text)
     conversation.told += [note.detail for note in notes if note.kind == "said"]
     if not conversation.instruction:
@@ -118,6 +131,7 @@ def _take_text(conversation: Conversation, text: str) -> None:
     elif conversation.moves:
         last = conversation.moves[-1]
         conversation.moves[-1] = replace(last, notes=(*last.notes, *notes))
+    return None
 
 
 def _parts(content: Any) -> "Iterator[str | Screenshot]":
@@ -132,7 +146,7 @@ def _parts(content: Any) -> "Iterator[str | Screenshot]":
 
 
 class Screenshot:
-    """A screenshot of the chat, decoded only when it is looked at: a request repeats several old ones."""
+    """The screenshot of the chat, decoded only when it is looked at."""
 
     def __init__(self, url: Any) -> None:
         if not isinstance(url, str) or not url.startswith("data:image/"):
@@ -151,19 +165,31 @@ class Screenshot:
             raise BadRequestError(f"an image cannot be read: {error}") from error
 
 
-def _move(decision: Decision, before: Screenshot | None) -> Move:
-    mark = _MARK.search(decision.thought)
-    part, intent = (int(mark[1]) - 1, mark[2]) if mark else (0, "act")
-    known: Intent = intent if intent in get_args(Intent) else "act"  # type: ignore[assignment]
-    return Move(max(0, part), known, dict(decision.calls[0].arguments), before)
+def _take_move(conversation: Conversation, decision: Decision, before: ScreenText | None) -> None:
+    call = dict(decision.calls[0].arguments)
+    memory = call.pop(MEMORY, None)
+    kept: Mapping[str, Any] = memory if isinstance(memory, dict) else {}
+    part = kept.get("part")
+    conversation.moves.append(
+        Move(
+            part if isinstance(part, int) and part >= 0 else 0,
+            str(kept.get("intent", "act")),
+            call,
+            before,
+            str(kept.get("about", "")),
+        )
+    )
+    reached = kept.get("reached")
+    conversation.reached = tuple(
+        Reached(str(words), bool(verified)) for words, verified in (reached if isinstance(reached, list) else ())
+    )
 
 
-def on_grid(box: Box, image: "Image") -> list[int]:
-    """The middle of a box of a screenshot, on the grid."""
-    x, y = box.center
-    return [round(x * GRID / image.width), round(y * GRID / image.height)]
-
-
-def mark(part: int, parts: int, intent: Intent) -> str:
-    """The mark that `read_conversation` finds again."""
-    return f"[part {part + 1} of {parts}, {intent}]"
+def memory(part: int, intent: Intent, about: str, reached: Sequence[Reached]) -> dict[str, Any]:
+    """What `read_conversation` finds again in a call."""
+    told: dict[str, Any] = {"part": part, "intent": intent}
+    if about:
+        told["about"] = about
+    if reached:
+        told["reached"] = [[one.words, one.verified] for one in reached]
+    return {MEMORY: told}

@@ -1,37 +1,39 @@
-"""Where the engine stands with one goal: what was tried, what the screen shows, and what may come of it."""
+"""Where the engine stands with one goal: what was tried, what the screen tells, and what may come of it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from agent.literal import changes
-from agent.literal.conversation import GRID, Intent, Move, on_grid
+from agent.changes import Change
+from agent.geometry import Region, Size
+from agent.literal.conversation import Intent, Move
+from agent.literal.effects import Effects, effects
+from agent.literal.find import Finder, Names
 from agent.literal.goals import Goal
-from agent.literal.reader import Page
-from agent.screen.ocr import Box
+from agent.literal.scene import Scene, middle
+from agent.screen.outline import Element, Outline
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-#: A window with at least so many labels is painted.
-_WINDOW_LABELS = 5
+#: Their mark stands at the left end of their box, and only there everywhere.
+_MARKED = frozenset({"check box", "radio button"})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do next for a goal: the words for it, its intent, and the call's arguments."""
+    """What to do next for a goal: the words for it, its intent, the call's arguments, and what it is about."""
 
     words: str
     intent: Intent
-    arguments: dict[str, Any]
+    arguments: Mapping[str, Any]
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The goal is reached; `words` say what was seen."""
+    """The goal is reached; `words` say what shows it, or, where it is not verified, what was done."""
 
     words: str
+    verified: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Stuck:
     words: str
 
 
-Verdict = Step | Done | Stuck
+Verdict: TypeAlias = Step | Done | Stuck
 
 
 @dataclass
@@ -49,81 +51,107 @@ class GoalState:
     """How things stand with one goal."""
 
     goal: Goal
-    moves: list[Move]  # what was tried for it
-    earlier: list[Move]  # what was done for the goals before it
-    image: "Image"  # the screen now
-    read: Callable[["Image"], Page]
-    last: bool  # no goal comes after it
-    been: tuple[str, ...] = ()  # names of what the goals before it opened or clicked
+    moves: Sequence[Move]  # what was tried for it
+    earlier: Sequence[Move]  # what was done for the goals before it
+    scene: Scene  # the screen now
+    changes: Sequence[Change] = ()  # on the computer since the run began
+    last: bool = True  # no goal comes after it
+    following: Goal | None = None  # the goal that comes after it
+    image: Size = field(default_factory=lambda: Size(1, 1))  # the screenshot's, in whose pixels points are told
+    names: Names = field(default_factory=Names)  # what else things are called
+    desktop: str = ""  # the desktop's name, as XDG_CURRENT_DESKTOP has it
 
     @cached_property
-    def page(self) -> Page:
-        """What can be read on the screen; read once, and only if needed."""
-        return self.read(self.image)
+    def finder(self) -> Finder:
+        """Looks for things on the screen now."""
+        return Finder(self.scene, self.names)
 
     @property
     def latest(self) -> Move | None:
         """The last thing tried for this goal."""
         return self.moves[-1] if self.moves else None
 
-    @property
-    def visited(self) -> bool:
-        """Whether a place that may hold something was opened in this run."""
-        return any(move.intent == "place" for move in [*self.earlier, *self.moves])
+    def tried(self, *intents: str) -> list[Move]:
+        """What was tried for this goal with one of these intents."""
+        return [move for move in self.moves if move.intent in intents]
 
     @property
-    def had_effect(self) -> bool:
-        """Whether the last move changed the screen."""
-        latest = self.latest
-        if latest is None or latest.has("no_effect") or latest.has("failed"):
+    def acted(self) -> Move | None:
+        """The last action for the goal itself."""
+        return next((move for move in reversed(self.moves) if move.intent == "act"), None)
+
+    @property
+    def waits(self) -> int:
+        """How often in a row it was only waited for an effect, up to now."""
+        count = 0
+        for move in reversed(self.moves):
+            if move.intent != "late":
+                break
+            count += 1
+        return count
+
+    def effects_of(self, move: Move) -> Effects:
+        """What became of a move, up to now."""
+        if move.screen is None:
+            return Effects()
+        before = None if move.screen.outline is None else Scene(move.screen.outline)
+        return effects(before, self.scene, move.screen.changes, self.changes)
+
+    def point(self, x: float, y: float) -> list[int]:
+        """A point of the desktop as a call names it."""
+        size = self.scene.outline.size
+        return [round(x * self.image.width / size.width), round(y * self.image.height / size.height)]
+
+    def aim(self, element: Element) -> list[int]:
+        """Where to click an element."""
+        box = element.box
+        x, y = middle(box)
+        if element.role in _MARKED and box.width > 1.5 * box.height:
+            x = box.left + box.height / 2
+        return self.point(x, y)
+
+    def click(self, words: str, intent: Intent, element: Element, action: str = "click", about: str = "") -> Step:
+        """The step that clicks an element."""
+        return Step(words, intent, {"action": action, "coordinate": self.aim(element)}, about or element.name[:80])
+
+    def click_at(self, words: str, intent: Intent, x: float, y: float, action: str = "click") -> Step:
+        """The step that clicks a point of the desktop."""
+        return Step(words, intent, {"action": action, "coordinate": self.point(x, y)})
+
+    def clicked(self, move: Move, box: Region) -> bool:
+        """Whether a move clicked within a box."""
+        point = move.call.get("coordinate")
+        if not isinstance(point, list) or len(point) != 2:
             return False
-        return latest.before is None or changes.changed(latest.before.image, self.image)
-
-    @property
-    def attempt(self) -> Move | None:
-        """The last action for the goal itself, if nothing but waiting came after it."""
-        tried = [move for move in self.moves if move.intent != "late"]
-        return tried[-1] if tried and tried[-1].intent == "act" else None
-
-    def took_effect(self, move: Move) -> bool:
-        """Whether a click changed the screen: near its point, or much of it."""
-        if move.has("failed"):
-            return False
-        if move.before is None:
-            return not move.has("no_effect")
-        if move.point is None:
-            return changes.changed(move.before.image, self.image)
-        x, y = move.point[0] * self.image.width / GRID, move.point[1] * self.image.height / GRID
-        return changes.changed_at(move.before.image, self.image, x, y)
-
-    def window(self) -> Box | None:
-        """The window in front, if one can be read there: a region where a window vanished has no text."""
-        region = self.region()
-        if (
-            region is not None
-            and sum(region.contains(*label.box.center) for label in self.page.labels) < _WINDOW_LABELS
-        ):
-            return None
-        return region
-
-    def region(self) -> Box | None:
-        """Where the last large change was: the window or page in front."""
-        after = self.image
-        for move in reversed([*self.earlier, *self.moves]):
-            if move.before is None:
-                return None
-            if (region := changes.changed_region(move.before.image, after)) is not None:
-                return region
-            after = move.before.image
-        return None
-
-    def click(self, words: str, intent: Intent, box: Box, action: str = "click") -> Step:
-        """The step that clicks the middle of a box."""
-        return Step(words, intent, {"action": action, "coordinate": on_grid(box, self.image)})
+        left, top = self.point(box.left, box.top)
+        right, bottom = self.point(box.left + box.width, box.top + box.height)
+        return bool(left <= point[0] <= right and top <= point[1] <= bottom)
 
     def opened(self, application: str) -> bool:
-        """Whether the application was opened in this run, as far as the chat tells."""
+        """Whether the application was opened in this run."""
+        wanted = application.casefold()
+        moves = (*self.earlier, *self.moves)
         return any(
-            move.call.get("action") == "open" and str(move.call.get("text", "")).lower() == application.lower()
-            for move in [*self.earlier, *self.moves]
+            move.action == "open" and str(move.call.get("text", "")).casefold() == wanted and not move.has("failed")
+            for move in moves
         )
+
+
+def press(words: str, intent: Intent, keys: str, about: str = "") -> Step:
+    """The step that presses a chord."""
+    return Step(words, intent, {"action": "key", "keys": keys}, about)
+
+
+def start(words: str, intent: Intent, application: str) -> Step:
+    """The step that opens an application, a panel, a folder or a file."""
+    return Step(words, intent, {"action": "open", "text": application}, application)
+
+
+def wait(words: str, seconds: float = 1.0) -> Step:
+    """Look again before anything is done a second time: a late effect would be undone by it."""
+    return Step(words, "late", {"action": "wait", "seconds": seconds})
+
+
+def empty_outline(size: Size) -> Outline:
+    """The outline of a screen of which nothing is known."""
+    return Outline(size, ())

@@ -1,6 +1,7 @@
 """The engine as an OpenAI-compatible endpoint on loopback, so that the agent's path is the same as with any model.
 
-Started by the agent itself, on a free port, with a key made at start. Answers are in MAI-UI's format.
+Started by the agent itself, on a free port, with a key made at start. How it is asked and answers is in
+`agent.families.literal`.
 """
 
 import hmac
@@ -14,8 +15,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from agent.families.base import Call
+from agent.families.literal.family import FUNCTION, render
 from agent.literal.conversation import BadRequestError, read_conversation
-from agent.literal.engine import Engine, Reply
+from agent.literal.engine import Engine
 from agent.literal.reader import WHO
 from agent.model import engine as model_engine
 from agent.model.endpoint import Endpoint, Limits
@@ -53,7 +56,7 @@ class LiteralServer:
 def literal_engine() -> model_engine.Engine:
     """The literal engine, started. Raises EnvironmentLacksError as `LiteralServer` does."""
     server = LiteralServer()
-    return model_engine.Engine("literal", server.endpoint, server.close)
+    return model_engine.Engine("literal", server.endpoint, server.close, family="literal")
 
 
 class _Server(ThreadingHTTPServer):
@@ -118,7 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _complete(self, body: bytes) -> dict[str, Any] | bytes:
         try:
             request = json.loads(body)
-            text = render(self.server.engine.reply(read_conversation(request["messages"])))
+            reply = self.server.engine.reply(read_conversation(request["messages"]))
+            text = render(reply.thought, Call(FUNCTION, reply.arguments))
         except (ValueError, KeyError, TypeError, BadRequestError) as error:
             words = f"this is no chat that the literal engine can answer: {error}"
             raise _RefusedError(HTTPStatus.BAD_REQUEST, words) from error
@@ -130,13 +134,6 @@ class _Handler(BaseHTTPRequestHandler):
         kind = "chat.completion.chunk"
         chunks = (_completion(kind, [choice], None), _completion(kind, [], _NO_TOKENS))
         return "".join(f"data: {line}\n\n" for line in [*map(json.dumps, chunks), "[DONE]"]).encode()
-
-
-def render(reply: Reply) -> str:
-    """An answer in MAI-UI's format."""
-    call = json.dumps({"name": "mobile_use", "arguments": reply.arguments}, ensure_ascii=False)
-    thought = reply.thought.replace("<", "‹").replace(">", "›")  # read text must not close the tag
-    return f"<thinking>\n{thought}\n</thinking>\n<tool_call>\n{call}\n</tool_call>"
 
 
 def _completion(kind: str, choices: list[dict[str, Any]], usage: Mapping[str, int] | None) -> dict[str, Any]:

@@ -210,7 +210,7 @@ class Loop:
             raise end
         past = PastStep(
             decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
-            note=done.note, answer=answer,
+            note=done.note, answer=answer, outline=seen.outline, changes=seen.changes,
         )  # fmt: skip
         self._context.history.add(past, seen.tokens)
         self._sink.emit(

@@ -56,9 +56,8 @@ async def open_model(
     name = family or engine.family or detect_family(endpoint.model or "")
     if name is None:
         name = DEFAULT_FAMILY
-        if endpoint.kind != "literal":  # it speaks the default family's format
-            remarks.append(
-                f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "
-                "(choose with --family)."
-            )
+        remarks.append(
+            f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "
+            "(choose with --family)."
+        )
     return ServedModel(engine, endpoint, get_family(name), client, tuple(remarks))

@@ -78,7 +78,7 @@ async def run(
             for role, engine in request.engines.items()
         }
         actor = models["actor"]
-        settings = _fitted(request.settings, actor)
+        settings = _fitted(request.settings, actor, request.environ)
         real = request.open_desktop(stop, request.monitor, request.environ)
         opened.callback(real.close)
         viewport = real.screen.grab().viewport
@@ -134,8 +134,11 @@ def _context(
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 
 
-def _fitted(settings: RunSettings, actor: ServedModel) -> RunSettings:
+def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str] | None) -> RunSettings:
     """The settings, with what the model's limits and kind imply. Raises UsageError."""
-    if actor.endpoint.kind == "literal":  # it reads the desktop style's notes, and wants every pixel
-        settings = replace(settings, options={"style": "desktop"}, history="block", own_engine=True)
+    if actor.endpoint.kind == "literal":  # it knows where things live on some desktops, and what they are called there
+        told = os.environ if environ is None else environ
+        language = next((told[name] for name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG") if told.get(name)), "")
+        where = {"desktop": told.get("XDG_CURRENT_DESKTOP", ""), "language": language}
+        settings = replace(settings, options={**settings.options, **where}, own_engine=True)
     return replace(settings, max_pixels=pixel_budget(actor.family, actor.endpoint.limits, settings.max_pixels))

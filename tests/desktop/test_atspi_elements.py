@@ -34,6 +34,9 @@ class FakeWindows:
             for point in points
         ]
 
+    def is_ordinary(self, _identifier):
+        return True
+
     def active(self):
         return self.shown[0].window if self.shown else None
 

@@ -1,197 +1,358 @@
-"""The engine on made-up pages: what it decides, and that it never clicks something else."""
+"""The engine on made-up screens: what it decides, and when it calls something done."""
+
+from dataclasses import replace
 
 import pytest
-from PIL import Image, ImageDraw
 
-from agent.literal.conversation import Conversation, Move, read_conversation
+from agent.geometry import Region
 from agent.literal.engine import Engine
-from agent.literal.reader import Page
+from agent.literal.goals import Click, SetValue, Target
 from agent.notes import Note
-from agent.screen.ocr import Box, Word
-
-
-class FakeShot:
-    def __init__(self, image):
-        self.image = image
-
-
-class FakeReader:
-    """Reads what was written on an image by `screen`."""
-
-    def read(self, image):
-        return Page(image, image.info["words"], ocr=None)
-
-
-def screen(*texts, ground="white"):
-    """A screenshot of 960x544 with texts at (x, y), and the words an eye would read."""
-    image = Image.new("RGB", (960, 544), ground)
-    draw = ImageDraw.Draw(image)
-    words = []
-    for text, x, y in texts:
-        left = x
-        for part in text.split():
-            box = Box(left, y, left + 8 * len(part), y + 12)
-            draw.rectangle((box.left, box.top, box.right - 1, box.bottom - 1), outline="black")
-            words.append(Word(part, box, 95))
-            left = box.right + 5
-    image.info["words"] = words
-    return image
+from agent.screen.outline import ShownWindow
+from tests.literal.made_up import (
+    WINDOW,
+    call_of,
+    element,
+    ending,
+    move,
+    outline,
+    screen,
+    setting,
+    taken,
+    talk,
+    words,
+)
 
 
 @pytest.fixture
 def engine():
-    return Engine(FakeReader())
+    return Engine(lambda _: outline())
 
 
-def conversation(instruction, now, *moves):
-    return Conversation(instruction, list(moves), FakeShot(now))
-
-
-def move(part, intent, call, before, *notes):
-    return Move(part, intent, call, FakeShot(before), tuple(notes))
-
-
-EMPTY = screen()
-
-
-def test_the_first_step_opens_the_application(engine):
-    reply = engine.reply(conversation("open settings and enable dark mode", EMPTY))
-    assert reply.arguments == {"action": "open", "text": "settings"}
-
-
-def test_a_visible_thing_is_clicked_in_its_middle(engine):
-    reply = engine.reply(conversation("click Appearance", screen(("Appearance", 440, 266))))
-    assert reply.arguments == {"action": "click", "coordinate": [500, 500]}
-
-
-def test_a_thing_that_is_not_visible_is_looked_for_where_it_lives(engine):
-    before, now = EMPTY, screen(("Appearance", 440, 266), ("Keyboard", 440, 366))
-    opened = move(0, "act", {"action": "open", "text": "settings"}, before)
-    reply = engine.reply(conversation("open settings and enable dark mode", now, opened))
-    assert reply.arguments == {"action": "click", "coordinate": [500, 500]}
-    assert "look under “Appearance”" in reply.thought
-
-
-def test_it_never_clicks_something_else(engine):
-    page = screen(("Delete everything", 100, 100), ("Install", 100, 200), ("Keyboard", 100, 300))
-    moves, actions = [], []
-    for _ in range(20):
-        reply = engine.reply(conversation("click Appearance", page, *moves))
-        actions.append(reply.arguments["action"])
-        if reply.arguments["action"] == "terminate":
+def follow(engine, instruction, *screens, notes=()):
+    """The replies to an instruction, or to a goal, one a screen."""
+    if not isinstance(instruction, str):
+        goal, instruction = instruction, "do it"
+        engine = Engine(lambda _: outline(), lambda _: [goal])
+    moves, replies = [], []
+    for now in screens:
+        reply = engine.reply(talk(instruction, now, *moves))
+        replies.append(reply)
+        if reply.arguments["action"] in ("terminate", "answer"):
             break
-        moves.append(move(0, reply.thought.rsplit(", ", 1)[1].rstrip("]"), reply.arguments, page, Note("no_effect")))
-    assert reply.arguments["status"] == "fail"
-    assert "could not find “Appearance”" in reply.arguments["text"]
-    assert not {"click", "double_click", "right_click"} & set(actions)
+        moves.append(taken(reply, now, *notes))
+    return replies
 
 
-def test_it_says_done_only_when_the_screen_changed(engine):
-    page = screen(("Apply", 440, 266))
-    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, Note("no_effect"))
-    waited = move(0, "late", {"action": "wait"}, page, Note("no_effect"))
-    assert engine.reply(conversation("click Apply", page, clicked, waited)).arguments["status"] == "fail"
-    applied = screen(("Applied", 300, 100))
-    assert engine.reply(conversation("click Apply", applied, clicked)).arguments["status"] == "success"
-    assert engine.reply(conversation("click Apply", applied, clicked, waited)).arguments["status"] == "success"
+def box(*, on, name="Reverse scroll direction", **values):
+    return element("check box", name, states={"checked"} if on else (), **values)
 
 
-def test_it_waits_before_it_clicks_a_second_time(engine):
-    page = screen(("Apply", 440, 266))
-    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page)
-    assert engine.reply(conversation("click Apply", page, clicked)).arguments["action"] == "wait"
+# Switches
 
 
-def test_dark_mode_counts_only_when_the_screen_became_darker(engine):
-    light, dark = screen(("Dark", 440, 266)), screen(("Dark", 440, 266), ground="black")
-    clicked = move(0, "act", {"action": "click", "coordinate": [476, 500]}, light)
-    assert engine.reply(conversation("enable dark mode", dark, clicked)).arguments["status"] == "success"
-    brighter = screen(("Dark", 440, 266), ("More", 10, 10), ground="white")
-    reply = engine.reply(conversation("enable dark mode", brighter, clicked))
-    assert reply.arguments.get("status") != "success"
+def test_a_check_box_is_clicked_at_its_mark_and_done_when_it_is_checked(engine):
+    first, last = follow(engine, "enable Reverse scroll direction", screen(box(on=False, w=200)), screen(box(on=True)))
+    assert call_of(first) == {"action": "click", "coordinate": [210, 210]}
+    assert ending(last) == ("success", True)
+    assert "checked" in last.arguments["evidence"][0]
 
 
-def test_text_that_nothing_took_is_pressed_key_by_key(engine):
-    typed = move(0, "act", {"action": "type", "text": "1+2"}, EMPTY, Note("no_effect"))
-    reply = engine.reply(conversation("type 1+2", EMPTY, typed))
-    assert reply.arguments == {"action": "key", "keys": "1"}
-
-
-def test_an_unknown_application_is_looked_for_on_the_screen(engine):
-    page = screen(("Home", 464, 266))
-    failed = move(0, "act", {"action": "open", "text": "Home"}, page, Note("failed", "no application"))
-    reply = engine.reply(conversation("open Home", page, failed))
-    assert reply.arguments["action"] == "click"
-
-
-def test_a_bare_desktop_is_not_scrolled(engine):
-    moves = [move(0, "clear", {"action": "move", "coordinate": [996, 499]}, EMPTY, Note("no_effect"))]
-    reply = engine.reply(conversation("click Nothing", EMPTY, *moves))
-    assert reply.arguments["action"] == "terminate"
-
-
-def test_a_dry_run_ends_after_the_first_step(engine):
-    done = move(0, "act", {"action": "open", "text": "settings"}, EMPTY, Note("dry_run"))
-    assert engine.reply(conversation("open settings and click x", EMPTY, done)).arguments["action"] == "answer"
-
-
-def test_an_instruction_it_does_not_understand_is_answered_with_what_it_does(engine):
-    reply = engine.reply(conversation("order a pizza", EMPTY))
-    assert reply.arguments["status"] == "fail"
-    assert "literal engine" in reply.arguments["text"]
-
-
-def with_box(image, x, y, *, on):
-    """A check box of 14 pixels whose left upper corner is at (x, y)."""
-    draw = ImageDraw.Draw(image)
-    draw.rectangle(
-        (x, y, x + 13, y + 13), fill=(53, 132, 228) if on else "white", outline=(53, 132, 228) if on else "grey"
-    )
-    return image
-
-
-def test_what_has_a_control_beside_it_is_switched_and_not_the_heading_of_the_same_name(engine):
-    page = with_box(screen(("Sticky Keys", 100, 100), ("Use sticky keys", 130, 150)), 108, 149, on=False)
-    reply = engine.reply(conversation("enable sticky keys", page))
-    x, y = reply.arguments["coordinate"]
-    assert 108 < x * 960 / 999 < 122
-    assert 149 < y * 544 / 999 < 163
-
-
-def test_a_switch_counts_as_done_only_in_the_wanted_state(engine):
-    def page(on):
-        return with_box(screen(("Show thumbnails", 130, 150)), 108, 149, on=on)
-
-    clicked = move(0, "act", {"action": "click", "coordinate": [120, 287]}, page(on=False))
-    reply = engine.reply(conversation("enable thumbnails", page(on=True), clicked))
-    assert reply.arguments["status"] == "success"
-    reply = engine.reply(conversation("disable thumbnails", page(on=True), clicked))
-    assert reply.arguments.get("status") != "success"
-
-
-def test_what_is_on_already_is_not_clicked(engine):
-    page = with_box(screen(("Show thumbnails", 130, 150)), 108, 149, on=True)
-    reply = engine.reply(conversation("enable thumbnails", page))
-    assert reply.arguments["status"] == "success"
+def test_what_is_on_already_is_not_touched(engine):
+    reply = engine.reply(talk("enable Reverse scroll direction", screen(box(on=True))))
+    assert ending(reply) == ("success", True)
     assert "already" in reply.arguments["text"]
 
 
-def test_a_highlight_that_goes_away_elsewhere_is_no_effect_of_a_click(engine):
-    before, after = screen(("Apply", 440, 266)), screen(("Apply", 440, 266))
-    ImageDraw.Draw(before).rectangle((20, 20, 60, 40), fill="grey")
-    clicked = move(0, "act", {"action": "click", "coordinate": [478, 500]}, before)
-    assert engine.reply(conversation("click Apply", after, clicked)).arguments["action"] == "wait"
+def test_what_stays_off_is_not_called_done(engine):
+    off = screen(box(on=False))
+    replies = follow(engine, "enable Reverse scroll direction", *[off] * 8)
+    assert [reply.arguments["action"] for reply in replies] == ["click", "wait", "wait", "terminate"]
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_a_switch_without_a_name_is_the_one_on_the_row_of_its_label(engine):
+    def page(*states):
+        return screen(
+            element("label", "Set matching theme", 200, 300, 150, 20),
+            element("toggle button", "", 500, 297, 50, 26, states=states),
+            element("toggle button", "", 500, 397, 50, 26),
+            element("label", "Other", 200, 400, 150, 20),
+        )
+
+    first, last = follow(engine, "turn on 'Set matching theme'", page(), page("checked"))
+    assert call_of(first)["coordinate"] == [525, 310]
+    assert ending(last) == ("success", True)
+
+
+def test_what_is_greyed_out_is_not_clicked(engine):
+    reply = engine.reply(
+        talk(
+            "enable Wrap",
+            screen(
+                box(
+                    on=False,
+                    name="Wrap",
+                ),
+            )
+            if False
+            else screen(element("check box", "Wrap", states={"disabled"})),
+        )
+    )
+    assert ending(reply)[0] == "fail"
+    assert "greyed out" in reply.arguments["text"]
+
+
+# Clicks
+
+
+def test_a_visible_thing_is_clicked_in_its_middle(engine):
+    reply = engine.reply(talk("click Apply", screen(element("push button", "Apply"))))
+    assert call_of(reply) == {"action": "click", "coordinate": [250, 210]}
+
+
+def test_a_changed_picture_alone_is_no_evidence(engine):
+    page = screen(element("push button", "Apply"))
+    replies = follow(engine, "click Apply", *[page] * 5)
+    assert ending(replies[-1]) == ("success", False)
+
+
+def test_a_tool_tip_is_no_evidence(engine):
+    page = screen(element("push button", "Apply"))
+    hovered = screen(element("push button", "Apply"), element("tool tip", "Apply the changes"))
+    assert ending(follow(engine, "click Apply", page, *[hovered] * 4)[-1]) == ("success", False)
+
+
+def test_a_window_that_closed_is_evidence(engine):
+    page, gone = screen(element("push button", "Close")), screen(windows=())
+    assert ending(follow(engine, "click Close", page, gone)[-1]) == ("success", True)
+
+
+def test_a_page_that_appeared_is_evidence(engine):
+    page = screen(element("push button", "Display"))
+    now = screen(element("push button", "Display"), element("combo box", "Resolution"))
+    last = follow(engine, "click Display", page, now)[-1]
+    assert ending(last) == ("success", True)
+    assert "Resolution" in last.arguments["evidence"][0]
+
+
+def test_a_setting_that_changed_is_evidence(engine):
+    page = screen(element("push button", "Dark"))
+    now = replace(page, changes=(setting("xfconf xsettings /Net/ThemeName", "Adwaita", "Adwaita-dark"),))
+    last = follow(engine, "click Dark", page, now)[-1]
+    assert ending(last) == ("success", True)
+    assert "Adwaita-dark" in last.arguments["evidence"][0]
+
+
+def test_it_never_clicks_something_merely_similar(engine):
+    page = screen(
+        element("push button", "Delete everything", y=150),
+        element("push button", "Save As", y=200),
+        element("push button", "Redo", y=250),
+    )
+    for name in ("Delete", "Save", "Undo"):
+        replies = follow(engine, f"click {name}", *[page] * 20)
+        assert ending(replies[-1])[0] == "fail"
+        assert not {"click", "double_click"} & {reply.arguments["action"] for reply in replies}
+
+
+def test_what_lies_under_another_window_or_is_named_misleadingly_is_not_clicked_by_its_name(engine):
+    page = screen(element("push button", "Delete", trusted=False, source="tree"))
+    assert engine.reply(talk("click Delete", page)).arguments["action"] != "click"
+
+
+def test_the_words_on_a_button_count_more_than_its_name(engine):
+    page = screen(
+        element("push button", "Cancel", 200, 200, trusted=False, source="tree"),
+        words("Cancel", 400, 300),
+    )
+    assert call_of(engine.reply(talk("click Cancel", page)))["coordinate"] == [424, 307]
+
+
+def test_the_third_icon_is_the_third_in_reading_order(engine):
+    page = screen(*[element("icon", f"Icon {x}", x, 200, 20, 20) for x in (300, 200, 400)])
+    [reply] = follow(engine, Click(Target(role="icon", ordinal=3)), page)
+    assert call_of(reply)["coordinate"] == [410, 210]
+
+
+def test_the_same_name_is_told_apart_by_what_it_stands_under(engine):
+    page = screen(
+        element("label", "Titles", y=150), element("push button", "Reset", y=180),
+        element("label", "Icons", y=300), element("push button", "Reset", y=330),
+    )  # fmt: skip
+    [reply] = follow(engine, Click(Target("Reset", under="Icons")), page)
+    assert call_of(reply)["coordinate"] == [250, 340]
+
+
+# Numbers
+
+
+def amount(value, role="spin button", **values):
+    return element(role, "Columns", value=str(value), limits=(0.0, 100.0), w=200, **values)
+
+
+def test_a_spin_button_is_typed_into_and_left(engine):
+    replies = follow(engine, SetValue(Target("Columns"), 6), *[screen(amount(4))] * 3, screen(amount(6)))
+    assert [reply.arguments["action"] for reply in replies] == ["triple_click", "type", "key", "terminate"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_number_that_is_not_taken_is_not_called_done(engine):
+    replies = follow(engine, SetValue(Target("Columns"), 6), *[screen(amount(4))] * 9)
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_a_slider_is_pointed_at_and_brought_there_by_keys(engine):
+    values = [20, 49, 50]
+    replies = follow(engine, SetValue(Target("Columns"), 50), *[screen(amount(value, "slider")) for value in values])
+    assert [reply.arguments["action"] for reply in replies] == ["click", "key", "terminate"]
+    assert replies[1].arguments["keys"] == "right"
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_number_outside_the_limits_is_refused_before_anything_is_done(engine):
+    [reply] = follow(engine, SetValue(Target("Columns"), 600), screen(amount(4)))
+    assert ending(reply)[0] == "fail"
+    assert "0 to 100" in reply.arguments["text"]
+
+
+# Choices
+
+
+def combo(value):
+    return element("combo box", value, label="Style", w=150)
+
+
+def test_a_choice_is_picked_from_what_the_combo_box_opens(engine):
+    shut, opened = screen(combo("Adwaita")), screen(combo("Adwaita"), element("menu item", "Daloa", y=260))
+    chosen = screen(combo("Daloa"))
+    replies = follow(engine, "set Style to Daloa", shut, opened, chosen)
+    assert [call_of(reply).get("coordinate") for reply in replies[:2]] == [[275, 210], [250, 270]]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_choice_that_there_is_not_leaves_the_combo_box_as_it_was(engine):
+    shut, opened = screen(combo("Adwaita")), screen(combo("Adwaita"), element("menu item", "Raleigh", y=260))
+    replies = follow(engine, "set Style to Daloa", shut, *[opened] * 3, *[shut] * 3)
+    assert replies[-2].arguments["keys"] == "escape"
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_what_is_chosen_already_is_left_alone(engine):
+    reply = engine.reply(talk("set Style to Adwaita", screen(combo("Adwaita"))))
+    assert ending(reply) == ("success", True)
+
+
+# Text
+
+
+def field(value, **values):
+    return element("text", "", value=value, states={"editable", "focused"}, w=300, h=300, **values)
+
+
+def test_typed_text_is_read_back(engine):
+    before, after = screen(field("")), screen(field("hello world"))
+    last = follow(engine, "type 'hello world'", before, after)[-1]
+    assert ending(last) == ("success", True)
+
+
+def test_text_that_went_nowhere_is_not_called_done(engine):
+    page = screen(field(""))
+    replies = follow(engine, "type 'a sentence that is longer than any calculator takes'", *[page] * 5)
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_text_that_nothing_takes_is_pressed_key_by_key_and_the_display_tells(engine):
+    def calculator(shown):
+        return screen(element("text", "", value=shown), element("toggle button", "="))
+
+    replies = follow(engine, "type 1+2", *[calculator("0")] * 5, calculator("3"))
+    assert [reply.arguments.get("keys") for reply in replies[2:5]] == ["1", "+", "2"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+# Windows and applications
+
+
+def test_the_first_step_opens_the_application_and_its_window_is_the_evidence(engine):
+    first, last = follow(engine, "open mousepad", screen(windows=()), screen())
+    assert call_of(first) == {"action": "open", "text": "mousepad"}
+    assert ending(last) == ("success", True)
+
+
+def test_an_application_whose_window_never_comes_is_not_open(engine):
+    replies = follow(engine, "open mousepad", *[screen(windows=())] * 6)
+    assert ending(replies[-1])[0] == "fail"
+
+
+OTHER = ShownWindow("Notes - Mousepad", "mousepad", Region(50, 50, 300, 300))
+
+
+def test_a_window_is_brought_to_the_front_before_it_is_closed(engine):
+    both = screen(windows=(WINDOW, OTHER))
+    front = screen(windows=(replace(OTHER, active=True), replace(WINDOW, active=False)))
+    gone = screen(windows=(WINDOW,))
+    replies = follow(engine, "close mousepad", both, front, gone)
+    assert replies[0].arguments["action"] == "click"
+    assert replies[1].arguments["keys"] == "alt+f4"
+    assert ending(replies[-1]) == ("success", True)
 
 
 def test_a_named_window_that_is_not_there_is_not_closed(engine):
-    page = screen(*[(f"Document {number}", 300, 100 + 30 * number) for number in range(12)])
-    reply = engine.reply(conversation("close firefox", page))
-    assert reply.arguments["status"] == "fail"
+    reply = engine.reply(talk("close firefox", screen()))
+    assert ending(reply)[0] == "fail"
     assert "firefox" in reply.arguments["text"]
 
 
 def test_on_a_bare_desktop_nothing_is_closed(engine):
-    assert engine.reply(conversation("close the window", EMPTY)).arguments["status"] == "fail"
+    assert ending(engine.reply(talk("close the window", screen(windows=()))))[0] == "fail"
+
+
+def test_a_window_that_asks_before_it_closes_is_not_closed(engine):
+    asks = screen(windows=(ShownWindow("Save Changes", "settings", Region(200, 200, 200, 100), active=True), WINDOW))
+    replies = follow(engine, "close the window", screen(), asks)
+    assert ending(replies[-1])[0] == "fail"
+    assert "Save Changes" in replies[-1].arguments["text"]
+
+
+# Several parts, and what the person says
+
+
+def test_what_was_reached_before_is_remembered_with_its_evidence(engine):
+    off, on, end = screen(box(on=False)), screen(box(on=True), field("")), screen(box(on=True), field("hello"))
+    moves = []
+    first = engine.reply(talk("enable Reverse scroll direction and type 'hello'", off))
+    moves.append(taken(first, off))
+    second = engine.reply(talk("enable Reverse scroll direction and type 'hello'", on, *moves))
+    [(words_, verified)] = second.arguments["memory"]["reached"]
+    assert verified
+    assert "checked" in words_
+    assert call_of(second) == {"action": "type", "text": "hello"}
+    assert end.outline is not None
+
+
+def test_keys_on_the_way_to_something_that_is_seen_need_no_evidence_of_their_own(engine):
+    page = screen(field("a"))
+    replies = follow(engine, "press ctrl+a and type 'hello'", page, page, screen(field("hello")))
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_keys_whose_effect_is_not_seen_are_not_called_done(engine):
+    replies = follow(engine, "press ctrl+s", *[screen(field("a"))] * 4)
+    assert ending(replies[-1]) == ("success", False)
+
+
+def test_a_dry_run_goes_on_as_far_as_it_can_know(engine):
+    told = (Note("dry_run"),)
+    replies = follow(engine, "open mousepad and type 'hello' and click Save", *[screen(windows=())] * 5, notes=told)
+    assert [call_of(reply)["action"] for reply in replies] == ["open", "type", "answer"]
+    assert "cannot be known" in replies[-1].arguments["text"]
+
+
+def test_an_instruction_it_does_not_understand_is_answered_with_what_it_does(engine):
+    reply = engine.reply(talk("order a pizza", screen()))
+    assert ending(reply)[0] == "fail"
+    assert "literal engine" in reply.arguments["text"]
 
 
 def denied_with(said):
@@ -199,84 +360,77 @@ def denied_with(said):
 
 
 def test_what_the_person_adds_comes_after_the_rest(engine):
-    page, after = screen(("Apply", 440, 266)), screen(("Close", 440, 266))
-    clicked = move(0, "act", {"action": "click", "coordinate": [470, 500]}, page, Note("said", "open mousepad"))
-    waited = move(0, "late", {"action": "wait"}, after)
-    talk = conversation("click Apply", after, clicked, waited)
-    talk.told = ["open mousepad"]
-    reply = engine.reply(talk)
-    assert reply.arguments == {"action": "open", "text": "mousepad"}
-    assert "[part 2 of 2, act]" in reply.thought
+    page, after = screen(element("push button", "Apply")), screen(element("push button", "Close"))
+    chat = talk("click Apply", after, move("act", {"action": "click", "coordinate": [250, 210]}, page))
+    chat.told = ["open mousepad"]
+    reply = engine.reply(chat)
+    assert call_of(reply) == {"action": "open", "text": "mousepad"}
+    assert reply.arguments["memory"]["part"] == 1
 
 
 def test_what_it_cannot_follow_it_says_and_goes_on(engine):
-    page = screen(("Apply", 440, 266))
-    waited = move(0, "late", {"action": "wait"}, EMPTY, Note("said", "hurry up a bit"))
-    talk = conversation("click Apply", page, waited)
-    talk.told = ["hurry up a bit"]
-    reply = engine.reply(talk)
+    page = screen(element("push button", "Apply"))
+    chat = talk("click Apply", page, move("late", {"action": "wait"}, page, Note("said", "hurry up a bit")))
+    chat.told = ["hurry up a bit"]
+    reply = engine.reply(chat)
     assert "I cannot follow what you say" in reply.thought
     assert reply.arguments["action"] == "click"
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("Skip it and go on with the next part.", {"action": "click", "coordinate": [500, 500]}),
-        ("open mousepad", {"action": "click", "coordinate": [500, 500]}),
-    ],
-)
-def test_a_part_that_the_person_does_not_want_is_left_out(engine, said, expected):
-    page = screen(("Appearance", 440, 266))
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, page, *denied_with(said))
-    talk = conversation("open terminal and click Appearance", page, denied)
-    talk.told = [said]
-    reply = engine.reply(talk)
-    assert reply.arguments == expected
+@pytest.mark.parametrize("said", ["Skip it and go on with the next part.", "open mousepad"])
+def test_a_part_that_the_person_does_not_want_is_left_out(engine, said):
+    page = screen(element("push button", "Appearance"))
+    denied = move("act", {"action": "open", "text": "terminal"}, page, *denied_with(said))
+    chat = talk("open terminal and click Appearance", page, denied)
+    chat.told = [said]
+    reply = engine.reply(chat)
+    assert call_of(reply)["action"] == "click"
     assert "You did not want this" in reply.thought
 
 
 def test_what_is_done_instead_is_done_at_the_end(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("open mousepad"))
-    talk = conversation("open terminal", EMPTY, denied)
-    talk.told = ["open mousepad"]
-    assert engine.reply(talk).arguments == {"action": "open", "text": "mousepad"}
+    denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("open settings instead"))
+    chat = talk("open terminal", screen(), denied)
+    chat.told = ["open settings instead"]
+    assert call_of(engine.reply(chat)) == {"action": "open", "text": "settings"}
 
 
 def test_a_part_that_was_skipped_is_not_called_done(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("Skip it."))
-    talk = conversation("open terminal", EMPTY, denied)
-    talk.told = ["Skip it."]
-    reply = engine.reply(talk)
-    assert "All other parts are done: none." in reply.arguments["text"]
-
-
-def test_a_persons_words_are_read_from_the_chat():
-    said = "The person says: “open mousepad”."
-    url = "data:image/png;base64,"  # looked at only when it is needed
-    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
-    talk = read_conversation([{"role": "user", "content": f"click Apply\n{said}"}, picture])
-    assert (talk.instruction, talk.told) == ("click Apply", ["open mousepad"])
+    denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("Skip it."))
+    chat = talk("open terminal", screen(), denied)
+    chat.told = ["Skip it."]
+    assert "All other parts are done: none." in engine.reply(chat).arguments["text"]
 
 
 def test_a_plain_no_ends_the_run_and_says_so(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, Note("refused"))
-    reply = engine.reply(conversation("open terminal and type 'ls'", EMPTY, denied))
-    assert reply.arguments["status"] == "fail"
+    denied = move("act", {"action": "open", "text": "terminal"}, screen(), Note("refused"))
+    reply = engine.reply(talk("open terminal and type 'ls'", screen(), denied))
+    assert ending(reply)[0] == "fail"
     assert "You did not allow this: open “terminal”." in reply.arguments["text"]
 
 
-def test_instead_may_be_said(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("open settings instead"))
-    talk = conversation("open terminal", EMPTY, denied)
-    talk.told = ["open settings instead"]
-    assert engine.reply(talk).arguments == {"action": "open", "text": "settings"}
-
-
 def test_what_it_cannot_do_instead_ends_the_run(engine):
-    denied = move(0, "act", {"action": "open", "text": "terminal"}, EMPTY, *denied_with("something nicer"))
-    talk = conversation("open terminal and type 'ls'", EMPTY, denied)
-    talk.told = ["something nicer"]
-    reply = engine.reply(talk)
-    assert reply.arguments["status"] == "fail"
+    denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("something nicer"))
+    chat = talk("open terminal and type 'ls'", screen(), denied)
+    chat.told = ["something nicer"]
+    reply = engine.reply(chat)
+    assert ending(reply)[0] == "fail"
     assert "I cannot follow what you say" in reply.arguments["text"]
+
+
+# Looking further
+
+
+def test_the_wheel_turns_over_no_slider(engine):
+    sliders = [element("slider", f"Level {y}", 150, y, 500, 24, limits=(0, 1), value="0") for y in range(120, 580, 60)]
+    page = screen(
+        element("scroll pane", "", 100, 100, 600, 500), element("scroll bar", "", 690, 100, 10, 500), *sliders
+    )
+    replies = follow(engine, "click Nothing", *[page] * 3)
+    turned = [reply.arguments["coordinate"] for reply in replies if reply.arguments["action"] == "scroll"]
+    assert turned
+    assert not any(
+        one.box.left <= x <= one.box.left + one.box.width and one.box.top <= y <= one.box.top + one.box.height
+        for x, y in turned
+        for one in sliders
+    )

@@ -7,12 +7,13 @@ import urllib.request
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.families.base import Decision
+from agent.actions import PressKeys
+from agent.families.base import Call, Decision
+from agent.families.literal.family import render
 from agent.families.registry import get_family
 from agent.geometry import Size
-from agent.literal.conversation import BadRequestError, read_conversation
-from agent.literal.engine import Reply
-from agent.literal.server import MODEL, LiteralServer, render
+from agent.literal.conversation import BadRequestError, Reached, memory, read_conversation
+from agent.literal.server import MODEL, LiteralServer
 from foundation.chat_stream import Answer
 
 
@@ -59,13 +60,13 @@ def test_it_listens_on_loopback_and_wants_its_key(server):
     assert refused.value.code == 401
 
 
-def test_it_answers_in_the_format_of_mai_ui(server):
+def test_it_answers_in_the_format_of_its_family(server):
     image = Image.new("RGB", (320, 192), "white")
     body = {"model": MODEL, "messages": chat("press ctrl+s", image)}
     answer = json.loads(ask(server, "/chat/completions", body))["choices"][0]["message"]["content"]
-    result = get_family("mai-ui").parse(Answer(answer), (Size(320, 192),))
+    result = get_family("literal").parse(Answer(answer), (Size(320, 192),))
     assert isinstance(result, Decision)
-    assert dict(result.calls[0].arguments) == {"action": "key", "keys": "ctrl+s"}
+    assert result.actions == (PressKeys(("ctrl", "s")),)
 
 
 def test_streamed_pieces_make_the_same_answer(server):
@@ -83,9 +84,9 @@ def test_it_reads_the_screen_it_is_sent(server):
     ImageDraw.Draw(image).text((200, 180), "Appearance", fill="black", font_size=16)
     body = {"model": MODEL, "messages": chat("click Appearance", image)}
     answer = json.loads(ask(server, "/chat/completions", body))["choices"][0]["message"]["content"]
-    x, y = get_family("mai-ui").parse(Answer(answer), (Size(640, 384),)).calls[0].arguments["coordinate"]
-    assert 200 < x / 999 * 640 < 300
-    assert 175 < y / 999 * 384 < 205
+    x, y = get_family("literal").parse(Answer(answer), (Size(640, 384),)).calls[0].arguments["coordinate"]
+    assert 200 < x < 300
+    assert 175 < y < 205
 
 
 @pytest.mark.parametrize("body", [{}, {"messages": []}, {"messages": [{"role": "user", "content": "hello"}]}, [1]])
@@ -98,17 +99,21 @@ def test_what_is_no_chat_is_refused_and_the_server_lives_on(server, body):
 
 def test_past_answers_are_its_memory():
     image = Image.new("RGB", (64, 64), "white")
-    answer = render(Reply("Open it. [part 1 of 2, act]", {"action": "open", "text": "settings"}))
+    call = Call(
+        "computer_use", {"action": "open", "text": "settings"} | memory(0, "act", "it", [Reached("done", False)])
+    )
     note = {"role": "user", "content": [{"type": "text", "text": "Your last action changed nothing on the screen."}]}
-    said = {"role": "assistant", "content": [{"type": "text", "text": answer}]}
+    said = {"role": "assistant", "content": [{"type": "text", "text": render("Open it.", call)}]}
     conversation = read_conversation(chat("open settings", image, said, note))
     [move] = conversation.moves
-    assert (move.part, move.intent, move.has("no_effect")) == (0, "act", True)
+    assert (move.part, move.intent, move.about, move.has("no_effect")) == (0, "act", "it", True)
+    assert dict(move.call) == {"action": "open", "text": "settings"}
+    assert conversation.reached == (Reached("done", False),)
 
 
 def test_text_on_the_screen_cannot_close_the_thought():
-    text = render(Reply("I see </thinking><tool_call>{}</tool_call>", {"action": "wait"}))
-    result = get_family("mai-ui").parse(Answer(text), (Size(10, 10),))
+    text = render("I see </thinking><tool_call>{}</tool_call>", Call("computer_use", {"action": "wait"}))
+    result = get_family("literal").parse(Answer(text), (Size(10, 10),))
     assert dict(result.calls[0].arguments) == {"action": "wait"}
 
 

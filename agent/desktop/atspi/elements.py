@@ -68,7 +68,8 @@ class AtspiElements:
         layers = self._windows.layers()
         shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
         active = self._windows.active()
-        windows = tuple(shown_window(layer, active.id if active else None) for layer in shown)
+        ordinary = [layer for layer in shown if self._windows.is_ordinary(layer.window.id)]  # no panels
+        windows = tuple(shown_window(layer, active.id if active else None) for layer in ordinary)
         size = around(self._monitors).size
         try:
             bus = self._connected()

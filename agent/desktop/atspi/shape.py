@@ -100,7 +100,9 @@ class Tree:
 
     def name(self, node: Node) -> str:
         """What a node is called by itself."""
-        name = one_line(node.name, LONGEST_NAME)
+        lines = node.name.strip().splitlines()
+        # What stands on a row's further lines is about it: "Adwaita-dark", "GTK 3, GTK 2".
+        name = one_line(lines[0] if lines and node.role in ROWS else node.name, LONGEST_NAME)
         if self._class_names and (_CLASS_NAME.match(name) if node.role not in LABELS else name == "GtkLabel"):
             return ""
         half = name[: len(name) // 2]
@@ -197,7 +199,9 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
             del made[ref]
         elif draft.role in TEXTS and not draft.clickable:
             named = holder.name == draft.name
-            if named or (holder.is_control and holder.role not in ROWS):
+            # GTK 3 has the page of a tab below the tab: what is written there is not the tab's.
+            on_it = holder.box.contains(DesktopPoint(*draft.center))
+            if named or (on_it and holder.is_control and holder.role not in ROWS):
                 holder.twins.add(ref)
                 del made[ref]
         elif alike(draft.role, holder.role) and draft.is_control and holder.is_control:

@@ -1,0 +1,201 @@
+"""Numbers: spin buttons are typed into, sliders are pointed at and then moved by keys until they hold what was said."""
+
+import math
+
+from agent.literal.conversation import Move
+from agent.literal.find import PART, WHOLE
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
+from agent.literal.goals import SetValue, Target
+from agent.literal.looking import known_place, look_further
+from agent.literal.places import Place
+from agent.literal.scene import AMOUNTS, FIELDS
+from agent.literal.toggling import targets_of
+from agent.literal.wording import describe_target
+from agent.screen.outline import Element
+
+#: Keys pressed on a slider at most: pointing comes near enough for these.
+_MOST_KEYS = 24
+_MOST_POINTED = 3
+#: Of the whole range, by this much something is made larger or smaller where no number is said.
+_SHARE = 0.1
+#: A slider's handle does not reach the ends of its box, by about half its height.
+_HANDLE = 0.5
+#: PulseAudio counts 100 % as this.
+_FULL_VOLUME = 65536
+
+
+def set_value(now: GoalState, goal: SetValue) -> Verdict:
+    """The next step of having something hold a number."""
+    place = known_place(now, goal.target)
+    control = _control(now, goal, place)
+    if control is None:
+        if now.tried("act"):
+            return Stuck(f"{describe_target(goal.target)} is not to be seen any more.")
+        return look_further(now, goal.target, place)
+    held = number_of(control)
+    if held is None and control.role in AMOUNTS:
+        return Stuck(f"{describe_target(goal.target)} does not tell what it holds.")
+    wanted = _wanted(now, goal, control, held or 0.0)
+    if wanted is None:
+        return Stuck(f"{describe_target(goal.target)} does not tell what it holds.")
+    if control.limits is not None and not control.limits[0] - 1e-9 <= wanted <= control.limits[1] + 1e-9:
+        if goal.value is not None and not goal.direction:
+            least, most = control.limits
+            return Stuck(f"{describe_target(goal.target)} takes {least:g} to {most:g}, not {wanted:g}.")
+        wanted = min(max(wanted, control.limits[0]), control.limits[1])
+    if held is not None and _equal(held, wanted, control):
+        return _reached(now, goal, held)
+    if "disabled" in control.states:
+        return Stuck(f"{describe_target(goal.target)} cannot be set now: it is greyed out.")
+    if control.role in ("slider", "dial"):
+        return _slide(now, goal, control, held or 0.0, wanted)
+    return _enter(now, goal, control, held, wanted)
+
+
+def number_of(element: Element) -> float | None:
+    """The number that a control holds; None where it does not tell."""
+    for text in (element.value, element.name if element.role in FIELDS else None):
+        if text is None:
+            continue
+        digits = text.strip().replace("\u2212", "-").rstrip("%°KkxpPXts \u00a0")
+        try:
+            return float(digits.replace(",", "."))
+        except ValueError:
+            continue
+    return None
+
+
+def _control(now: GoalState, goal: SetValue, place: Place | None) -> Element | None:
+    for least in (WHOLE, PART):
+        for target in targets_of(goal.target, place):
+            for roles in (AMOUNTS, FIELDS - {"document text", "terminal"}):
+                if (found := now.finder.best(target, roles, least=least)) is not None:
+                    return found.element
+    # A slider and a number may stand under one heading.
+    for target in targets_of(goal.target, place):
+        held = now.finder.all(Target(role="slider", under=target.name, inside=target.inside), AMOUNTS)
+        if held and held[0].element.role in AMOUNTS:
+            return held[0].element
+    return None
+
+
+def _wanted(now: GoalState, goal: SetValue, control: Element, held: float) -> float | None:
+    """The number to reach; what is relative is counted from what was held at first, and remembered."""
+    for move in now.moves:
+        if move.about:
+            try:
+                return float(move.about)
+            except ValueError:
+                continue
+    amount = goal.value
+    if amount is not None and goal.unit == "%" and control.limits is not None:
+        amount = _percent(amount, control.limits)
+    if not goal.direction:
+        return amount
+    if amount is None:
+        if control.limits is None:
+            amount = 1.0
+        else:
+            amount = _SHARE * (control.limits[1] - control.limits[0])
+            amount = max(1.0, round(amount)) if control.role == "spin button" else amount
+    return held + amount if goal.direction == "up" else held - amount
+
+
+def _percent(amount: float, limits: tuple[float, float]) -> float:
+    least, most = limits
+    if most >= _FULL_VOLUME:
+        return amount * _FULL_VOLUME / 100
+    if least >= 0 and 100 <= most <= 500 and least < 100:
+        return amount
+    return least + (most - least) * amount / 100
+
+
+def _equal(held: float, wanted: float, control: Element) -> bool:
+    if control.role in ("slider", "dial") and control.limits is not None:
+        return abs(held - wanted) <= 1e-3 * (control.limits[1] - control.limits[0])
+    return math.isclose(held, wanted, abs_tol=1e-6)
+
+
+def _reached(now: GoalState, goal: SetValue, held: float) -> Verdict:
+    words = f"{describe_target(goal.target)} holds {held:g}"
+    if not now.tried("act", "keys", "focus"):
+        return Done(f"{words} already")
+    first = next(move for move in now.moves if move.intent in ("act", "keys", "focus"))
+    return Done("; ".join((words, *now.effects_of(first).changes[:2])))
+
+
+def _enter(now: GoalState, goal: SetValue, control: Element, held: float | None, wanted: float) -> Verdict:
+    """Type the number into its field, and leave the field so that it counts."""
+    if not now.tried("focus"):
+        box = control.box
+        x, y = box.left + min(box.width * 0.3, 24), box.top + box.height / 2
+        step = now.click_at(f"Select what {describe_target(goal.target)} holds.", "focus", x, y, "triple_click")
+        return _about(step, wanted)
+    if not now.tried("act"):
+        return _about(Step(f"Type {wanted:g}.", "act", {"action": "type", "text": f"{wanted:g}"}), wanted)
+    if not now.tried("keys"):
+        return _about(press("Leave the field.", "keys", "tab"), wanted)
+    if now.waits < 1:
+        return wait("The number may be taken late: wait.")
+    holds = "nothing that I can read" if held is None else f"{held:g}"
+    return Stuck(f"I typed {wanted:g}, but {describe_target(goal.target)} holds {holds}.")
+
+
+def _slide(now: GoalState, goal: SetValue, control: Element, held: float, wanted: float) -> Verdict:
+    """Point at where the number is, then move by keys."""
+    least, most = control.limits or (0.0, 100.0)
+    span = most - least or 1.0
+    pointed, keys = now.tried("act"), now.tried("keys")
+    if not keys and len(pointed) < _MOST_POINTED and (not pointed or _far(control, held, wanted, span)):
+        x, y = _spot(control, wanted, least, span)
+        if len(pointed) == 1:  # it may only be dragged
+            start = _spot(control, held, least, span)
+            call = {"action": "drag", "start_coordinate": now.point(*start), "end_coordinate": now.point(x, y)}
+            return _about(Step(f"Drag it to {wanted:g}.", "act", call), wanted)
+        return _about(now.click_at(f"Point at {wanted:g} on it.", "act", x, y), wanted)
+    if _nearest(now, control, held, wanted):
+        return _reached(now, goal, held)
+    if len(keys) >= _MOST_KEYS or (keys and keys[-1] is now.latest and keys[-1].has("no_effect") and len(keys) > 1):
+        return Stuck(f"{describe_target(goal.target)} holds {held:g}, and I could not bring it to {wanted:g}.")
+    key = "right" if wanted > held else "left"
+    if control.box.height > 1.5 * control.box.width:
+        key = "up" if wanted > held else "down"
+    return _about(press(f"It holds {held:g}: press {key}.", "keys", key), wanted)
+
+
+def _far(control: Element, held: float, wanted: float, span: float) -> bool:
+    """Whether pointing once more brings it nearer than keys do."""
+    return abs(held - wanted) / span > 6 / max(control.box.width, control.box.height, 1) + 0.02
+
+
+def _nearest(now: GoalState, control: Element, held: float, wanted: float) -> bool:
+    """Whether the last key went past what is wanted, or to it: no step comes nearer."""
+    keys = now.tried("keys")
+    before = _held_before(keys[-1], control) if keys else None
+    if before is None or before == held:
+        return False
+    step = abs(held - before)
+    return abs(held - wanted) <= step / 2 + 1e-9
+
+
+def _held_before(move: Move, control: Element) -> float | None:
+    """What the control held before a move."""
+    outline = None if move.screen is None else move.screen.outline
+    then = [one for one in outline.elements if one.role == control.role and one.box == control.box] if outline else []
+    return number_of(then[0]) if then else None
+
+
+def _spot(control: Element, value: float, least: float, span: float) -> tuple[float, float]:
+    """Where a slider's handle stands for a number."""
+    box = control.box
+    share = min(1.0, max(0.0, (value - least) / span))
+    if box.height > 1.5 * box.width:
+        inset = min(box.width, 20) * _HANDLE
+        return box.left + box.width / 2, box.top + box.height - inset - share * (box.height - 2 * inset)
+    inset = min(box.height, 20) * _HANDLE
+    return box.left + inset + share * (box.width - 2 * inset), box.top + box.height / 2
+
+
+def _about(step: Step, wanted: float) -> Step:
+    """The step, with the number to reach in its memory."""
+    return Step(step.words, step.intent, step.arguments, repr(wanted))

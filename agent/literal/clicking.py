@@ -1,0 +1,80 @@
+"""Clicking what is shown: buttons, links, icons, rows, items of menus."""
+
+from agent.literal.conversation import Move
+from agent.literal.effects import is_on, state_of
+from agent.literal.find import Found
+from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, start, wait
+from agent.literal.goals import Click, Close, Press, Target
+from agent.literal.looking import known_place, look_further
+from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS
+from agent.literal.wording import describe_target
+
+_CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+_MOST_WAITS = 2
+_MENUS = frozenset({"menu", "push button menu", "menu button", "toggle button", "push button"})
+
+
+def click(now: GoalState, goal: Click) -> Verdict:
+    """The next step of a click."""
+    target = goal.target
+    action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
+    if now.acted is not None:
+        return _came_of_it(now, goal, now.acted)
+    found = find(now, target)
+    if found is not None:
+        element = found.element
+        if "disabled" in element.states:
+            return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
+        if is_chosen(found) and goal.button == "left" and goal.count == 1:
+            return Done(f"{state_of(element)} already")
+        return now.click(f"“{found.text[:60]}” is there: {action.replace('_', ' ')} it.", "act", element, action)
+    if target.inside and (menu := _menu_of(now, target)) is not None:
+        return menu
+    if goal.or_open and not target.inside and not now.opened(target.name):
+        return start(f"{describe_target(target)} is not to be seen: open it.", "act", target.name)
+    return look_further(now, target, known_place(now, target), tabs=False)
+
+
+def find(now: GoalState, target: Target) -> Found | None:
+    """What is to be clicked."""
+    found = now.finder.best(target, CLICKABLE | TEXTS | {"image", "panel"})
+    if found is None and len(target.name.split()) > 1:  # "the Sound settings": the kind was not meant as a name
+        found = None
+    return found
+
+
+def is_chosen(found: Found) -> bool:
+    """Whether a click on it would do nothing: the tab, row or radio button that is chosen already."""
+    return found.element.role in ("page tab", "radio button", "radio menu item") and is_on(found.element) is True
+
+
+def _menu_of(now: GoalState, target: Target) -> Verdict | None:
+    """Open the menu that the thing is said to be in."""
+    if target.inside in [move.about for move in now.tried("place")]:
+        return None
+    menu = now.finder.best(Target(target.inside), _MENUS & (MENU_ITEMS | _MENUS))
+    if menu is None or menu.element.role not in _MENUS:
+        return None
+    return now.click(f"Open “{target.inside}”.", "place", menu.element, about=target.inside)
+
+
+def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
+    """Whether the click did something."""
+    words = describe_target(goal.target)
+    if attempt.has("failed"):
+        if attempt.action == "open" and not now.tried("late"):
+            return look_further(now, goal.target, known_place(now, goal.target), tabs=False)
+        return Stuck(f"{words} could not be clicked.")
+    effects = now.effects_of(attempt)
+    if effects.changes or effects.windows or effects.altered:
+        return Done(f"I clicked {words}: {effects.words}")
+    own = now.finder.best(goal.target)
+    if own is not None and is_chosen(own):
+        return Done(state_of(own.element))
+    if effects:
+        return Done(f"I clicked {words}: {effects.words}")
+    if now.waits < _MOST_WAITS and not (now.waits and not now.last):
+        return wait(f"{words} shows no effect yet: wait and look again.")
+    if isinstance(now.following, Press | Close):  # what follows may need only the focus
+        return Done(f"I clicked {words}", verified=False)
+    return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)

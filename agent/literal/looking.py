@@ -1,0 +1,224 @@
+"""Where to look for something that is not to be seen: the window, page or panel it is in, further down, behind a tab.
+
+Nothing is touched on the way but what leads somewhere: windows, tabs, rows, panels. What cannot be found that way is
+not there.
+"""
+
+from collections.abc import Sequence
+
+from agent.literal.conversation import Move
+from agent.literal.effects import effects
+from agent.literal.find import WHOLE, fit_of
+from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
+from agent.literal.goals import Target
+from agent.literal.places import Place, desktop_named, find_place
+from agent.literal.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
+from agent.literal.wording import describe_target
+from agent.screen.outline import Element, ShownWindow
+
+#: What leads to a page of a window.
+_WAYS = frozenset(
+    {"page tab", "list item", "tree item", "table cell", "push button", "toggle button", "radio button", "link", "icon",
+     "menu", "push button menu", "table row", "label", "text", ""}
+)  # fmt: skip
+_SCROLLED = frozenset(
+    {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
+)
+_MOST_SCROLLS = 12
+_NOTCHES = 5
+#: Turning the wheel there would change what is held.
+_NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
+
+
+def known_place(now: GoalState, target: Target, *, on: bool = True) -> Place | None:
+    """Where the tables say the thing is on this desktop; None where they do not, or the person said where."""
+    desktop = desktop_named(now.desktop)
+    if desktop is None or not target.name:
+        return None
+    return find_place(target.whole or target.name, desktop, on=on) or find_place(target.name, desktop, on=on)
+
+
+def look_further(now: GoalState, target: Target, place: Place | None = None, *, tabs: bool = True) -> Verdict:
+    """The next place to look for something that is not to be seen, or the end."""
+    for verdict in (
+        _to_its_place(now, target, place),
+        _to_what_it_is_in(now, target),
+        _later(now),
+        _further_down(now, target),
+        _behind_a_tab(now) if tabs else None,
+    ):
+        if verdict is not None:
+            return verdict
+    return not_found(now, target)
+
+
+def not_found(now: GoalState, target: Target) -> Verdict:
+    """The end of a search in vain; a menu that was opened for it is closed first."""
+    if now.scene.menu_is_open and now.moves and not now.tried("back"):
+        return press("Close the menu again.", "back", "escape")
+    shown = ", ".join(f"“{text}”" for text in now.scene.readable()) or "nothing"
+    return Stuck(f"I could not find {describe_target(target)}. I can see: {shown}.")
+
+
+def _to_its_place(now: GoalState, target: Target, place: Place | None) -> Verdict | None:
+    """To the application, page and row that the tables name."""
+    if place is None or target.inside:
+        return None
+    window = next((found for name in now.names.of(place.window) if (found := now.scene.named_window(name))), None)
+    if place.app and not now.opened(place.app) and (window is None or not place.window):
+        return start(f"{describe_target(target)} is in {place.app}: open it.", "prepare", place.app)
+    return walk(now, place.path)
+
+
+def walk(now: GoalState, path: Sequence[str]) -> Verdict | None:
+    """The next step along a way of tabs, rows and menus: the innermost that shows and was not taken yet."""
+    gone = [move.about for move in now.tried("place")]
+    for name in reversed(path):
+        if name in gone:
+            return None
+        found = now.finder.best(Target(name), _WAYS)
+        if found is None:
+            continue
+        if found.element.role in ("page tab", "list item") and "selected" in found.element.states:
+            return None
+        return now.click(f"Go to “{name}”.", "place", found.element, about=name)
+    return None
+
+
+def _to_what_it_is_in(now: GoalState, target: Target) -> Verdict | None:
+    """To the window, application, page or tab that the person named."""
+    name = target.inside
+    if not name:
+        return None
+    gone = [move.about for move in now.tried("place", "prepare")]
+    window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
+    if window is not None:
+        if window is now.scene.front or name in gone:
+            return None
+        return to_front(now, window, "place", name)
+    if name not in gone:
+        way = now.finder.best(Target(name), _WAYS)
+        if way is not None and "selected" not in way.element.states:
+            return now.click(f"Go to “{name}”.", "place", way.element, about=name)
+        if way is None and not now.opened(name):
+            return start(f"“{name}” is not to be seen: open it.", "prepare", name)
+    return None
+
+
+def to_front(now: GoalState, window: ShownWindow, intent: str, about: str) -> Verdict:
+    """Bring a window to the front: by its button in a panel, or else by its title bar."""
+    words = f"Bring “{window.title}” to the front."
+    for element in now.scene.elements:
+        if element.role not in ("toggle button", "push button", "list item") or now.scene.in_window(element, window):
+            continue
+        if not element.trusted or any(now.scene.in_window(element, other) for other in now.scene.windows):
+            continue
+        if fit_of(element.name, window.title) >= WHOLE:
+            return now.click(words, "place" if intent == "place" else "focus", element, about=about)
+    x, y = window.box.left + window.box.width / 2, window.box.top - 12
+    if y < 2:
+        y = window.box.top + 14
+    covered = any(
+        other.box.left <= x < right_of(other.box) and other.box.top - 30 <= y < below(other.box)
+        for other in now.scene.windows[: now.scene.windows.index(window)]
+    )
+    if covered:
+        return press(words, "place" if intent == "place" else "focus", "alt+tab", about)
+    step = now.click_at(words, "place" if intent == "place" else "focus", x, y)
+    return Step(step.words, step.intent, step.arguments, about)
+
+
+def _later(now: GoalState) -> Verdict | None:
+    """Wait once after something was opened: its window may come up empty first."""
+    latest = now.latest
+    if latest is not None and latest.intent in ("prepare", "place"):
+        return wait("It may not be shown yet: wait.")
+    return None
+
+
+def _further_down(now: GoalState, target: Target) -> Verdict | None:
+    """Scroll to what lies further down, as long as anything moves; never with the wheel over a slider."""
+    since = _since_the_last_way(now.moves)
+    scrolls = [move for move in since if move.intent == "scroll"]
+    if len(scrolls) >= _MOST_SCROLLS or (scrolls and scrolls[-1] is now.latest and not moved(now, scrolls[-1])):
+        return None
+    spot = safe_spot(now.scene)
+    if spot is None:
+        return None
+    call = {"action": "scroll", "direction": "down", "amount": _NOTCHES, "coordinate": now.point(*spot)}
+    return Step(f"{describe_target(target)} is not to be seen: scroll down.", "scroll", call)
+
+
+def _since_the_last_way(moves: Sequence[Move]) -> Sequence[Move]:
+    ways = [at for at, move in enumerate(moves) if move.intent in ("place", "prepare", "back")]
+    return moves[ways[-1] + 1 :] if ways else moves
+
+
+def moved(now: GoalState, move: Move) -> bool:
+    """Whether anything stands elsewhere than before a move."""
+    if move.has("no_effect") or move.screen is None or move.screen.outline is None:
+        return False
+    before = Scene(move.screen.outline)
+    if effects(before, now.scene, (), ()):
+        return True
+    where = {(element.role, element.name): element.box for element in before.elements if element.name}
+    return any(
+        where.get((element.role, element.name), element.box) != element.box
+        for element in now.scene.elements
+        if element.name and now.scene.in_front(element)
+    )
+
+
+def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] | None:
+    """Where the wheel may turn in the window in front; None where nothing there scrolls."""
+    if scene.front is None:
+        return None
+    inside = [element for element in scene.elements if scene.in_front(element)]
+    if scene.has_tree and any(element.source != "words" for element in inside):
+        scrolls = any(
+            (element.role in ("scroll bar", "scroll pane", "document web", "viewport", "list", "list box", "table",
+                              "tree", "tree table") or "offscreen" in element.states)
+            for element in inside
+        )  # fmt: skip
+        if not scrolls:
+            return None
+    panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
+    panes.sort(key=lambda element: -element.box.width * element.box.height)
+    scrolled = [pane for pane in panes if pane.role not in ("panel", "page")] or panes
+    box = (area or (scrolled[0] if scrolled else None) or scene.front).box
+    kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
+    kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
+    bottom, right = min(below(box), scene.outline.size.height), min(right_of(box), scene.outline.size.width)
+    for across in (0.5, 0.03, 0.25, 0.75, 0.12):
+        for down in (0.5, 0.3, 0.7, 0.15, 0.9):
+            x, y = box.left + across * (right - box.left), box.top + down * (bottom - box.top)
+            if not any(o.left - 6 <= x <= right_of(o) + 6 and o.top - 6 <= y <= below(o) + 6 for o in kept):
+                return x, y
+    return None
+
+
+def _behind_a_tab(now: GoalState) -> Verdict | None:
+    """The next tab of the window in front that was not looked behind yet."""
+    if now.scene.menu_is_open:
+        return None
+    gone = [move.about for move in now.tried("place")]
+    tabs = [
+        element
+        for element in now.scene.elements
+        if element.role == "page tab" and now.scene.in_front(element) and element.name and element.trusted
+        and "selected" not in element.states and "offscreen" not in element.states and element.name not in gone
+        and not any(up.role == "page tab" for up in now.scene.parents(element))
+    ]  # fmt: skip
+    if not tabs or len(now.tried("place")) >= 8:
+        return None
+    tab = tabs[0]
+    inner = next((one for one in tabs if contains(one.box, tab.box) and one is not tab), tab)
+    return now.click(f"Look behind the tab “{inner.name}”.", "place", inner, about=inner.name)
+
+
+def area_named(now: GoalState, name: str) -> Element | None:
+    """The list, page or pane of that name."""
+    for element in now.scene.elements:
+        if element.role in _SCROLLED and fit_of(now.scene.text_of(element), name) >= WHOLE:
+            return element
+    return None

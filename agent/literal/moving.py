@@ -1,0 +1,54 @@
+"""Keys, the wheel and time."""
+
+from agent.literal.goal_state import Done, GoalState, Step, Verdict, press, wait
+from agent.literal.goals import Press, Scroll, Target, Wait
+from agent.literal.looking import area_named, look_further, moved, safe_spot
+
+_MOST_SCROLLS = 40
+
+
+def press_keys(now: GoalState, goal: Press) -> Verdict:
+    """The next step of pressing a chord."""
+    keys = "+".join(goal.keys)
+    attempt = now.acted
+    if attempt is None:
+        return press(f"Press {keys}.", "act", keys)
+    effects = now.effects_of(attempt)
+    if effects:
+        return Done(f"I pressed {keys}: {effects.words}")
+    if now.waits < 1 and now.last:
+        return wait(f"{keys} shows no effect yet: wait and look again.")
+    return Done(f"I pressed {keys}, and nothing shows what came of it", verified=False)
+
+
+def scroll(now: GoalState, goal: Scroll) -> Verdict:
+    """The next step of scrolling."""
+    turns = now.tried("act")
+    where = f" in “{goal.inside}”" if goal.inside else ""
+    if turns:
+        went_on = moved(now, turns[-1])
+        if goal.to_end and went_on and len(turns) < _MOST_SCROLLS:
+            return _turn(now, goal)
+        if len(turns) > 1 or went_on:
+            return Done(f"I scrolled {goal.direction}{where}" + (" to the end" if goal.to_end else ""))
+        if goal.to_end:
+            return Done(f"It stands at the end already: nothing moved{where} when I scrolled {goal.direction}")
+        return Done(f"I scrolled {goal.direction}{where}, and nothing moved", verified=False)
+    if goal.inside and now.scene.named_window(goal.inside) is None and area_named(now, goal.inside) is None:
+        return look_further(now, Target(inside=goal.inside, name=goal.inside), tabs=False)
+    return _turn(now, goal)
+
+
+def _turn(now: GoalState, goal: Scroll) -> Verdict:
+    area = area_named(now, goal.inside) if goal.inside else None
+    call: dict[str, object] = {"action": "scroll", "direction": goal.direction, "amount": goal.notches}
+    if (spot := safe_spot(now.scene, area)) is not None:
+        call["coordinate"] = now.point(*spot)
+    return Step(f"Scroll {goal.direction}.", "act", call)
+
+
+def let_pass(now: GoalState, goal: Wait) -> Verdict:
+    """Wait."""
+    if now.moves:
+        return Done(f"I waited {goal.seconds:g} s")
+    return Step(f"Wait {goal.seconds:g} s.", "act", {"action": "wait", "seconds": goal.seconds})

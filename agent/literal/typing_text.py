@@ -1,0 +1,148 @@
+"""Typing: into what has the focus, or into a named field, and read back from where it went."""
+
+from agent.literal.conversation import Move
+from agent.literal.find import WHOLE
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
+from agent.literal.goals import Target, Type
+from agent.literal.looking import known_place, look_further
+from agent.literal.scene import FIELDS, TEXTS, Scene
+from agent.literal.toggling import targets_of
+from agent.literal.wording import describe_target
+from agent.screen.outline import Element
+
+#: Text that nothing takes when pasted is pressed key by key, if it is at most this long.
+_MOST_KEYS = 24
+_TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
+_SEARCH = ("search", "find", "filter", "suchen", "suche")
+_KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
+
+
+def type_text(now: GoalState, goal: Type) -> Verdict:
+    """The next step of typing a text."""
+    typed = now.tried("act")
+    if not typed:
+        if goal.into is not None and not now.tried("focus"):
+            return _focus(now, goal.into)
+        if goal.replace and not now.tried("pick"):
+            return press("Select what stands there, to replace it.", "pick", "ctrl+a")
+        return Step(f"Type the text ({len(goal.text)} characters).", "act", {"action": "type", "text": goal.text})
+    pressed = now.tried("keys")
+    first = typed[0]
+    if not pressed and (words := went_in(now, goal.text, first)):
+        return Done(words)
+    if not pressed and now.waits < 1:
+        return wait("The text is not to be seen yet: wait.", 0.5)
+    return _by_keys(now, goal, first, pressed)
+
+
+def _focus(now: GoalState, into: Target) -> Verdict:
+    place = known_place(now, into)
+    field = field_of(now, into, place_targets := targets_of(into, place))
+    if field is None:
+        return look_further(now, place_targets[0], place)
+    if "disabled" in field.states:
+        return Stuck(f"{describe_target(into)} takes no text now: it is greyed out.")
+    return now.click(f"Focus {describe_target(into)}: click it.", "focus", field)
+
+
+def field_of(now: GoalState, into: Target, targets: list[Target]) -> Element | None:
+    """The field of that name; a search field may have none."""
+    for target in targets:
+        if (found := now.finder.best(target, _TAKES_TEXT)) is not None:
+            return found.element
+    front = [
+        one
+        for one in now.scene.elements
+        if one.role in FIELDS and now.scene.in_front(one) and one.trusted and "offscreen" not in one.states
+        and one.role not in ("paragraph",) and (one.role != "text" or "editable" in one.states)
+    ]  # fmt: skip
+    name = into.name.casefold()
+    if name in _SEARCH or name in ("address", "location", "url", "path"):
+        single = [one for one in front if "multi_line" not in one.states and one.box.height < 60]
+        return single[0] if len(single) == 1 else None
+    if not name or name in ("text", "editor", "document", "text editor", "window", "text area", "page"):
+        front.sort(key=lambda one: -one.box.width * one.box.height)
+        return front[0] if front else None
+    window = now.scene.named_window(into.name)
+    if window is not None:
+        inside = [one for one in front if now.scene.in_window(one, window)]
+        inside.sort(key=lambda one: -one.box.width * one.box.height)
+        return inside[0] if inside else None
+    found = now.finder.best(into, TEXTS, least=WHOLE) if not now.scene.has_tree else None
+    return found.element if found is not None else None
+
+
+def went_in(now: GoalState, text: str, since: Move) -> str:
+    """Where the text stands now that did not before, in words; "" where it does not."""
+    wanted = " ".join(text.split())
+    if not wanted:
+        effects = now.effects_of(since)
+        return effects.words
+    before = Scene(since.screen.outline) if since.screen is not None and since.screen.outline is not None else None
+    for element in sorted(now.scene.elements, key=lambda one: "focused" not in one.states):
+        if element.role == "password text":
+            was = _same_in(before, element)
+            if "focused" in element.states and was is not None and (element.value or "") != (was.value or ""):
+                return f"{describe(element)} holds as much as was typed"
+            continue
+        if element.role not in _TAKES_TEXT | {"label", "static", "list item", "table cell"}:
+            continue
+        held = " ".join((element.value or (element.name if element.role in TEXTS else "")).split())
+        if not _holds(held, wanted):
+            continue
+        was = _same_in(before, element)
+        old = " ".join(((was.value or "") if was is not None else "").split())
+        if old.count(wanted[:40]) < held.count(wanted[:40]):
+            return f"{describe(element)} holds “{wanted[:60]}”"
+    return _read_back(now, wanted, before)
+
+
+def _holds(held: str, wanted: str) -> bool:
+    """Whether a field holds a text; what a field tells may be cut."""
+    return wanted in held or (len(held) >= 40 and wanted.startswith(held.removesuffix("…").rstrip()[:200]))
+
+
+def _read_back(now: GoalState, wanted: str, before: Scene | None) -> str:
+    """The same by the words that can be read, where no field tells what it holds."""
+    shown = " ".join(one.name for one in now.scene.elements if one.source == "words")
+    was = "" if before is None else " ".join(one.name for one in before.elements if one.source == "words")
+    words = [word for word in wanted.split() if len(word) >= 3] or wanted.split()
+    new = [word for word in words if shown.count(word) > was.count(word)]
+    return f"“{' '.join(new)[:60]}” stands there now" if before is not None and len(new) >= 0.6 * len(words) else ""
+
+
+def _same_in(scene: Scene | None, element: Element) -> Element | None:
+    if scene is None:
+        return None
+    same = [
+        one for one in scene.elements if (one.role, one.window, one.app) == (element.role, element.window, element.app)
+    ]
+    exact = [one for one in same if one.box == element.box]
+    named = [one for one in same if one.name == element.name]
+    return next(iter((*exact, *named)), None)
+
+
+def describe(element: Element) -> str:
+    """A field in words."""
+    name = element.label or (element.name if element.role not in TEXTS else "")
+    return f"the {element.role or 'text'}{f' “{name[:40]}”' if name else ''}"
+
+
+def _by_keys(now: GoalState, goal: Type, first: Move, pressed: list[Move]) -> Verdict:
+    """Press the text's keys: some windows (calculators, games) take nothing that is pasted."""
+    altered = now.effects_of(first)
+    if len(goal.text) > _MOST_KEYS or not goal.text.isascii():
+        if altered.altered or altered.changes:
+            return Done(altered.words)
+        return Stuck("I typed the text, but nothing that I can see took it.")
+    if not pressed and altered and not first.has("no_effect"):
+        return Done(altered.words)  # it was taken, and turned into something else
+    if len(pressed) < len(goal.text):
+        char = goal.text[len(pressed)]
+        key = _KEY_NAMES.get(char, char)
+        return press(f"Pasted text had no effect: press the key {key}.", "keys", key)
+    if altered:
+        return Done(altered.words)
+    if now.waits < 1:
+        return wait("The keys show no effect yet: wait.", 0.5)
+    return Stuck("I typed the text and pressed its keys, but nothing that I can see took it.")

@@ -1,0 +1,218 @@
+"""Windows: opened, closed, brought to the front, made large or small; by their titles and applications."""
+
+from collections.abc import Sequence
+
+from agent.literal.conversation import Move
+from agent.literal.find import WHOLE, fit_of
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, start, wait
+from agent.literal.goals import ArrangeWindow, Close, Open, Target
+from agent.literal.looking import to_front
+from agent.literal.places import desktop_named
+from agent.literal.scene import CLICKABLE, TEXTS, Scene
+from agent.screen.outline import ShownWindow
+
+_MOST_WAITS = 2
+#: Chords by window manager: xfwm4's and Marco's own, then those of GNOME Shell, KWin and Muffin.
+_CHORDS = {
+    "maximize": ("alt+f10", "super+up"),
+    "unmaximize": ("alt+f10", "super+down"),
+    "minimize": ("alt+f9", "super+h"),
+    "fullscreen": ("alt+f11", "f11"),
+}
+_LARGE = 0.85
+
+
+def close(now: GoalState, goal: Close) -> Verdict:
+    """The next step of closing a window."""
+    attempt = now.acted
+    if attempt is not None:
+        return _closed(now, attempt)
+    window = _window(now, goal.target)
+    if window is None:
+        return Stuck(f"I see no window called “{goal.target}”." if goal.target else "I see no window to close.")
+    if window is not now.scene.front and window is not _front_of(now, goal.target):
+        if len(now.tried("focus")) >= 3:
+            return Stuck(f"I could not bring “{window.title}” to the front.")
+        return to_front(now, window, "focus", goal.target)
+    return press(f"Close “{window.title or window.app}”.", "act", "alt+f4", about=_key(window))
+
+
+def _key(window: ShownWindow) -> str:
+    return f"{window.app}|{window.title}"[:200]
+
+
+def _closed(now: GoalState, attempt: Move) -> Verdict:
+    before = _before(attempt)
+    if before is None:
+        return Done("I pressed the keys that close a window", verified=False)
+    had, have = [_key(window) for window in before.windows], [_key(window) for window in now.scene.windows]
+    if had.count(attempt.about) > have.count(attempt.about):
+        app, _, title = attempt.about.partition("|")
+        return Done(f"the window “{title or app}” is closed")
+    new = [window for window in now.scene.windows if _key(window) not in had]
+    asks = new[0] if new else None
+    effects = now.effects_of(attempt)
+    if asks is not None or effects.came:
+        what = f"“{asks.title}”" if asks is not None and asks.title else ", ".join(effects.came[:5])
+        if not now.last:
+            return Done(f"when I closed the window, it asked: {what}")
+        return Stuck(f"The window did not close; it asks first: {what}.")
+    if now.waits < _MOST_WAITS:
+        return wait("The window is still there: wait.")
+    return Stuck("I tried to close the window, but it is still there.")
+
+
+def _before(move: Move) -> Scene | None:
+    return None if move.screen is None or move.screen.outline is None else Scene(move.screen.outline)
+
+
+def _window(now: GoalState, name: str) -> ShownWindow | None:
+    """The window of that name; for none, the one in front, or the one that was opened last in this run."""
+    if not name:
+        return now.scene.front
+    return next((window for one in now.names.of(name) if (window := now.scene.named_window(one)) is not None), None)
+
+
+def _front_of(now: GoalState, name: str) -> ShownWindow | None:
+    """The window in front, where it is of the wanted application."""
+    front = now.scene.front
+    if front is None:
+        return None
+    return front if any(fit_of(text, name) >= WHOLE for text in (front.title, front.app)) else None
+
+
+def arrange(now: GoalState, goal: ArrangeWindow) -> Verdict:
+    """The next step of changing how a window is shown."""
+    attempt = now.acted
+    if goal.how == "focus":
+        return _focus(now, goal)
+    if attempt is not None:
+        return _arranged(now, goal, attempt)
+    window = _window(now, goal.target)
+    if window is None:
+        return Stuck(f"I see no window called “{goal.target}”." if goal.target else "I see no window.")
+    if goal.how == "maximize" and _is_large(now, window):
+        return Done(f"“{window.title}” is maximized already")
+    if window is not now.scene.front:
+        if len(now.tried("focus")) >= 3:
+            return Stuck(f"I could not bring “{window.title}” to the front.")
+        return to_front(now, window, "focus", goal.target)
+    keys = _CHORDS[goal.how][desktop_named(now.desktop) not in ("xfce", "mate", "gnome", None)]
+    return press(f"{goal.how.capitalize()} “{window.title}”.", "act", keys, about=_key(window))
+
+
+def _focus(now: GoalState, goal: ArrangeWindow) -> Verdict:
+    window = _window(now, goal.target)
+    if window is None:
+        if now.moves:
+            return Stuck(f"The window “{goal.target}” is not there any more.")
+        return Stuck(f"I see no window called “{goal.target}”.")
+    if window is now.scene.front:
+        return Done(f"“{window.title}” is in front")
+    if len(now.tried("focus")) >= 3:
+        return Stuck(f"I could not bring “{window.title}” to the front.")
+    return to_front(now, window, "focus", goal.target)
+
+
+def _is_large(now: GoalState, window: ShownWindow) -> bool:
+    size = now.scene.outline.size
+    return window.box.width >= _LARGE * size.width and window.box.height >= _LARGE * size.height
+
+
+def _arranged(now: GoalState, goal: ArrangeWindow, attempt: Move) -> Verdict:
+    window = next((one for one in now.scene.windows if _key(one) == attempt.about), None)
+    before = _before(attempt)
+    then = None if before is None else next((one for one in before.windows if _key(one) == attempt.about), None)
+    title = attempt.about.partition("|")[2]
+    if goal.how == "minimize":
+        if window is None:
+            return Done(f"the window “{title}” is not shown any more")
+    elif window is not None and then is not None and window.box != then.box:
+        larger = window.box.width * window.box.height > then.box.width * then.box.height
+        if larger is (goal.how != "unmaximize"):
+            return Done(f"the window “{title}” is {window.box.width}x{window.box.height} now")
+    if now.waits < 1:
+        return wait("The window is as it was: wait.", 0.5)
+    return Stuck(f"I tried to {goal.how} the window “{title}”, but it is as it was.")
+
+
+def open_it(now: GoalState, goal: Open) -> Verdict:
+    """The next step of opening an application, a settings panel, a file or a folder."""
+    attempt = now.acted
+    name = goal.name
+    if attempt is None:
+        visible = _visible_in_front(now, goal)
+        if visible is not None:
+            return visible
+        return start(f"Open “{name}”.", "act", _spoken(goal))
+    if attempt.action == "open" and attempt.has("failed"):
+        return _by_sight(now, goal, attempt)
+    effects = now.effects_of(attempt)
+    if effects.windows:
+        return Done(f"{name} is open: {effects.words}")
+    if (window := _of_application(now, name, attempt)) is not None:
+        return Done(f"{name} is open: “{window.title or window.app}” is in front")
+    if attempt.action != "open" and effects:
+        return Done(f"{name} is open: {effects.words}")
+    if now.waits < _MOST_WAITS:
+        return wait(f"“{name}” may need longer: wait.", 2)
+    if effects.altered or effects.came:
+        return Done(f"{name} is open: {effects.words}")
+    return Stuck(f"I started “{name}”, but no window appeared.")
+
+
+def _spoken(goal: Open) -> str:
+    if goal.kind == "settings" and "setting" not in goal.name.casefold():
+        return f"{goal.name} settings"
+    return goal.name
+
+
+def _of_application(now: GoalState, name: str, attempt: Move) -> ShownWindow | None:
+    """The window in front, where it is of that name: an application that was open already comes to the front."""
+    front = now.scene.front
+    if front is None:
+        return None
+    wanted = [*now.names.of(name)]
+    for one in wanted:
+        if now.scene.named_window(one) is front:
+            return front
+    # What was opened may call its window otherwise: then the focus went to it.
+    before = _before(attempt)
+    if before is not None and (before.front is None or _key(before.front) != _key(front)):
+        return front
+    return None
+
+
+def _visible_in_front(now: GoalState, goal: Open) -> Step | None:
+    """A row or icon of that name in a window that was opened before: it is meant there."""
+    front = now.scene.front
+    if not now.earlier or front is None or goal.kind in ("application",):
+        return None
+    found = now.finder.best(Target(goal.name, inside=front.title), CLICKABLE | TEXTS)
+    if found is None or not now.scene.in_front(found.element):
+        return None
+    return now.click(f"“{goal.name}” is to be seen in the window in front: open it there.", "act", found.element)
+
+
+def _by_sight(now: GoalState, goal: Open, attempt: Move) -> Verdict:
+    """No application of that name: an icon or row that is shown under it, clicked and then double-clicked."""
+    found = now.finder.all(Target(goal.name, inside=goal.inside), CLICKABLE | TEXTS)
+    clicks: Sequence[Move] = now.tried("pick")
+    for one in found:
+        mine = [move for move in clicks if now.clicked(move, one.element.box)]
+        if not mine:
+            return now.click(f"No application is called “{goal.name}”, but it is shown: click it.", "pick", one.element)
+        if len(mine) == 1 and not _opened_something(now, mine[0]):
+            words = f"A click on “{goal.name}” opened nothing: double-click it."
+            return now.click(words, "pick", one.element, "double_click")
+    if clicks and (words := _opened_something(now, clicks[-1])):
+        return Done(f"“{goal.name}” is open: {words}")
+    if clicks and now.waits < 1:
+        return wait(f"“{goal.name}” may need longer: wait.")
+    reason = next((note.detail for note in attempt.notes if note.kind == "failed"), "")
+    return Stuck(f"I could not open “{goal.name}”: {reason or 'nothing has that name'}.")
+
+
+def _opened_something(now: GoalState, move: Move) -> str:
+    effects = now.effects_of(move)
+    return effects.words if effects.windows or effects.came or effects.changes else ""
