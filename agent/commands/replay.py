@@ -14,6 +14,7 @@ from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
+from agent.safety.text import harmless
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 
@@ -83,6 +84,8 @@ def _line(step: ReplayedStep, detail: str) -> str:
     parts = [f"step {step.step}: {what}"]
     if detail and (step.target is None or detail != describe(step.target)):
         parts.append(detail)
+    if step.hit:
+        parts.append(f"was on {harmless(step.hit)}")
     if step.reason_to_ask:
         parts.append(f"would ask: {step.reason_to_ask}")
     if not step.same:
@@ -91,6 +94,8 @@ def _line(step: ReplayedStep, detail: str) -> str:
 
 
 def _json(step: ReplayedStep, detail: str) -> str:
-    told = {name: getattr(step, name) for name in ("step", "thought", "target", "failure", "reason_to_ask", "same")}
+    told = {
+        name: getattr(step, name) for name in ("step", "thought", "target", "failure", "reason_to_ask", "same", "hit")
+    }
     told["target"] = None if step.target is None else action_json(step.target)
     return json.dumps({**told, "detail": detail})

@@ -51,7 +51,8 @@ def _print_step(step: StepRecord) -> None:
     _print_facts(thought=" ".join(step.thought.split()))
     for action in step.each_action:
         decided = json.dumps(action.target, ensure_ascii=False) if action.target else ""
-        _print_facts(decided=decided, approval=_approval(action.approval), result=_result(action))
+        approval = _approval(action.approval)
+        _print_facts(decided=decided, on=harmless(action.hit), approval=approval, result=_result(action))
     _print_facts(note=step.note, reply=step.reply)
 
 

@@ -101,6 +101,8 @@ class PlainPrinter:
             case Acted(step, target, executed, dry_run, detail, error, milliseconds):
                 if dry_run and points_of(target):
                     self._line(f"  target: {self._bundle / target_file(step)}")
+                if event.elements:
+                    self._line(f"  on: {' → '.join(element.words for element in event.elements)}")
                 if error is not None:
                     self._line(f"  failed: {error}")
                 else:

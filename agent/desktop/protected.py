@@ -35,7 +35,12 @@ class ProtectedDesktop:
         self.open_windows = open_windows
         self.screen: Screen = MaskedScreen(desktop.screen, own, open_windows) if own else desktop.screen
         self.surroundings = DesktopSurroundings(
-            self.screen, desktop.applications, home, open_windows, lambda windows: receiver(windows, own)
+            self.screen,
+            desktop.applications,
+            home,
+            open_windows,
+            lambda windows: receiver(windows, own),
+            self.open_elements,
         )
         self.hand: Hand = RecordingHand()
         if not dry_run:

@@ -11,8 +11,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent.actions import TOUCHING, TYPING, Action, Drag, HoldKeys, OpenApp, PressKeys, Scroll, points_of
+from agent.actions import (
+    TOUCHING,
+    TYPING,
+    Action,
+    Click,
+    Drag,
+    HoldKeys,
+    LongPress,
+    OpenApp,
+    PressKeys,
+    Scroll,
+    points_of,
+)
 from agent.desktop.base import Applications
+from agent.desktop.elements import Elements, OpenElements
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
 from agent.safety.situation import UNKNOWN, Place, Situation
@@ -20,6 +33,7 @@ from agent.safety.text import spelled
 from agent.screen.captions import caption_at
 from agent.screen.capture import Screen
 from agent.screen.ocr import Ocr, data_folder
+from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
@@ -27,6 +41,8 @@ T = TypeVar("T")
 _WHO = "Knowing what a click would hit"
 #: Of what was typed before, so much is kept to judge a text that comes in pieces.
 _REMEMBERED = 300
+#: Roles of what takes typed text.
+_TEXT_ROLES = frozenset({"entry", "text", "password text", "spin button", "terminal", "editbar", "document text"})
 #: Of its beginnings, so many are kept in mind when an unknown part was erased.
 _ERASED = 40
 
@@ -70,6 +86,7 @@ class DesktopSurroundings:
         home: where the wheel turns when an action names no point.
         open_windows: of the desktop.
         receiver: the window that will get what is typed, where that is not the one that has the focus.
+        open_elements: of the desktop.
     """
 
     def __init__(
@@ -79,6 +96,7 @@ class DesktopSurroundings:
         home: DesktopPoint,
         open_windows: OpenWindows,
         receiver: Callable[[Windows], Window | None] = lambda windows: windows.active(),
+        open_elements: OpenElements = lambda: None,
     ) -> None:
         self._screen = screen
         self._applications = applications
@@ -86,6 +104,9 @@ class DesktopSurroundings:
         self._receiver = receiver
         self._windows = Connection(open_windows)
         self._ocr: Ocr | None = None
+        self._open_elements: OpenElements | None = open_elements
+        self._elements: Elements | None = None
+        self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
         self._typed = _TypedText(None)
         self.judged: Judged | None = None
 
@@ -110,9 +131,24 @@ class DesktopSurroundings:
             return self._of_typing(action, windows)
         return self._of_pointing(action, windows)
 
+    def hits(self, action: Action[DesktopPoint]) -> tuple[Element, ...]:
+        """See `Surroundings.hits`."""
+        if isinstance(action, OpenApp) or not isinstance(action, TOUCHING):
+            return ()
+        windows = self._windows.get()
+        if isinstance(action, TYPING):
+            window = self._asked(windows, self._receiver)
+            return self._receives(action, window.id if window else None)
+        return self._hit(action, aims(action, self._home, windows), windows)
+
     def close(self) -> None:
-        """Close the connection; does not wait, because the one to a dead display may hang."""
-        threading.Thread(target=self._windows.close, daemon=True).start()
+        """Close the connections; does not wait, because the one to a dead display may hang."""
+        threading.Thread(target=self._close, daemon=True).start()
+
+    def _close(self) -> None:
+        self._windows.close()
+        if self._elements is not None:
+            self._elements.close()
 
     def _of_typing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
         window = self._asked(windows, self._receiver)
@@ -121,7 +157,13 @@ class DesktopSurroundings:
         self._typed = before.after(action)
         if windows is not None:
             self.judged = Judged(action, (identifier,))
-        return Situation(self._place(window, windows), typed=before.text, judged=before.judged, erased=before.erased)
+        return Situation(
+            self._place(window, windows),
+            elements=self._receives(action, identifier),
+            typed=before.text,
+            judged=before.judged,
+            erased=before.erased,
+        )
 
     def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
         points = aims(action, self._home, windows)
@@ -136,7 +178,40 @@ class DesktopSurroundings:
             under=self._place(found[-1], windows) if found else None,
             origin=self._place(found[0], windows) if len(found) > 1 else None,
             words=words,
+            elements=self._hit(action, points, windows, found[-1] if found else None),
         )
+
+    def _hit(
+        self,
+        action: Action[DesktopPoint],
+        points: list[DesktopPoint],
+        windows: Windows | None,
+        under: Window | None = None,
+    ) -> tuple[Element, ...]:
+        """What lies at these points; what is typed after a click there goes into it, where it takes text."""
+        hit = tuple(element for point in points if (element := self._at(point)) is not None)
+        if isinstance(action, Click | LongPress) and any(_takes_text(element) for element in hit):
+            under = under or self._asked(windows, lambda known: known.at(*points[-1].rounded()))
+            self._clicked = (under.id if under else None, hit)
+        return hit
+
+    def _receives(self, action: Action[DesktopPoint], window: WindowId | None) -> tuple[Element, ...]:
+        """The element that gets what is typed into a window: the one clicked last there, unless a key led away."""
+        clicked_in, elements = self._clicked
+        if not elements or clicked_in != window:
+            return ()
+        if _leads_away(action):
+            self._clicked = (None, ())
+        return elements
+
+    def _at(self, point: DesktopPoint) -> Element | None:
+        try:
+            if self._elements is None and self._open_elements is not None:
+                opened, self._open_elements = self._open_elements, None
+                self._elements = opened()
+            return None if self._elements is None else self._elements.at(point)
+        except Exception:  # no bus, a tree that is broken, a display that is gone: then the words must do
+            return None
 
     def _words(self, points: list[DesktopPoint]) -> str:
         try:
@@ -163,6 +238,18 @@ class DesktopSurroundings:
         if window is None:
             return None
         return Place(window.app, window.title, self._asked(windows, lambda known: known.region(window.id)))
+
+
+def _takes_text(element: Element) -> bool:
+    return element.role in _TEXT_ROLES or "editable" in element.states
+
+
+def _leads_away(action: Action[DesktopPoint]) -> bool:
+    """Whether what is typed next goes elsewhere, as far as can be known."""
+    keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
+    return bool(
+        keys & {"tab", "enter", "kp_enter", "escape", "alt", "super"} or {"\t", "\n", "\r"} & set(spelled(action))
+    )
 
 
 def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:

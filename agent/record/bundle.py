@@ -27,6 +27,7 @@ from agent.record.schema import (
     ApprovalRecord,
     BetweenRecord,
     ChangeRecord,
+    ElementRecord,
     ImageRecord,
     ReceiptRecord,
     RunRecord,
@@ -111,6 +112,7 @@ class Recorder:
             case events.Acted(_, _, executed, dry_run, detail, error):
                 action = self._action(event.index)
                 action.executed, action.dry_run, action.detail, action.error = executed, dry_run, detail, error
+                action.elements = [ElementRecord(**told) for told in events.to_json(event)["elements"]]
                 if dry_run:
                     self._crop_target(event, action)
             case events.StepFinished():

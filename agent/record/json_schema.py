@@ -27,6 +27,7 @@ from agent.record.schema import (
     AnswerPartsRecord,
     CallRecord,
     ChangeRecord,
+    ElementRecord,
     FailureRecord,
     ModelRecord,
     RunRecord,
@@ -36,6 +37,7 @@ from agent.record.schema import (
 )
 from agent.run.events import FIRSTS, SCHEMA, Event, ModelInUse, RunStarted
 from agent.screen.encode import EncodedImage
+from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
 
@@ -52,7 +54,8 @@ class SentImage(BaseModel):
 #: What values of an event become in JSON.
 _FORMS: dict[Any, Any] = {
     EncodedImage: SentImage, Viewport: ViewportRecord, Usage: TokensRecord, ParseFailure: FailureRecord,
-    Call: CallRecord, Change: ChangeRecord, ModelInUse: ModelRecord, Answer: AnswerPartsRecord, ExitStatus: int,
+    Call: CallRecord, Change: ChangeRecord, Element: ElementRecord, ModelInUse: ModelRecord,
+    Answer: AnswerPartsRecord, ExitStatus: int,
 }  # fmt: skip
 
 

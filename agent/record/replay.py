@@ -12,6 +12,7 @@ from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.record.schema import ActionRecord, StepRecord
 from agent.safety.policy import Policy
+from agent.safety.situation import Situation
 from foundation.errors import UsageError
 
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
@@ -29,6 +30,7 @@ class ReplayedStep:
     reason_to_ask: str | None = None  # why the policy would ask a person
     same: bool = True  # whether the action equals the recorded one
     executed: bool = False  # whether the recorded one was carried out
+    hit: str = ""  # what that one hit, in words; "" where it is not known
 
 
 def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
@@ -64,11 +66,13 @@ def _replay_answer(step: StepRecord, blank: ReplayedStep, family: Family, policy
             continue
         recorded = step.actions[index] if index < len(step.actions) else ActionRecord()
         target = map_points(action, step.viewport.viewport.to_desktop)
-        question = policy.question(target)
+        hit = tuple(element.element for element in recorded.elements if element.element is not None)
+        question = policy.question(target, Situation(elements=hit))
         yield replace(
             blank,
             target=target,
             reason_to_ask=None if question is None else question.reason,
             same=action_json(target) == recorded.target and len(step.actions) == len(result.actions),
             executed=recorded.executed,
+            hit=recorded.hit,
         )

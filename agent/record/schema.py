@@ -27,6 +27,7 @@ from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.actions import read_action
 from agent.run.events import Receipt
+from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall
 
 
@@ -186,10 +187,47 @@ class ApprovalRecord(Record):
         return "not decided" if self.allowed is None else "allowed" if self.allowed else "not allowed"
 
 
+class BoxRecord(Record):
+    """A rectangle in desktop units."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+class ElementRecord(Record):
+    """An element of the screen; its texts are those of whatever was on the screen.
+
+    Args:
+        role: what it is, as AT-SPI names it.
+        name: what it is called, or labelled with.
+        states: how it stood, such as checked or disabled.
+        window: the title of its window.
+        words: all that in words.
+    """
+
+    role: Text = ""
+    name: Text = ""
+    states: list[Text] = []
+    window: Text = ""
+    box: BoxRecord | None = None
+    words: Text = ""
+
+    @property
+    def element(self) -> Element | None:
+        """The same as a value; None where it does not say where it was."""
+        if self.box is None:
+            return None
+        box = Region(self.box.left, self.box.top, self.box.width, self.box.height)
+        return Element(0, self.role, self.name, box, states=frozenset(self.states), window=self.window)
+
+
 class ActionRecord(Record):
     """One action of a step, and what became of it.
 
     Args:
+        elements: what it hit, as it stood before, where that is known: at both ends of a drag.
         action: as the model wrote it, in its own coordinates.
         grid: width and height of the model's coordinates, for actions with points.
         target: the same in desktop units.
@@ -207,6 +245,12 @@ class ActionRecord(Record):
     detail: Text | None = None
     error: Text | None = None
     target_image: Text | None = None
+    elements: list[ElementRecord] = []
+
+    @property
+    def hit(self) -> str:
+        """What it hit, in words; "" where that is not known."""
+        return " → ".join(element.words for element in self.elements if element.words)
 
     @property
     def final(self) -> dict[str, Any] | None:

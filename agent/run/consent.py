@@ -32,13 +32,13 @@ class Consent:
         dry_run: bool,
         emit: Emit,
         race: Race,
-        worker: Worker,
+        situation: Situation,
     ) -> Approval:
         """What policy and person say of an action; nothing is emitted when it may simply go ahead.
 
-        In a dry run nobody is asked, but what would be asked is told. The surroundings are looked at on the worker.
+        In a dry run nobody is asked, but what would be asked is told.
         """
-        question = self.policy.question(target, await self._situation(target, race, worker))
+        question = self.policy.question(target, situation)
         held = self.steering.hold
         if question is None and held:
             question = Question(held, "", held=True)
@@ -58,7 +58,10 @@ class Consent:
         emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took, index=index))
         return given
 
-    async def _situation(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
-        if self.surroundings is None or self.policy.mode == "never":
+    async def look(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
+        """What is known of the place that an action goes to, found out on the worker; less where nothing is judged."""
+        if self.surroundings is None:
             return UNKNOWN
+        if self.policy.mode == "never":
+            return Situation(elements=await race(worker.call(self.surroundings.hits, target)))
         return await race(worker.call(self.surroundings.of, target))

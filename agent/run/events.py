@@ -16,6 +16,7 @@ from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
 from agent.screen.encode import EncodedImage
+from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall, Usage
 from foundation.errors import ExitStatus
 
@@ -29,7 +30,7 @@ Outcome: TypeAlias = Literal[
 SCHEMA = 2
 
 #: Fields that hold lists, and what the first of each is told as beside it: scripts read that since there were no lists.
-FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "target"}
+FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "target", "elements": "element"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,12 @@ class PersonSaid(_Happened):
 
 @dataclass(frozen=True, slots=True)
 class Acted(_Happened):
-    """The action was carried out, recorded (dry run), or failed; `index` is which of the step's actions."""
+    """The action was carried out, recorded (dry run), or failed.
+
+    Args:
+        elements: what it hit, as it stood before, where that is known: at both ends of a drag.
+        index: which of the step's actions.
+    """
 
     step: int
     target: Action[DesktopPoint]
@@ -205,6 +211,7 @@ class Acted(_Happened):
     detail: str
     error: str | None
     milliseconds: float
+    elements: tuple[Element, ...] = field(default=(), kw_only=True)
     index: int = field(default=0, kw_only=True)
 
 
@@ -309,6 +316,10 @@ def _plain(value: Any) -> Any:
             return sides | {"captured_width": captured.width, "captured_height": captured.height}
         case Change():
             return {name: getattr(value, name) for name in ("kind", "what", "before", "after")}
+        case Element(role=role, name=name, label=label):
+            box = {"left": value.box.left, "top": value.box.top, "width": value.box.width, "height": value.box.height}
+            told = {"role": role, "name": name or label, "states": sorted(value.states), "window": value.window}
+            return told | {"box": box, "words": value.words}
         case Call(name, arguments):
             return {"name": name, "arguments": dict(arguments)}
         case Answer(content, reasoning, tool_calls):

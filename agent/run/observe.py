@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 
 from agent.changes import Change
@@ -32,8 +32,13 @@ class Observation:
     viewport: Viewport  # how captured pixels lie on the desktop
     fingerprint: Fingerprint  # the screen, for comparing
     milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit, encode and outline
-    outline: Outline | None = None  # the elements of the screen, where something tells them
     changes: tuple[Change, ...] = ()  # what changed since the run began, for families that ask for it
+    outlining: "Future[Outline] | None" = None  # the elements of the screen, where something tells them
+
+    @property
+    def outline(self) -> Outline | None:
+        """The elements of the screen; None where nothing tells them, or not yet. Never waits."""
+        return self.outlining.result() if self.outlining is not None and self.outlining.done() else None
 
 
 class Observer:
@@ -46,12 +51,16 @@ class Observer:
         image_format: ImageFormat,
         quality: int,
         outliner: Outliner | None = None,
+        *,
+        waits: bool = True,
     ) -> None:
+        """`waits`: an observation comes with its outline; otherwise that is taken while the model thinks."""
         self._screen = screen
         self._rule = rule
         self._format: ImageFormat = image_format
         self._quality = quality
         self._outliner = outliner
+        self._waits = waits
 
     def look(self) -> Observation:
         """Capture now."""
@@ -61,8 +70,9 @@ class Observer:
         return self._outlined(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
-        """Wait until the screen is still; what is new on it is read meanwhile."""
-        return settle(self._screen, rule, stopped, self._outliner.read_ahead if self._outliner else None)
+        """Wait until the screen is still; where an outline is waited for, what is new is read meanwhile."""
+        ahead = self._outliner.read_ahead if self._outliner is not None and self._waits else None
+        return settle(self._screen, rule, stopped, ahead)
 
     def observe(self, settled: Settled) -> Observation:
         """The observation of an already settled screen: nothing is captured twice."""
@@ -76,18 +86,21 @@ class Observer:
         """
         if self._outliner is None:
             return self._observe(frame, fingerprint, milliseconds)
+        if not self._waits:  # the picture first: nothing may hold it up
+            seen = self._observe(frame, fingerprint, milliseconds)
+            return replace(seen, outlining=self._outliner.take(frame))
         pending = self._outliner.take(frame)
         seen = self._observe(frame, fingerprint, milliseconds)
         began = time.perf_counter()
-        outline = _result(pending)
+        _wait_for(pending)
         now = self._screen.grab()
         after = Fingerprint.of(now.image)
         if len(after.changed_cells(fingerprint)) > _RESTLESS:
             pending = self._outliner.take(now)
             seen = self._observe(now, after, milliseconds)
-            outline = _result(pending)
+            _wait_for(pending)
         seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000
-        return replace(seen, outline=outline)
+        return replace(seen, outlining=pending)
 
     def _observe(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         began = time.perf_counter()
@@ -107,9 +120,6 @@ class Observer:
         self._screen.close()
 
 
-def _result(pending: "Future[Outline]") -> Outline | None:
-    """The outline; None where it takes too long."""
-    try:
-        return pending.result(_LONGEST)
-    except TimeoutError:
-        return None
+def _wait_for(pending: "Future[Outline]") -> None:
+    """Wait for an outline, but not for long."""
+    wait((pending,), _LONGEST)

@@ -26,11 +26,18 @@ class Outliner:
         open_elements: of the desktop's accessibility tree; gives None where there is none.
         open_windows: of the desktop.
         languages: tesseract's names of what the screen is written in.
+        read_words: whether words are read besides; that takes the processor, not only time.
     """
 
     def __init__(
-        self, open_elements: OpenElements, open_windows: OpenWindows, languages: Sequence[str] = ("eng",)
+        self,
+        open_elements: OpenElements,
+        open_windows: OpenWindows,
+        languages: Sequence[str] = ("eng",),
+        *,
+        read_words: bool = True,
     ) -> None:
+        self._read = read_words
         self._open_elements = open_elements
         self._windows = Connection(open_windows)
         self._languages = languages
@@ -66,7 +73,7 @@ class Outliner:
 
     def _open(self) -> None:
         try:
-            self._reader = WordReader(_WHO, self._languages)
+            self._reader = WordReader(_WHO, self._languages) if self._read else None
         except EnvironmentLacksError as error:
             self._lacks.append(str(error))
         try:

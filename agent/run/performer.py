@@ -16,6 +16,7 @@ from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.worker import Worker
+from agent.screen.outline import Element
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import MaiError
 
@@ -85,22 +86,24 @@ class Performer:
         target = map_points(action, seen.viewport.to_desktop)
         if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
+        elements: tuple[Element, ...] = ()
         if isinstance(action, (*TOUCHING, CallTool)):
-            verdict = await self._context.consent.ask(
-                step, index, target, self._settings.dry_run, emit, self._race, self._observing
-            )
+            consent = self._context.consent
+            situation = await consent.look(target, self._race, self._observing)
+            elements = situation.elements
+            verdict = await consent.ask(step, index, target, self._settings.dry_run, emit, self._race, situation)
             if not verdict.allowed:
                 done.settled = None  # a person who is asked may do anything meanwhile
                 done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
                 return False
             if verdict.instead is not None:
-                target = verdict.instead
+                target, elements = verdict.instead, ()
                 done.notes.append(Note("changed", describe(target)))
-            if self._context.consent.steering.acted:
+            if consent.steering.acted:
                 done.settled = None
                 done.notes.append(Note("taken_over"))
                 return False
-        acted = await self._act(step, index, target, done, emit)
+        acted = await self._act(step, index, target, elements, done, emit)
         if acted.error is not None:
             done.notes.append(Note("failed", acted.error))
         elif acted.dry_run:
@@ -117,10 +120,18 @@ class Performer:
             done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
         return acted.error is None
 
-    async def _act(self, step: int, index: int, target: Action[DesktopPoint], done: Performed, emit: Emit) -> Acted:
+    async def _act(
+        self,
+        step: int,
+        index: int,
+        target: Action[DesktopPoint],
+        elements: tuple[Element, ...],
+        done: Performed,
+        emit: Emit,
+    ) -> Acted:
         began = time.perf_counter()
         hand = self._context.hand
-        acted = partial(Acted, step, target, dry_run=not hand.touches, index=index)
+        acted = partial(Acted, step, target, dry_run=not hand.touches, elements=elements, index=index)
         error: str | None = None
         detail = describe(target) if hand.touches else f"would {describe(target)}"
         try:

@@ -129,8 +129,8 @@ def _context(
     apps = tuple(desktop.applications.names()[:_MOST_APPS])
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
     consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
-    outliner = Outliner(desktop.open_elements, desktop.open_windows) if facts.outline else None
-    observer = Observer(desktop.screen, rule, image_format, facts.quality, outliner)
+    outliner = Outliner(desktop.open_elements, desktop.open_windows, read_words=facts.outline)
+    observer = Observer(desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline)
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 
 

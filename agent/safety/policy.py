@@ -148,9 +148,18 @@ def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
             kind = f"{'' if button == 'left' else f'{button}-'}{'double-' if count == 2 else ''}clicking"
         case _:
             kind = _POINTING[to_json(action)["type"]]
-    aim = "" if not situation.words else f"{' to' if isinstance(action, Drag) else ''} {shorten(situation.words)}"
+    aim = _aim(situation)
+    aim = f"{' to' if isinstance(action, Drag) else ''} {aim}" if aim else ""
     origin = f" from {situation.origin.app}" if situation.origin and situation.origin != situation.under else ""
     return f"{kind}{origin}{aim}{_in(situation.under)}"
+
+
+def _aim(situation: Situation) -> str:
+    """What an action is aimed at: what is written there, and what is hit there where that is called otherwise."""
+    read = " ".join(situation.words.split()).casefold()
+    hit = [one.words for one in situation.elements if (one.name or one.label) and one.name.casefold() not in read]
+    told = [shorten(situation.words)] if situation.words else []
+    return " ".join((*told, *(f"({words})" for words in hit))) if told else " to ".join(hit)
 
 
 def _in(place: Place | None, how: str = "in") -> str:

@@ -4,7 +4,7 @@ A rule that could never match would look like protection and be none, so it is r
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
@@ -15,18 +15,29 @@ from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import found, spelled
+from agent.screen.outline import Element
 
 #: The types of actions that a rule can speak of, as `actions.to_json` names them.
 _ActionName: TypeAlias = Literal[
     "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "call_tool"
 ]
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll"})
+#: Roles of what holds other elements, or text: their names say nothing about a click on them.
+_HOLDING = frozenset(
+    {
+        "application", "desktop frame", "dialog", "file chooser", "filler", "form", "frame", "glass pane", "grouping",
+        "html container", "internal frame", "landmark", "layered pane", "list", "list box", "menu bar", "page tab list",
+        "panel", "paragraph", "root pane", "scroll pane", "split pane", "status bar", "table", "terminal", "text",
+        "tool bar", "tree", "tree table", "viewport", "window",
+    }
+)  # fmt: skip
 #: Which conditions say something about which actions.
 _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
     "patterns": frozenset({"type", "open", "call_tool"}),
     "windows": _POINTING | {"type", "key", "hold"},
     "words": _POINTING,
+    "elements": _POINTING | {"type", "key", "hold"},
     "buttons": frozenset({"click"}),
     "excepted": frozenset({"open", "call_tool"}),
 }
@@ -84,7 +95,8 @@ class Rule(PolicyPart):
     keys: _Some[Annotated[frozenset[str], BeforeValidator(_chord)]] = ()  # chords: all keys of one of them are pressed
     patterns: _Patterns = ()  # searched in the text that is typed, or in the names of the application or tool
     windows: _Patterns = ()  # searched in class and title of the window that gets the action
-    words: _Patterns = ()  # searched in what is written at the target
+    words: _Patterns = ()  # searched in what is written at the target, and in the names of what would be hit there
+    elements: _Patterns = ()  # searched in role and name of what would be hit, or gets what is typed: push button Save
     buttons: _Some[Button] = ()
     #: Names of applications that may be opened, or of tools that may be called; * stands for anything.
     excepted: Annotated[tuple[_Text, ...], Field(alias="except"), BeforeValidator(_named)] = ()
@@ -116,7 +128,9 @@ class Rule(PolicyPart):
         places = (situation.focused,) if isinstance(action, TYPING) else (situation.under, situation.origin)
         if self.windows and not any(self._is_in(place) for place in places if place is not None):
             return False
-        if self.words and not any(found(one, situation.words) for one in self.words if situation.words):
+        if self.words and not _any_found(self.words, (situation.words, *_names(situation))):
+            return False
+        if self.elements and not _any_found(self.elements, map(_called, situation.elements)):
             return False
         return not self.buttons or (isinstance(action, Click) and action.button in self.buttons)
 
@@ -186,6 +200,25 @@ class Allowed(PolicyPart):
             return False
         points = points_of(action)
         return bool(points) and all(region.contains(point) for point in points)
+
+
+def _any_found(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> bool:
+    """Whether a pattern is found in a text, each by itself: one text must not change what another says."""
+    told = [text for text in texts if text]
+    return any(found(one, text) for one in patterns for text in told)
+
+
+def _called(element: Element) -> str:
+    """Role and name as `elements` searches them."""
+    return f"{element.role} {element.name or element.label}"
+
+
+def _names(situation: Situation) -> Iterator[str]:
+    """What the elements are called that would be hit, but for those that hold others: a page is called by its title."""
+    for element in situation.elements:
+        if element.role not in _HOLDING and not element.role.startswith("document"):
+            yield element.name
+            yield element.label
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint, Region
+from agent.screen.outline import Element
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,9 @@ class Situation:
     focused: Place | None = None  # the window that gets what is typed
     under: Place | None = None  # the window under the action's (last) point
     words: str = ""  # what is written where the action points
+    #: What a click would hit where the action points, at both ends for a drag, and for what is typed the element that
+    #: gets it. Names are a stranger's text, as words are: they make a rule ask, and never keep one from asking.
+    elements: tuple[Element, ...] = ()
     origin: Place | None = None  # the window that a drag starts in
     #: Name, identifier and program of the application that would be opened; empty where none would be.
     opens: tuple[str, ...] | None = None
@@ -40,3 +44,6 @@ class Surroundings(Protocol):
 
     def of(self, action: Action[DesktopPoint]) -> Situation:
         """What is known where this action would land; never raises for what cannot be known."""
+
+    def hits(self, action: Action[DesktopPoint]) -> tuple[Element, ...]:
+        """The elements that this action would hit, without all else; the same bounds hold."""

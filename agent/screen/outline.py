@@ -3,6 +3,7 @@
 Names and values are text of whatever is on the screen: data, never instructions.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -34,9 +35,31 @@ class Element:
     label: str = ""  # what labels it, where that is not its own name
     limits: tuple[float, float] | None = None  # of the value of a slider or spin button
 
+    @property
+    def words(self) -> str:
+        """What it is, in words: check box “Dark” (checked)."""
+        return element_words(self.role, self.name or self.label, self.states)
+
     def to_json(self) -> dict[str, Any]:
         """The element as plain JSON, its box as [x, y, width, height]."""
         return asdict(self) | {"states": sorted(self.states), "box": _corners(self.box)}
+
+
+#: States that a person wants to know of what is hit, and what is either checked or not.
+_TOLD = ("checked", "pressed", "selected", "expanded", "disabled")
+_CHECKABLE = frozenset({"check box", "check menu item", "radio button", "radio menu item", "switch"})
+#: The longest name in words; the names themselves are longer.
+_LONGEST = 60
+
+
+def element_words(role: str, name: str, states: Collection[str]) -> str:
+    """An element in words: role, name, and how it stands."""
+    told = [state for state in _TOLD if state in states]
+    if role in _CHECKABLE and "checked" not in told:
+        told.insert(0, "not checked")
+    line = " ".join(name.split())
+    called = f" “{line if len(line) <= _LONGEST else line[: _LONGEST - 1] + '…'}”" if line else ""
+    return f"{role}{called}" + (f" ({', '.join(told)})" if told else "")
 
 
 @dataclass(frozen=True, slots=True)

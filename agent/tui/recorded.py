@@ -67,6 +67,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         target=target,
         viewport=None if step.viewport is None else step.viewport.viewport,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
+        hit="; ".join(one.hit for one in actions if one.hit),
         approval="; ".join(_approval(one.approval) for one in actions if one.approval is not None),
         outcome=error or step.reply or actions[-1].detail or "",
         note=step.note or "",

@@ -196,6 +196,8 @@ class Translator:
         row = self._row()
         row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
         words = self._show_action(row, event.target, event.index)
+        hit = " → ".join(element.words for element in event.elements)
+        row.hit = "; ".join(filter(None, (row.hit, hit)))
         if event.error is not None:
             row.mark, row.outcome = "failed", event.error
         elif event.index + 1 >= len(self._actions):  # the last one of the step

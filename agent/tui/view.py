@@ -32,6 +32,7 @@ class Row:
     viewport: Viewport | None = None  # how the screenshot lies on the desktop
     image: Path | None = None  # the screenshot's file
     data: bytes | None = None  # the screenshot itself, where no file of it is known
+    hit: str = ""  # what it hit on the screen, where that is known
     approval: str = ""  # what was asked and decided
     gist: str = ""  # why it is done, on one line
     outcome: str = ""  # what became of it, when that says more than the mark

@@ -1,6 +1,7 @@
 """An outline is taken beside the picture, of the screen that the picture shows, and never holds anybody up."""
 
 import threading
+from concurrent.futures import wait
 
 from PIL import Image, ImageDraw, ImageFont
 from stubs.desk import SETTLE
@@ -152,6 +153,26 @@ def test_the_windows_of_a_desktop_without_a_tree_are_told():
     outline = eye.look().outline
     eye.close()
     assert [(window.title, window.active) for window in outline.windows] == [("Front", True), ("Behind", False)]
+
+
+def test_where_nobody_waits_for_it_the_outline_comes_while_the_model_thinks():
+    taking, going = threading.Event(), threading.Event()
+
+    class Slow(Tree):
+        def outline(self):
+            taking.set()
+            going.wait(10)
+            return super().outline()
+
+    outliner = Outliner(Slow, lambda: None, read_words=False)
+    eye = Observer(Screen(picture("Save")), RULE, "png", 90, outliner, waits=False)
+    seen = eye.look()
+    assert taking.wait(10)
+    assert seen.outline is None
+    going.set()
+    wait((seen.outlining,), 10)
+    assert [(element.name, element.source) for element in seen.outline.elements] == [("Save", "tree")]
+    eye.close()
 
 
 def test_no_family_waits_for_an_outline_that_it_does_not_want():

@@ -20,7 +20,7 @@
   };
   const time = (ms) => (ms >= 9950 ? `${(ms / 1000).toFixed(0)} s` : ms >= 995 ? `${(ms / 1000).toFixed(1)} s` : ms >= 9.5 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(1)} ms`);
   const total = (step) => step.times.reduce((sum, value) => sum + value, 0);
-  const searched = steps.map((step) => [step.number, step.title, step.state, step.thought, step.note, step.error, step.detail, step.reply, step.screen, ...step.before].join("\n").toLowerCase());
+  const searched = steps.map((step) => [step.number, step.title, step.state, step.thought, step.note, step.error, step.detail, step.hit, step.reply, step.screen, ...step.before].join("\n").toLowerCase());
 
   let current = -1;
   let after = false;
@@ -234,6 +234,7 @@
     const first = el("p", {}, el("span", { class: `state ${step.state}`, text: words[0].toUpperCase() + words.slice(1) }));
     if (step.detail && step.detail !== step.title) first.append(el("span", { text: `: ${step.detail}` }));
     const lines = [el("p", { class: "words", text: step.title }), first];
+    if (step.hit) lines.push(el("p", { class: "soft", text: `On: ${step.hit}` }));
     if (step.error) lines.push(el("p", { class: "bad", text: step.error }));
     if (step.changed !== null) lines.push(el("p", { class: "soft", text: step.changed ? "The screen changed." : "The screen did not change." }));
     return part("Action", ...lines);

@@ -111,6 +111,7 @@ def view_step(step: StepRecord, number: int) -> Json:
         "instead": _pretty([approval and approval.instead for approval in approvals]),
         "approval": _approval(next(filter(None, approvals), None)),
         "detail": _text("; ".join(action.detail for action in actions if action.detail)),
+        "hit": _text(harmless("; ".join(action.hit for action in actions if action.hit))),
         "error": _text(step.error or next((action.error for action in actions if action.error), None)),
         "changed": step.changed,
         "note": _text(step.note),

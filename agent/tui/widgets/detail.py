@@ -83,6 +83,8 @@ class Detail(Vertical):
 
 def _thought(row: Row) -> Content:
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
+    if row.hit:
+        parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))
     if row.approval:
         parts.append((f"{harmless(row.approval)}\n", "$text-warning"))
     if row.outcome:

@@ -1,0 +1,123 @@
+"""What the policy is told of the elements that an action hits."""
+
+from agent.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
+from agent.desktop.surroundings import DesktopSurroundings
+from agent.desktop.windows import Window
+from agent.geometry import DesktopPoint, Region
+from agent.screen.outline import Element
+from foundation.errors import EnvironmentLacksError
+
+FIELD, BUTTON, ICON = DesktopPoint(50, 50), DesktopPoint(150, 50), DesktopPoint(250, 50)
+SHOWN = {
+    FIELD: Element(1, "password text", "Password", Region(40, 40, 20, 20)),
+    BUTTON: Element(2, "push button", "Delete", Region(140, 40, 20, 20)),
+    ICON: Element(3, "icon", "Trash", Region(240, 40, 20, 20)),
+}
+
+
+class Elements:
+    def __init__(self, error=None):
+        self.error = error
+        self.asked = []
+
+    def at(self, point):
+        self.asked.append(point)
+        if self.error is not None:
+            raise self.error
+        return SHOWN.get(point)
+
+    def close(self):
+        pass
+
+
+class Windows:
+    """One window everywhere; `focus` is the one that gets what is typed."""
+
+    def __init__(self):
+        self.focus = 1
+
+    def active(self):
+        return Window(self.focus, "A page", "Firefox", None)
+
+    def at(self, x, y):
+        return Window(1, "A page", "Firefox", None)
+
+    def region(self, identifier):
+        return Region(0, 0, 400, 400)
+
+    def pointer(self):
+        return 250, 50
+
+    def close(self):
+        pass
+
+
+class NoScreen:
+    def grab(self):
+        raise EnvironmentLacksError("there is no screen")
+
+    def close(self):
+        pass
+
+
+def around(elements=None, windows=None):
+    elements, windows = elements or Elements(), windows or Windows()
+    return DesktopSurroundings(
+        NoScreen(), None, DesktopPoint(1, 1), lambda: windows, open_elements=lambda: elements
+    )  # fmt: skip
+
+
+def names(elements):
+    return [element.name for element in elements]
+
+
+def test_a_click_is_known_by_the_element_that_it_hits():
+    assert names(around().of(Click(BUTTON)).elements) == ["Delete"]
+    assert around().of(Click(DesktopPoint(9, 9))).elements == ()
+
+
+def test_a_drag_is_known_by_both_ends_also_where_it_starts_at_the_pointer():
+    assert names(around().of(Drag(BUTTON, ICON)).elements) == ["Delete", "Trash"]
+    assert names(around().of(Drag(None, BUTTON)).elements) == ["Trash", "Delete"]
+
+
+def test_what_is_typed_goes_into_the_field_that_was_clicked():
+    desk = around()
+    desk.of(Click(FIELD))
+    for action in (TypeText("sec"), PressKeys(("ctrl", "a")), PressKeys(("backspace",)), TypeText("ret")):
+        assert names(desk.of(action).elements) == ["Password"]
+
+
+def test_a_click_on_a_button_does_not_make_the_field_forgotten():
+    desk = around()
+    desk.of(Click(FIELD))
+    desk.of(Click(BUTTON))
+    assert names(desk.of(TypeText("secret")).elements) == ["Password"]
+
+
+def test_where_a_key_or_another_window_leads_is_not_known():
+    for leads in (PressKeys(("tab",)), TypeText("secret\t"), PressKeys(("escape",))):
+        desk = around()
+        desk.of(Click(FIELD))
+        desk.of(leads)
+        assert desk.of(TypeText("x")).elements == ()
+    windows = Windows()
+    desk = around(windows=windows)
+    desk.of(Click(FIELD))
+    windows.focus = 2
+    assert desk.of(TypeText("x")).elements == ()
+
+
+def test_a_tree_that_fails_leaves_the_elements_unknown():
+    for error in (EnvironmentLacksError("the bus is gone"), ValueError("no such node")):
+        situation = around(Elements(error)).of(Click(BUTTON))
+        assert situation.elements == ()
+        assert situation.under.app == "Firefox"
+
+
+def test_what_an_action_hits_is_told_without_all_else():
+    desk = around()
+    assert names(desk.hits(Click(BUTTON))) == ["Delete"]
+    assert desk.hits(Wait(1.0)) == ()
+    assert desk.hits(OpenApp("files")) == ()
+    assert names(desk.hits(Move(ICON))) == ["Trash"]

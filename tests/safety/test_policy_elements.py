@@ -1,0 +1,138 @@
+"""Rules know what an action hits, by role and name; names make them ask and never keep them from asking."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.actions import Click, Drag, PressKeys, Scroll, TypeText
+from agent.geometry import DesktopPoint, Region
+from agent.safety.policy import Policy
+from agent.safety.situation import Place, Situation
+from agent.screen.outline import Element
+from foundation.errors import UsageError
+
+SHIPPED = Policy.load("risky")
+POINT = DesktopPoint(100, 100)
+PAGE = Place("Firefox", "A page")
+
+
+def element(role, name="", **more):
+    return Element(1, role, name, Region(90, 90, 20, 20), **more)
+
+
+def on(*elements, words=""):
+    return Situation(under=PAGE, focused=PAGE, words=words, elements=elements)
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [
+        ("push button", "Delete"),
+        ("toggle button", "Delete this message"),
+        ("icon", "Empty Trash"),
+        ("link", "Sign out"),
+        ("menu item", "Löschen"),
+        ("push button", "Supprimer"),
+        ("push button", "Vider la corbeille"),
+        ("push button", "Elimina"),
+        ("push button", "Usuń"),
+        ("push button", "D\u200belete"),  # with an invisible character in its middle
+        ("image", "Pay now"),
+    ],
+)
+def test_icons_and_buttons_without_words_ask_by_their_names(role, name):
+    question = SHIPPED.question(Click(POINT), on(element(role, name)))
+    assert "pays, sends, deletes" in question.reason
+    assert role in question.scope
+
+
+def test_a_name_is_also_what_labels_the_element():
+    assert SHIPPED.question(Click(POINT), on(element("push button", label="Delete")))
+
+
+@pytest.mark.parametrize("role", ["document web", "frame", "panel", "list", "paragraph", "terminal"])
+def test_what_holds_other_things_is_not_judged_by_its_title(role):
+    assert SHIPPED.question(Click(POINT), on(element(role, "How to delete a file"))) is None
+
+
+@pytest.mark.parametrize("name", ["Cancel", "", "Read more", "sort order by"])
+def test_a_misleading_name_takes_no_question_away(name):
+    written = on(words="Delete all")
+    called = on(element("push button", name), words="Delete all")
+    asked, still = SHIPPED.question(Click(POINT), written), SHIPPED.question(Click(POINT), called)
+    assert asked.reason == still.reason
+
+
+def test_harmless_words_take_no_question_away_from_a_name():
+    assert SHIPPED.question(Click(POINT), on(element("push button", "Delete"), words="Cancel"))
+
+
+def test_words_and_name_are_not_read_as_one_text():
+    # "sort order" is harmless, "order" is not: a name that ends in "sort" must not excuse the word.
+    assert SHIPPED.question(Click(POINT), on(element("push button", "sort"), words="order"))
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.sampled_from(["push button", "link", "panel", "password text"]))
+def test_knowing_the_element_only_makes_the_policy_stricter(words, name, role):
+    for action in (Click(POINT), Drag(POINT, POINT), TypeText("rm -rf /")):
+        without = SHIPPED.question(action, on(words=words))
+        with_it = SHIPPED.question(action, on(element(role, name), words=words))
+        if without is not None:
+            assert with_it is not None
+            assert set(without.reason.split("; ")) <= set(with_it.reason.split("; "))
+
+
+@pytest.mark.parametrize("action", [TypeText("hello"), PressKeys(("a",))])
+def test_typing_into_a_password_field_asks_and_cannot_be_allowed_for_good(action):
+    question = SHIPPED.question(action, on(element("password text", "Anything")))
+    assert "field for a password" in question.reason
+    assert question.scope == ""
+    assert SHIPPED.question(action, on(element("entry", "Anything"))) is None
+
+
+def test_clicking_a_password_field_does_not_ask():
+    assert SHIPPED.question(Click(POINT), on(element("password text", "Password"))) is None
+
+
+def test_a_drag_is_judged_by_both_of_its_ends():
+    target, other = element("icon", "Trash"), element("icon", "report.txt")
+    for both in ((other, target), (target, other)):
+        assert "drops something on the trash" in SHIPPED.question(Drag(POINT, POINT), on(*both)).reason
+
+
+def test_what_was_allowed_for_good_holds_for_that_name_only():
+    first = SHIPPED.question(Click(POINT), on(element("push button", "Delete draft"), words="Delete"))
+    other = SHIPPED.question(Click(POINT), on(element("push button", "Delete account"), words="Delete"))
+    assert first.scope != other.scope
+    assert "Delete account" in other.scope
+
+
+def policy(tmp_path: Path, rule: str) -> Policy:
+    path = tmp_path / "policy.toml"
+    path.write_text(f'[[rules]]\nname = "mine"\nreason = "I said so"\n{rule}\n', encoding="utf-8")
+    return Policy.load("risky", path)
+
+
+def test_a_rule_can_name_roles_and_names(tmp_path):
+    mine = policy(tmp_path, "action = 'click'\nelements = ['^push button delete', '^slider']")
+    for asked in (element("push button", "Delete all"), element("slider"), element("slider", "Volume")):
+        assert mine.question(Click(POINT), on(asked))
+    for free in (element("link", "Delete all"), element("push button", "Undelete")):
+        assert mine.question(Click(POINT), on(free)) is None
+    assert mine.question(Click(POINT), on()) is None  # what is not known matches nothing
+
+
+def test_roles_and_names_are_compared_without_case(tmp_path):
+    mine = policy(tmp_path, "action = 'click'\nelements = ['PUSH BUTTON save']")
+    assert mine.question(Click(POINT), on(element("push button", "SAVE")))
+
+
+def test_a_condition_on_elements_must_make_sense_for_the_action(tmp_path):
+    with pytest.raises(UsageError, match="elements say nothing about the action 'open'"):
+        policy(tmp_path, "action = 'open'\nelements = ['x']")
+
+
+def test_scrolling_over_a_dangerous_button_asks_nothing():
+    assert SHIPPED.question(Scroll(POINT, 0, 3), on(element("push button", "Delete"))) is None
