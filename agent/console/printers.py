@@ -98,15 +98,8 @@ class PlainPrinter:
             case ApprovalGiven(_, allowed, by):
                 changed = "" if event.instead is None else f", changed to: {describe(event.instead)}"
                 self._line(f"  {'allowed' if allowed else 'not allowed'} by {by}{changed}")
-            case Acted(step, target, executed, dry_run, detail, error, milliseconds):
-                if dry_run and points_of(target):
-                    self._line(f"  target: {self._bundle / target_file(step)}")
-                if event.elements:
-                    self._line(f"  on: {' → '.join(element.words for element in event.elements)}")
-                if error is not None:
-                    self._line(f"  failed: {error}")
-                else:
-                    self._line(f"  {'done' if executed else 'dry run'}: {detail} ({milliseconds:.0f} ms)")
+            case Acted():
+                self._acted(event)
             case StepFinished(_, _, note, reply, _):
                 if reply:
                     self._line(f"  reply: {reply}")
@@ -128,6 +121,17 @@ class PlainPrinter:
         where = "in a sandbox" if event.sandbox else "on your desktop"
         self._line(f"task: {event.instruction}")
         self._line(f"engine: {event.actor.engine} · model: {event.actor.model} · {mode}, {where}")
+
+    def _acted(self, event: Acted) -> None:
+        if event.dry_run and points_of(event.target):
+            self._line(f"  target: {self._bundle / target_file(event.step)}")
+        if event.elements:
+            self._line(f"  on: {' → '.join(element.words for element in event.elements)}")
+        if event.error is not None:
+            self._line(f"  failed: {event.error}")
+            return
+        word = "done" if event.executed else "dry run"
+        self._line(f"  {word}: {event.detail} ({event.milliseconds:.0f} ms)")
 
     def _finished(self, event: RunFinished) -> None:
         for evidence in event.evidence:

@@ -163,7 +163,6 @@ class Loop:
         observer = self._context.observer
         looking = observer.look if settled is None else partial(observer.observe, settled)
         seen = await self._race(self._observing.call(looking))
-        self._claims.saw(seen.outline)
         if self._context.actor.wants_outline and self._step > 1:
             receipt = await self._race(self._watch.look(_LOOK_EACH_STEP))
             seen = replace(seen, changes=tuple(replace(change, undo=None) for change in receipt.changes))
@@ -177,6 +176,7 @@ class Loop:
             self._usage += reading.answer.usage
             self._sink.emit(self._decided(step, seen, reading))
             if isinstance(reading.result, Decision):
+                self._claims.saw(seen.outline)  # taken while the model thought, where it was not waited for
                 return reading.result, reading.answer
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
