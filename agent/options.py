@@ -23,6 +23,7 @@ class RunOptions:
     system_prompt: Path | None = None  # file whose text replaces the family's system text
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules
+    accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last
     monitor: int | None = None  # which one, from 1
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds

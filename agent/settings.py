@@ -70,6 +70,7 @@ def _schema() -> "type[BaseModel]":
         runs: str | None = None
         approve: Literal["ask", "risky", "never"] | None = None
         policy: str | None = None
+        accessibility: Literal["ask", "on", "off"] | None = None
         engine: str | None = None
         style: Literal["desktop", "reference"] | None = None
         history: Literal["block", "sliding", "grow"] | None = None

@@ -4,6 +4,7 @@ The terminal application and the plain command line both work here, so a run is 
 """
 
 import os
+import sys
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,7 @@ class Workplace:
 
     def _open(self, stop: StopSwitch) -> "tuple[Engine, _Desk]":
         if self._desk is None:
-            desk = _Desk(self._options, self._tell)
+            desk = _Desk(self._options, self._tell, self._ask)
             desk.check()
             # What can be wrong at once is found before a desktop is started for it.
             self._engine = self._choose(stop)
@@ -190,10 +191,12 @@ def _literal_engine() -> Engine:
 class _Desk:
     """The desktop to work on: the person's own, or a sandbox that is started and ended here."""
 
-    def __init__(self, options: RunOptions, tell: Tell) -> None:
+    def __init__(self, options: RunOptions, tell: Tell, ask: Ask | None) -> None:
         self._options = options
         self._tell = tell
+        self._ask = ask
         self._sandbox: Any = None
+        self._accessibility: Any = None
         self._state: dict[str, str] = {}
 
     @property
@@ -211,6 +214,7 @@ class _Desk:
     def open(self, stop: StopSwitch) -> None:
         """Start the sandbox, if one is wanted."""
         if not self._options.sandbox:
+            self._open_accessibility()
             return
         from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
@@ -219,6 +223,15 @@ class _Desk:
         self._sandbox = start_sandbox(spec, self._tell, stop.check)
         self._sandbox.applied()
         self._state = self._sandbox.state()
+
+    def _open_accessibility(self) -> None:
+        """Have the applications of the person's own session tell their elements, where the person agrees."""
+        if not sys.platform.startswith("linux"):
+            return
+        from agent.desktop.accessibility import LentAccessibility
+
+        wish: Any = self._options.accessibility or "ask"
+        self._accessibility = LentAccessibility(os.environ, wish, self._ask, self._tell)
 
     def tell_changes(self) -> None:
         """Say what the system's own tools tell of settings that changed in the sandbox."""
@@ -231,7 +244,9 @@ class _Desk:
         self._state = state
 
     def close(self) -> None:
-        """End the sandbox, or say how to look at it."""
+        """End the sandbox, or say how to look at it; give back what was lent."""
+        if self._accessibility is not None:
+            self._accessibility.give_back()
         if self._sandbox is None:
             return
         if self._options.keep:

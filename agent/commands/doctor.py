@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import platform
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -49,6 +51,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
     desktop = list(_desktop())
     yield from desktop
+    if sys.platform.startswith("linux"):
+        yield Finding("accessibility", ok=True, detail=_accessibility())
     yield _sandbox()
     yield Finding(
         "screen or sandbox", ok=desktop[0].ok or _sandbox().ok, detail="one of the two is needed", needed=True
@@ -100,6 +104,20 @@ def _capture(desktop: Desktop) -> str:
     monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
     scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
     return f"{desktop.name} {monitors}{scale}".strip()
+
+
+def _accessibility() -> str:
+    from agent.desktop.accessibility import is_switched_on, session_bus
+
+    session = session_bus(os.environ)
+    on = is_switched_on(session) if session else None
+    if on is None:
+        return "not known here: no session bus tells of it, so only words and pixels are seen"
+    if on:
+        return "on: applications tell what their buttons and fields are"
+    return (
+        'off: browsers tell nothing; a run asks to switch it on (accessibility = "ask", "on" or "off" in the settings)'
+    )
 
 
 def _sandbox() -> Finding:

@@ -1,30 +1,40 @@
-"""Whether applications tell their elements: the switches of a session's accessibility, over its D-Bus.
+"""The accessibility of a person's session: where its bus is, whether it is switched on, and lending it for a run.
 
-A person's switches are theirs: they are turned only after asking, and given back (`agent/desktop/given_back.py`).
+Many applications tell their elements in any case; browsers and others do so only where the session says that somebody
+reads them. That switch is the person's: it is turned after asking only, and given back, also after a crash. The switch
+for screen readers is left alone: desktops start one that speaks.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from agent.desktop.atspi.bus import Body, Bus, Limits, Question
 from agent.desktop.atspi.wire import Call
+from foundation.errors import EnvironmentLacksError
+from foundation.files import write_atomically
+from foundation.paths import state_folder
+from foundation.processes import identity_of, is_alive, read_identity
+
+#: What the person says of it in the settings.
+Wish: TypeAlias = Literal["ask", "on", "off"]
 
 #: Starting the service takes up to some seconds on a busy machine that has just begun its session.
-_LIMITS = Limits(silence=5.0, total=5.0)
-_SERVICE, _PATH, _STATUS = "org.a11y.Bus", "/org/a11y/bus", "org.a11y.Status"
+_LIMITS = Limits(silence=5.0, total=5.0, working=5.0)
+_SERVICE, _PATH = "org.a11y.Bus", "/org/a11y/bus"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
-
-
-@dataclass(frozen=True, slots=True)
-class Switches:
-    """Both switches: the first is for applications at large, browsers wait for the second one."""
-
-    enabled: bool
-    screen_reader: bool
-
-
-ON = Switches(enabled=True, screen_reader=True)
+_SWITCH = ("org.a11y.Status", "IsEnabled")
+_QUESTION = (
+    "Browsers and some other applications tell what their buttons are called only where accessibility is switched on, "
+    'and here it is off. Switch it on until this ends? (accessibility = "on" or "off" in the settings answers this.)'
+)
+_REMARK = (
+    "Accessibility is off in this session: some applications do not tell what their buttons are called. "
+    'accessibility = "on" in the settings switches it on while a run lasts.'
+)
 
 
 def session_bus(environ: Mapping[str, str]) -> str:
@@ -49,66 +59,104 @@ def buses(session: str, told: str = "") -> Iterator[str]:
         yield told
     if not session:
         return
-    bus = Bus(session)
-    try:
-        reply = bus.ask(_ask(Call(_SERVICE, _PATH, _SERVICE, "GetAddress", "s")))
-    finally:
-        bus.close()
+    reply = _asked(session, Call(_SERVICE, _PATH, _SERVICE, "GetAddress", "s"), Limits())
     if reply and reply[0] != told:
         yield str(reply[0])
 
 
-def _ask(call: Call) -> Question[Body]:
-    [reply] = yield [call]
-    return reply
+def is_switched_on(session: str) -> bool | None:
+    """Whether accessibility is on in a session, by the address of its bus; None where nobody knows."""
+    with suppress(EnvironmentLacksError):
+        reply = _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Get", "v", "ss", _SWITCH))
+        if reply and reply[0][0] == "b":
+            return bool(reply[0][1])
+    return None
 
 
-def read_switches(session_bus: str) -> Switches | None:
-    """How the switches of a session stand, by the address of its bus; None where it has none.
+def switch(session: str, *, on: bool) -> bool:
+    """Switch it; whether it stands so then. Applications that run already may take no notice."""
+    with suppress(EnvironmentLacksError):
+        _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Set", "", "ssv", (*_SWITCH, ("b", on))))
+        return is_switched_on(session) is on
+    return False
 
-    Raises:
-        EnvironmentLacksError: there is no bus at that address.
+
+class LentAccessibility:
+    """The accessibility of the session of an environment, from now until it is given back.
+
+    Args:
+        environ: of the session.
+        wish: what the person said of it.
+        ask: asks the person yes or no; None where nobody can answer.
+        tell: tells the person something.
     """
 
-    def question() -> Question[Switches | None]:
-        replies = yield [
-            Call(_SERVICE, _PATH, _PROPERTIES, "Get", "v", "ss", (_STATUS, name)) for name in _NAMES.values()
-        ]
-        values = [_flag(reply) for reply in replies]
-        return None if None in values else Switches(*map(bool, values))
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        wish: Wish,
+        ask: Callable[[str], bool] | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._session = session_bus(environ)
+        self._lent = False
+        give_back_left_over()
+        if wish == "off" or not self._session or is_switched_on(self._session) is not False:
+            return
+        if wish == "ask" and ask is None:
+            tell(_REMARK)
+        elif wish == "on" or (ask is not None and ask(_QUESTION)):
+            self._switch_on(tell)
 
-    bus = Bus(session_bus, _LIMITS)
+    def give_back(self) -> None:
+        """Put it back as it was; safe to call twice."""
+        if self._lent:
+            self._lent = False
+            switch(self._session, on=False)
+            _marker().unlink(missing_ok=True)
+
+    def _switch_on(self, tell: Callable[[str], None]) -> None:
+        me = identity_of(os.getpid())
+        try:  # written down first: whatever happens from here on, the next start gives it back
+            _marker().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(_marker(), json.dumps({"session": self._session} | (me.to_json() if me else {})))
+        except OSError as error:
+            tell(f"Accessibility is left off: {_marker()} cannot be written ({error.strerror}).")
+            return
+        self._lent = True
+        if not switch(self._session, on=True):
+            tell("Accessibility could not be switched on.")
+
+
+def give_back_left_over() -> bool:
+    """Switch off what a run switched on that ended without giving it back; whether there was such a thing."""
+    try:
+        told = json.loads(_marker().read_text(encoding="utf-8"))
+        session = str(told["session"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    if is_alive(read_identity(told)):
+        return False
+    # The setting is the person's, not the session's: it is given back on today's bus where that one is gone.
+    if switch(session, on=False) or switch(session_bus(os.environ), on=False):
+        _marker().unlink(missing_ok=True)
+        return True
+    return False
+
+
+def _marker() -> Path:
+    return state_folder() / "accessibility.json"
+
+
+def _asked(session: str, call: Call, limits: Limits = _LIMITS) -> Body:
+    """The reply to one call on a session's bus. Raises EnvironmentLacksError: there is no bus at that address."""
+
+    def question() -> Question[Body]:
+        [reply] = yield [call]
+        return reply
+
+    bus = Bus(session, limits)
     try:
         return bus.ask(question())
     finally:
         bus.close()
-
-
-def turn_switches(session_bus: str, to: Switches) -> bool:
-    """Turn them; whether they stand so then. Applications that run already may take no notice.
-
-    Raises:
-        EnvironmentLacksError: there is no bus at that address.
-    """
-
-    def question() -> Question[None]:
-        yield [
-            Call(_SERVICE, _PATH, _PROPERTIES, "Set", "", "ssv", (_STATUS, told, ("b", getattr(to, name))))
-            for name, told in _NAMES.items()
-        ]
-
-    bus = Bus(session_bus, _LIMITS)
-    try:
-        bus.ask(question())
-    finally:
-        bus.close()
-    return read_switches(session_bus) == to
-
-
-_NAMES = {"enabled": "IsEnabled", "screen_reader": "ScreenReaderEnabled"}
-
-
-def _flag(reply: Body) -> bool | None:
-    if not reply or not isinstance(reply[0], tuple) or reply[0][0] != "b":
-        return None
-    return bool(reply[0][1])

@@ -85,7 +85,11 @@ class Application:
                 answer = self.broken.get(member) or self._answer(
                     self._things.get(fields[HeaderFields.path]), fields[HeaderFields.interface], member, message.body
                 )
-                reply = new_error(message, "org.none") if answer is None else new_method_return(message, *answer)
+                reply = (
+                    new_error(message, "org.none")
+                    if answer is None
+                    else new_method_return(message, *(answer if answer[0] else ()))
+                )
                 self.connection.send(reply)
             except (OSError, ValueError):
                 return
@@ -154,6 +158,31 @@ def _contains(box: tuple[int, int, int, int], x: int, y: int) -> bool:
     return box[0] <= x < box[0] + box[2] and box[1] <= y < box[1] + box[3]
 
 
+class Status(Application):
+    """The session's service with the switch of accessibility."""
+
+    def __init__(self, address: str, *, on: bool) -> None:
+        self.on = on
+        super().__init__(address, name="status")
+        _own(self.connection, "org.a11y.Bus")
+
+    def _answer(self, thing: Thing | None, interface: str, member: str, body: Any) -> Any:
+        match member, body:
+            case "Get", (_, "IsEnabled"):
+                return "v", (("b", self.on),)
+            case "Set", (_, "IsEnabled", (_, on)):
+                self.on = on
+                return "", ()
+            case "GetAddress", _:
+                return "s", ("unix:path=/nowhere",)
+        return None
+
+
+def _own(connection: DBusConnection, name: str) -> None:
+    bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+    connection.send(new_method_call(bus, "RequestName", "su", (name, 4)))
+
+
 class AccessibilityBus:
     """A bus of its own, with the list of applications."""
 
@@ -165,8 +194,7 @@ class AccessibilityBus:
         assert self._daemon.stdout is not None
         self.address = self._daemon.stdout.readline().strip()
         self._registry = Application(self.address, name="registry")
-        bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-        self._registry.connection.send(new_method_call(bus, "RequestName", "su", ("org.a11y.atspi.Registry", 4)))
+        _own(self._registry.connection, "org.a11y.atspi.Registry")
         self.applications: list[Application] = []
 
     def add(self, *windows: Thing, name: str = "app", toolkit: str = "gtk") -> Application:
