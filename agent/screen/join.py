@@ -28,6 +28,8 @@ _CALLED_BY_WORDS = frozenset(
 )  # fmt: skip
 #: An element with more words in its box is something that holds others.
 _MOST_WORDS = 60
+#: Letters that words need to be a label where there is a tree.
+_LEAST = 2
 #: The longest label, in characters.
 _LONGEST = 200
 #: How far a window reaches above its inner side with its title bar, in desktop pixels.
@@ -53,7 +55,8 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
     Elements whose text is what is written on them come from "both". The lines of all other words follow the tree's
     elements as labels, in reading order.
     """
-    read = [_in_desktop(word, viewport) for word in words if _is_text(word)]
+    lines = sorted(lines_of(word for word in words if _is_text(word)), key=lambda line: (line[0].box.top, line[0].box.left))
+    read = [_in_desktop(word, viewport) for line in lines for word in line]  # in reading order
     told: set[int] = set()
     elements = []
     for element in tree.elements:
@@ -131,9 +134,11 @@ def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -
         x, y = box.left + box.width / 2, box.top + box.height / 2
         holders = [element for element in elements if _contains(element.box, x, y)]
         holder = min(holders, key=lambda element: element.box.width * element.box.height, default=None)
+        text = " ".join(one.word.text for one in line)[:_LONGEST]
+        if holder is not None and sum(map(str.isalnum, text)) < _LEAST:
+            continue  # the tree would tell a key of one letter: this is an icon
         window = next((one for one in tree.windows if _contains(one.box, x, y)), None)
         window = window or next((one for one in tree.windows if _contains(_framed(one.box), x, y)), None)
-        text = " ".join(one.word.text for one in line)[:_LONGEST]
         labels.append(
             Element(
                 number, WORDS_ROLE, text, box, window=window.title if window else "", source="words",
