@@ -1,5 +1,7 @@
 """A desktop as a run uses it: our own windows out of sight and reach, and every action where it was judged to go."""
 
+from collections.abc import Sequence
+
 from agent.desktop.base import Desktop, Steered, TakeoverWatch
 from agent.desktop.checked_hand import CheckedHand, receiver
 from agent.desktop.elements import Elements
@@ -20,13 +22,16 @@ class ProtectedDesktop:
     Args:
         desktop: the real one.
         dry_run: nothing is touched.
+        languages: tesseract's names of what the screen is written in.
         ours: whether the terminal that runs us can be on it; not on a throw-away desktop.
 
     Raises:
         EnvironmentLacksError: the desktop takes no input.
     """
 
-    def __init__(self, desktop: Desktop, *, dry_run: bool = False, ours: bool = True) -> None:
+    def __init__(
+        self, desktop: Desktop, *, dry_run: bool = False, ours: bool = True, languages: Sequence[str] = ("eng",)
+    ) -> None:
         self._desktop = desktop
         self._own = find_own(desktop.open_windows, desktop.shows) if ours else Own()
         self._watching = Connection(desktop.open_windows)  # of the thread that watches for a takeover
@@ -41,6 +46,7 @@ class ProtectedDesktop:
             open_windows,
             lambda windows: receiver(windows, own),
             self.open_elements,
+            languages,
         )
         self.hand: Hand = RecordingHand()
         if not dry_run:

@@ -6,7 +6,7 @@ make the policy ask).
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -87,6 +87,7 @@ class DesktopSurroundings:
         open_windows: of the desktop.
         receiver: the window that will get what is typed, where that is not the one that has the focus.
         open_elements: of the desktop.
+        languages: tesseract's names of what the screen is written in.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class DesktopSurroundings:
         open_windows: OpenWindows,
         receiver: Callable[[Windows], Window | None] = lambda windows: windows.active(),
         open_elements: OpenElements = lambda: None,
+        languages: Sequence[str] = ("eng",),
     ) -> None:
         self._screen = screen
         self._applications = applications
@@ -104,6 +106,7 @@ class DesktopSurroundings:
         self._receiver = receiver
         self._windows = Connection(open_windows)
         self._ocr: Ocr | None = None
+        self._languages = languages
         self._open_elements: OpenElements | None = open_elements
         self._elements: Elements | None = None
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
@@ -215,7 +218,7 @@ class DesktopSurroundings:
 
     def _words(self, points: list[DesktopPoint]) -> str:
         try:
-            self._ocr = self._ocr or Ocr(_WHO)
+            self._ocr = self._ocr or Ocr(_WHO, self._languages)
             frame = self._screen.grab()
             places = [frame.viewport.desktop_to_capture(point) for point in points]
             scale = max(1.0, frame.viewport.scale[0])

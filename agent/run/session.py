@@ -4,7 +4,7 @@ This is the one place that knows all the rooms. Its events are those of the loop
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +33,7 @@ from agent.safety.policy import Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
 from agent.sandbox.processes import MARK
+from agent.screen.languages import reading_languages
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -83,11 +84,12 @@ async def run(
         opened.callback(real.close)
         viewport = real.screen.grab().viewport
         # On a throw-away desktop, there is no terminal that could run us.
-        desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox)
-        opened.callback(desktop.close)
-        context = _context(request, settings, actor, desktop, person, stop, steering or Steering())
-        recorded = [Path(request.bundle).absolute()] if request.bundle else []
         environ = os.environ if request.environ is None else request.environ
+        languages, unread = reading_languages(environ)
+        desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
+        opened.callback(desktop.close)
+        context = _context(request, settings, actor, desktop, person, stop, steering or Steering(), languages)
+        recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = replace(context, open_witness=partial(real.open_witness, environ, recorded))
         emit(
             RunStarted(
@@ -105,7 +107,8 @@ async def run(
         told = desktop.watch(request.stop_key, steering)
         judged = request.policy.mode != "never"
         remarks = [remark for model in models.values() for remark in model.remarks]
-        for remark in (*remarks, *desktop.remarks(judged=judged), registered.remark, told):
+        reads = judged or actor.family.facts.outline
+        for remark in (*remarks, *desktop.remarks(judged=judged), unread if reads else "", registered.remark, told):
             if remark:
                 emit(Warned(remark))
         return await Loop(settings, context).run(emit)
@@ -119,6 +122,7 @@ def _context(
     person: Person,
     stop: StopSwitch,
     steering: Steering,
+    languages: Sequence[str],
 ) -> RunContext:
     facts, limits = actor.family.facts, actor.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
@@ -129,7 +133,7 @@ def _context(
     apps = tuple(desktop.applications.names()[:_MOST_APPS])
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
     consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
-    outliner = Outliner(desktop.open_elements, desktop.open_windows, read_words=facts.outline)
+    outliner = Outliner(desktop.open_elements, desktop.open_windows, languages, read_words=facts.outline)
     observer = Observer(desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline)
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 

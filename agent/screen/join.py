@@ -55,7 +55,9 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
     Elements whose text is what is written on them come from "both". The lines of all other words follow the tree's
     elements as labels, in reading order.
     """
-    lines = sorted(lines_of(word for word in words if _is_text(word)), key=lambda line: (line[0].box.top, line[0].box.left))
+    lines = sorted(
+        lines_of(word for word in words if _is_text(word)), key=lambda line: (line[0].box.top, line[0].box.left)
+    )
     read = [_in_desktop(word, viewport) for line in lines for word in line]  # in reading order
     told: set[int] = set()
     elements = []
