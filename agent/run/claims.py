@@ -49,7 +49,7 @@ class Claims:
         self._instruction = instruction
         self._kind, self._needs = asked(instruction)
         self._outline: Outline | None = None
-        self._did_something = False
+        self.did_something = False  # on the desktop, or by a tool
         self._touched: list[Element] = []  # as they stood before, the last one last
 
     def saw(self, outline: Outline | None) -> None:
@@ -60,7 +60,7 @@ class Claims:
         """Take in what was done."""
         if not isinstance(event, Acted) or not event.executed or not isinstance(event.target, (*TOUCHING, CallTool)):
             return
-        self._did_something = True
+        self.did_something = True
         points = points_of(event.target)
         element = _at(self._outline, *points[-1].rounded()) if points and self._outline is not None else None
         if element is not None and not any(_is_same(element, other) for other in self._touched):
@@ -77,7 +77,7 @@ class Claims:
         meant = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
         shows = _bounded([*meant, *(text for text in changed if text not in meant)])
         doubt = ""
-        if self._kind and not self._did_something:
+        if self._kind and not self.did_something:
             doubt = "nothing was done"
         elif self._needs and receipt.watched and not counting and not changed:
             others = "" if not receipt.changes else ", only windows, applications or the clipboard"

@@ -226,7 +226,7 @@ class Loop:
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
         receipt = await self._race(self._watch.look(_LOOK))
         verdict = judge(receipt)
-        if verdict.doubt and verdict.verified is None:
+        if verdict.doubt and verdict.verified is None and self._claims.did_something:
             await self._race(asyncio.sleep(_LATE))
             receipt = await self._race(self._watch.look(_LOOK))
             verdict = judge(receipt)

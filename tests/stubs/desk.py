@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
 from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
+from agent.screen.outline import Outline
 from agent.screen.settle import SettleRule
 from foundation.addresses import normalize_url
 
@@ -112,6 +114,24 @@ class FakePerson:
         return self._approvals.pop(0)
 
 
+class FakeOutliner:
+    """Gives outlines from a list."""
+
+    def __init__(self, outlines: Sequence[Outline]) -> None:
+        self._left = list(outlines)
+
+    def take(self, frame: Frame) -> "Future[Outline]":
+        taken: Future[Outline] = Future()
+        taken.set_result(self._left.pop(0) if len(self._left) > 1 else self._left[0])
+        return taken
+
+    def read_ahead(self, frame: Frame) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 @dataclass
 class Desk:
     """One run's parts, and the run."""
@@ -130,22 +150,27 @@ class Desk:
     settings: dict[str, Any] = field(default_factory=dict)
     family: Any = "mai-ui"  # its name, or one made up
     tools: Any = field(default_factory=NoTools)
+    instruction: str = "do the task"
+    open_witness: Any = None
+    outlines: Any = None  # what the screen's elements are at each look; the last ones stay
 
     def loop(self) -> tuple[Loop, ChatClient]:
         self.hand = self.hand or FakeHand(self.screen)
         family = get_family(self.family) if isinstance(self.family, str) else self.family
-        settings = RunSettings("do the task", settle=SETTLE, **self.settings)
+        settings = RunSettings(self.instruction, settle=SETTLE, **self.settings)
         client = ChatClient(
             Endpoint(normalize_url(self.endpoint.url), "", "MAI-UI-8B", self.kind, self.limits), HURRIED
         )
-        observer = Observer(self.screen, family.facts.image.capped(1_000_000), "png", 85)
+        outliner = None if self.outlines is None else FakeOutliner(self.outlines)
+        observer = Observer(self.screen, family.facts.image.capped(1_000_000), "png", 85, outliner)  # type: ignore[arg-type]
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
         actor = Actor(client, family, history, settings, ())
         policy = Policy.load(self.approve)
         consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
-        return Loop(
-            settings, RunContext(observer, self.hand, actor, history, consent, self.person, self.stop, self.tools)
-        ), client
+        context = RunContext(
+            observer, self.hand, actor, history, consent, self.person, self.stop, self.tools, self.open_witness
+        )
+        return Loop(settings, context), client
 
     async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
         """All events of the run; `watch` sees each as it comes."""

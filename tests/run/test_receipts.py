@@ -1,0 +1,229 @@
+"""Receipts: every run ends with one, whatever becomes of the run or of who tells what changed."""
+
+import threading
+from typing import Any
+
+import pytest
+from stubs.desk import Desk
+from stubs.endpoint import DONE, FakeEndpoint, act, refuse, say, texts
+from stubs.witness import DARK, OPENED, FakeWitness
+
+from agent.changes import Change
+from agent.run import loop, watch
+from agent.run.events import Event, Receipt, RunFinished
+from foundation.errors import ExitStatus
+
+CLICK = act("click", coordinate=[500, 500])
+
+
+async def run(script: Any, **options: Any) -> tuple[list[Event], Desk]:
+    with FakeEndpoint([item if callable(item) else say(item) for item in script]) as endpoint:
+        desk = Desk(endpoint, **options)
+        return await desk.run(), desk
+
+
+def receipt_of(events: list[Event]) -> Receipt:
+    """The only receipt, which comes before the run's end."""
+    (receipt,) = (event for event in events if isinstance(event, Receipt))
+    assert events[-2] is receipt
+    assert isinstance(events[-1], RunFinished)
+    return receipt
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "outcome"),
+    [
+        ([CLICK, DONE], {}, "done"),
+        ([CLICK, act("terminate", status="fail")], {}, "gave_up"),
+        ([CLICK, act("answer", text="42")], {}, "done"),
+        ([CLICK, "junk", "junk", "junk"], {}, "unparsable"),
+        ([CLICK, refuse(400, "no")], {}, "failed"),
+        ([CLICK, CLICK], {"max_steps": 1}, "out_of_budget"),
+    ],
+    ids=["done", "gave up", "answered", "unparsable", "failed", "out of budget"],
+)
+async def test_every_run_ends_with_what_changed(script: Any, settings: dict[str, Any], outcome: str) -> None:
+    witness = FakeWitness(DARK, remarks=("KDE's settings are not known.",))
+    events, _ = await run(script, settings=settings, open_witness=witness.open)
+    finished = events[-1]
+    assert isinstance(finished, RunFinished)
+    assert finished.outcome == outcome
+    assert receipt_of(events) == Receipt((DARK,), ("KDE's settings are not known.",))
+    assert witness.closed.wait(5)
+
+
+async def test_a_run_whose_screen_cannot_be_seen_has_a_receipt_too() -> None:
+    with FakeEndpoint([]) as endpoint:
+        desk = Desk(endpoint, open_witness=FakeWitness(DARK).open)
+        desk.screen.trouble = OSError("no display")
+        assert receipt_of(await desk.run()).changes == (DARK,)
+
+
+async def test_that_nothing_changed_is_said_as_plainly() -> None:
+    events, _ = await run([CLICK, DONE], open_witness=FakeWitness().open)
+    assert receipt_of(events).lines == ["nothing changed"]
+
+
+async def test_where_nobody_watches_it_is_not_said_that_nothing_changed() -> None:
+    for nobody in (None, lambda: None):
+        events, _ = await run([CLICK, DONE], open_witness=nobody)
+        assert receipt_of(events) == Receipt((), (watch.NOBODY,), watched=False)
+        assert receipt_of(events).lines == [watch.NOBODY]
+
+
+async def test_a_dry_run_touches_nothing_and_asks_nobody() -> None:
+    witness = FakeWitness(DARK)
+    events, _ = await run([CLICK, DONE], settings={"dry_run": True}, open_witness=witness.open)
+    assert receipt_of(events).lines == [loop.DRY_RUN_TOUCHES_NOTHING]
+    assert witness.asked == 0
+
+
+async def test_a_witness_that_cannot_be_opened_costs_the_receipt_only() -> None:
+    def fail() -> FakeWitness:
+        raise OSError("no bus")
+
+    events, desk = await run([CLICK, DONE], open_witness=fail)
+    receipt = receipt_of(events)
+    assert (receipt.changes, receipt.watched) == ((), False)
+    assert "no bus" in receipt.remarks[0]
+    assert len(desk.hand.done) == 1
+
+
+async def test_a_witness_that_raises_costs_the_receipt_only() -> None:
+    witness = FakeWitness(DARK)
+
+    def fail() -> None:
+        raise ValueError("a strange file")
+
+    witness.behave = fail
+    events, _ = await run([CLICK, DONE], open_witness=witness.open)
+    receipt = receipt_of(events)
+    assert (receipt.changes, receipt.watched) == ((), False)
+    assert "a strange file" in receipt.remarks[0]
+    assert witness.closed.wait(5)
+
+
+async def test_a_stop_does_not_wait_for_a_witness_that_hangs() -> None:
+    over, witness = threading.Event(), FakeWitness(DARK)
+    witness.behave = over.wait  # until after the run
+    with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
+        desk = Desk(endpoint, open_witness=witness.open)
+
+        def stop(event: Event) -> None:
+            if type(event).__name__ == "Acted":
+                desk.stop.stop("enough")
+
+        events = await desk.run(stop)
+    over.set()
+    assert receipt_of(events).watched is False
+    finished = events[-1]
+    assert isinstance(finished, RunFinished)
+    assert finished.status is ExitStatus.STOPPED
+
+
+async def test_what_is_done_before_the_watch_began_makes_the_receipt_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_OPENING", 0.05)
+    witness, open_now = FakeWitness(DARK), threading.Event()
+
+    def open_late() -> FakeWitness:
+        open_now.wait(10)
+        return witness
+
+    with FakeEndpoint([say(CLICK), say(DONE)]) as endpoint:
+        desk = Desk(endpoint, open_witness=open_late)
+        events = await desk.run(lambda event: open_now.set() if type(event).__name__ == "Acted" else None)
+    receipt = receipt_of(events)
+    assert (receipt.changes, receipt.watched) == ((DARK,), False)
+
+
+async def test_what_strangers_wrote_is_of_bounded_length() -> None:
+    many = [Change("file", f"/home/me/{'x' * 5000}{number}", None, "y" * 5000) for number in range(500)]
+    events, _ = await run([CLICK, DONE], open_witness=FakeWitness(*many).open)
+    receipt = receipt_of(events)
+    assert len(receipt.changes) == 100
+    assert receipt.remarks == ("400 more changes are left out.",)
+    assert max(len(line) for line in receipt.lines) < 1000
+
+
+# What a model says against what changed
+
+
+def finish(events: list[Event]) -> RunFinished:
+    assert isinstance(events[-1], RunFinished)
+    return events[-1]
+
+
+async def test_done_with_nothing_changed_goes_back_to_the_model_once() -> None:
+    witness = FakeWitness(OPENED)
+    script = [CLICK, DONE, act("click", coordinate=[1, 1]), DONE]
+    with FakeEndpoint([say(text) for text in script]) as endpoint:
+        desk = Desk(endpoint, instruction="enable dark mode", open_witness=witness.open)
+
+        def change(event: Event) -> None:
+            if len(desk.hand.done) > 1:
+                witness.found = [OPENED, DARK]
+
+        events = await desk.run(change)
+    told = texts(endpoint.requests[2], "user")[-1]
+    assert "You say that the task is done, but nothing changed that could show it" in told
+    assert (finish(events).outcome, finish(events).status, finish(events).verified) == ("done", ExitStatus.DONE, True)
+    assert finish(events).evidence == (str(DARK),)
+
+
+async def test_a_model_that_insists_leaves_the_run_unverified() -> None:
+    events, desk = await run(
+        [CLICK, DONE, act("terminate", "Really.", status="success", text="All is dark."), DONE],
+        instruction="enable dark mode",
+        open_witness=FakeWitness(OPENED).open,
+    )
+    assert len(desk.endpoint.requests) == 3
+    end = finish(events)
+    assert (end.outcome, end.status, end.verified) == ("unverified", ExitStatus.NOT_DONE, False)
+    assert "The model says that the task is done, but nothing changed that could show it" in end.message
+    assert receipt_of(events).changes == (OPENED,)
+
+
+async def test_done_at_once_is_doubted_where_something_was_to_be_done() -> None:
+    events, desk = await run([DONE, DONE], instruction="open the settings", open_witness=FakeWitness().open)
+    assert "nothing was done" in texts(desk.endpoint.requests[1], "user")[-1]
+    assert finish(events).outcome == "unverified"
+
+
+@pytest.mark.parametrize("instruction", ["what is the weather?", "is dark mode enabled?", "do the task"])
+async def test_done_at_once_is_believed_where_nothing_was_to_be_done(instruction: str) -> None:
+    events, desk = await run([DONE], instruction=instruction, open_witness=FakeWitness().open)
+    assert (finish(events).outcome, finish(events).verified) == ("done", None)
+    assert len(desk.endpoint.requests) == 1
+
+
+async def test_an_answer_to_a_question_is_done_without_evidence() -> None:
+    events, _ = await run(
+        [act("answer", text="It is on.")], instruction="turn on dark mode", open_witness=FakeWitness().open
+    )
+    assert (finish(events).outcome, finish(events).verified) == ("done", None)
+
+
+async def test_a_change_that_nobody_meant_is_no_evidence_and_no_contradiction() -> None:
+    other = Change("setting", "dconf /org/gnome/desktop/peripherals/mouse/speed", "0", "1")
+    events, _ = await run([CLICK, DONE], instruction="enable dark mode", open_witness=FakeWitness(other).open)
+    assert (finish(events).outcome, finish(events).verified) == ("done", None)
+
+
+async def test_without_a_witness_a_model_that_did_something_is_believed_unverified() -> None:
+    events, _ = await run([CLICK, DONE], instruction="enable dark mode", open_witness=None)
+    assert (finish(events).outcome, finish(events).status, finish(events).verified) == ("done", ExitStatus.DONE, None)
+
+
+async def test_the_last_step_leaves_no_room_for_doubting_twice() -> None:
+    events, _ = await run(
+        [CLICK, DONE], instruction="enable dark mode", open_witness=FakeWitness().open, settings={"max_steps": 2}
+    )
+    assert finish(events).outcome == "unverified"
+
+
+async def test_programs_that_write_late_are_waited_for() -> None:
+    witness = FakeWitness()
+    witness.behave = lambda: witness.found.append(DARK) if witness.asked == 2 else None
+    events, desk = await run([CLICK, DONE], instruction="enable dark mode", open_witness=witness.open)
+    assert (finish(events).outcome, finish(events).verified) == ("done", True)
+    assert len(desk.endpoint.requests) == 2
