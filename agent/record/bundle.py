@@ -41,6 +41,7 @@ from foundation.errors import EnvironmentLacksError
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
+_NO_ROOM = "The disk had no room for what changed."
 #: The longest message and the longest warning kept in run.json.
 _MESSAGE_CHARS = 1000
 _WARNING_CHARS = 300
@@ -127,6 +128,10 @@ class Recorder:
             case events.Receipt():
                 told = [ChangeRecord(**change.to_json()) for change in event.changes]
                 self._run.receipt = ReceiptRecord(**_fields(event) | {"changes": told})
+                try:
+                    self._write_run()
+                except OSError:  # the end of the run needs the room that there is
+                    self._run.receipt = ReceiptRecord(remarks=[_NO_ROOM])
             case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()
@@ -233,7 +238,7 @@ class Recorder:
         except OSError:
             self._run.warnings, self._run.evidence = [], []  # the end of the run needs their room more
             if self._run.receipt is not None:
-                self._run.receipt = ReceiptRecord(remarks=["The disk had no room for what changed."])
+                self._run.receipt = ReceiptRecord(remarks=[_NO_ROOM])
             with suppress(OSError):
                 self._finish(event)
 
@@ -277,8 +282,8 @@ def _numbered(step: int, index: int) -> str:
     return f"{step:04d}" if index == 0 else f"{step:04d}-{index + 1}"
 
 
-def _line(step: dict[str, Any]) -> bytes:
-    return (json.dumps(step, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+def _line(value: Any) -> bytes:
+    return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
 def _write_file(path: Path, data: bytes) -> None:

@@ -8,10 +8,12 @@ not.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.actions import shorten
+from agent.changes import Change
+from agent.run.events import Event, Receipt, RunFinished
 from foundation.configs import load_config
 from foundation.errors import UsageError
 
@@ -111,6 +113,20 @@ class Redactor:
         masked = {text: self._masked(text) for text in texts}
         return _replaced(value, masked) if any(text != instead for text, instead in masked.items()) else value
 
+    def event(self, event: Event) -> Event:
+        """The event; what came from the computer in a receipt, and in the end of a run, masked."""
+        match event:
+            case Receipt(changes, remarks):
+                masked = tuple(map(self._change, changes))
+                return replace(event, changes=masked, remarks=tuple(map(self.text, remarks)))
+            case RunFinished(message=message, evidence=evidence):
+                return replace(event, message=self.text(message), evidence=tuple(map(self.text, evidence)))
+        return event
+
+    def _change(self, change: Change) -> Change:
+        before, after = (None if text is None else self.text(text) for text in (change.before, change.after))
+        return replace(change, what=self.text(change.what), before=before, after=after)
+
     def _learn_reply(self, target: Any, reply: Any) -> None:
         """What a person says when they are asked for a password is one."""
         asked, pattern = target.get("question") if isinstance(target, dict) else None, self._rules.question
@@ -151,8 +167,18 @@ class Redactor:
     def _masked_piece(self, piece: str) -> str:
         if self._pattern is not None:
             piece = self._pattern.sub(lambda match: _mask(match[0]), piece)
+        if piece.endswith("…"):  # a value that was cut, maybe in the middle of a secret
+            piece = self._mask_cut(piece[:-1]) + "…"
         for pattern in self._rules.texts:
             piece = pattern.sub(_mask_secret, piece)
+        return piece
+
+    def _mask_cut(self, piece: str) -> str:
+        """The piece without the beginning of a secret at its end."""
+        for secret in self._known:
+            for length in range(len(secret) - 1, _SHORTEST - 1, -1):
+                if piece.endswith(secret[:length]):
+                    return piece[:-length] + _mask(secret)
         return piece
 
 

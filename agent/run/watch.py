@@ -17,7 +17,7 @@ from agent.run.worker import Worker
 #: How long the first action waits for the witness, in seconds: what is done before it watches, it does not see.
 _OPENING = 2.0
 #: Of a receipt: changes, remarks, and the characters of each of their texts, all of which come from strangers.
-_MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 100, 20, 300
+_MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 1000, 20, 300
 
 NOBODY = "Nothing tells here what changes on the computer."
 _TOO_LATE = "It could not be found out in time what changed."

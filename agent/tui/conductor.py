@@ -199,11 +199,13 @@ class Conductor:
         self._post(RunBegan(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
         person = TerminalPerson(self._post)
+
+        def show(event: "Event") -> None:
+            self._post(RunEvent(job.recorder.redactor.event(event)))
+
         with closing(job.recorder):
             try:
-                finished = asyncio.run(
-                    job.carry_out(person, run.stop, lambda event: self._post(RunEvent(event)), run.steering)
-                )
+                finished = asyncio.run(job.carry_out(person, run.stop, show, run.steering))
             finally:
                 job.write_report(lambda text: self._post(Progress(text)))
             self.message = finished.message

@@ -37,6 +37,10 @@ def view_of(bundle: Bundle) -> RunView:
         bundle=bundle.path,
         status=run.status,
         seconds=run.seconds or 0.0,
+        outcome=bundle.outcome,
+        receipt=[] if run.receipt is None else run.receipt.receipt.lines,
+        evidence=list(run.evidence),
+        changes=() if run.receipt is None else run.receipt.receipt.changes,
     )
     for step in bundle.steps:
         for between in step.before:

@@ -16,6 +16,7 @@ from agent.run.events import (
     Observed,
     Paused,
     PersonSaid,
+    Receipt,
     Resumed,
     RunFinished,
     RunStarted,
@@ -98,6 +99,8 @@ class Translator:
                 return self._between(f"you said: {text}")
             case Warned(message):
                 return self._between(message)
+            case Receipt():
+                view.receipt, view.changes = event.lines, event.changes
             case RunFinished():
                 return self._finished(event)
         return None
@@ -227,7 +230,7 @@ class Translator:
     def _finished(self, event: RunFinished) -> int | None:
         view = self.view
         view.state, view.status, view.seconds = "ended", int(event.status), self.elapsed  # waits for the person too
-        view.stage = event.message
+        view.stage, view.outcome, view.evidence = event.message, event.outcome, list(event.evidence)
         if self._step is None:
             return None
         row = self._row()  # cut off in mid-step

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.actions import Action
+from agent.changes import Change
 from agent.geometry import DesktopPoint, Viewport
 from agent.safety.text import harmless
 
@@ -59,6 +60,10 @@ class RunView:
     status: int | None = None  # its exit status once it ended
     tokens: int = 0
     seconds: float = 0.0  # how long it took once it ended
+    outcome: str = ""  # how it ended
+    receipt: list[str] = field(default_factory=list)  # what changed, a line each, once it ended
+    evidence: list[str] = field(default_factory=list)  # what shows that it is done, or speaks against it
+    changes: tuple[Change, ...] = ()  # what changed, with what it takes to undo it
 
     @property
     def title(self) -> str:

@@ -2,16 +2,30 @@
 
 import pytest
 from stubs.terminal import INSTRUCTION, Bench, matches, run_screen, shown
+from stubs.witness import DARK
 from textual.color import Color
 
 from agent.actions import Action, Click, Finish, OpenApp, TypeText, describe
+from agent.changes import Change
 from agent.geometry import DesktopPoint
-from agent.run.events import Acted, ApprovalGiven, ModelDelta, Paused, Resumed, StepFinished, UserActed
+from agent.run.events import (
+    Acted,
+    ApprovalGiven,
+    ModelDelta,
+    Paused,
+    Receipt,
+    Resumed,
+    RunFinished,
+    StepFinished,
+    UserActed,
+)
 from agent.safety.policy import Approval, Question
-from agent.tui.conductor import ApprovalWanted, Progress, QuestionOver, ReplyWanted, RunClosed, RunFailed
+from agent.tui.conductor import ApprovalWanted, Progress, QuestionOver, ReplyWanted, RunClosed, RunEvent, RunFailed
 from agent.tui.widgets.approval import GRACE
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
+from foundation.chat_stream import Usage
+from foundation.errors import ExitStatus
 
 #: A little longer than a key must be alone to be an answer.
 ALONE = 0.3
@@ -449,3 +463,40 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
         await bench.feed(pilot, Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))
         assert (row.mark, row.words) == ("done", f"{describe(CLICK)}; type “hi”")
         assert row.milliseconds["act"] == 7.0
+
+
+# What the run left behind it
+
+
+UNVERIFIED = RunFinished(
+    "unverified", ExitStatus.NOT_DONE, "The model says so.", 1, 2.0, Usage(),
+    ("check box “Dark mode” not checked",), False,
+)  # fmt: skip
+
+
+async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((DARK,))))
+        assert "what changed" not in shown(pilot)
+        await bench.feed(pilot, *bench.ends(1), RunClosed())
+        assert "what changed" in shown(pilot)
+        assert str(DARK) in shown(pilot)
+        await pilot.press(*"next", "enter")
+        await pilot.pause()
+        assert "what changed" not in shown(pilot)
+
+
+async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_done(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt()), RunEvent(UNVERIFIED))
+        assert "nothing changed" in shown(pilot)
+        assert "check box “Dark mode” not checked" in shown(pilot)
+        assert "unverified" in shown(pilot).splitlines()[-2]
+
+
+async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench) -> None:
+    evil = Change("window", "\x1b[31mevil", None, "Sett\u202eings\x07\nnext line")
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((evil,))), *bench.ends(1))
+        assert "next line (new)" in shown(pilot)
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))

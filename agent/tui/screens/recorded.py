@@ -37,4 +37,5 @@ class RecordedScreen(StepsScreen):
         self.view = view = await asyncio.to_thread(read_view, self._path)
         self.show_rows(0 if view.rows else -1)
         self.query_one("#stage", Static).update(Content(f" {harmless(view.stage)}"))
+        self.show_receipt()
         self.query_one(StatusLine).show(view, view.seconds)

@@ -165,9 +165,10 @@ class RunScreen(AnsweringScreen):
         view = self.view
         elapsed = self._translator.elapsed if self._translator else 0.0
         self.status.show(view, elapsed, self._load if view.active else "")
+        self.show_receipt()
         stage = self.query_one("#stage", Static)
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
-        colour = "$text-warning" if view.state in ("paused", "asking") else colour
+        colour = "$text-warning" if view.state in ("paused", "asking") or view.outcome == "unverified" else colour
         hint = "  (space: go on)" if view.state == "paused" else ""
         if view.state == "idle":
             hint = " ↑ past instructions · Esc, then o: recorded runs · ctrl+p: everything there is"

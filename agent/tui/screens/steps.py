@@ -13,6 +13,7 @@ from textual.widgets import Static
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
+from agent.tui.widgets.receipt import ReceiptPanel
 
 
 class StepsScreen(Screen[None]):
@@ -40,12 +41,17 @@ class StepsScreen(Screen[None]):
         with Horizontal(id="body"):
             yield History(self.view.rows)
             yield Detail()
+        yield ReceiptPanel()
         yield Static(id="stage")
 
     def show_rows(self, cursor: int) -> None:
         """Show the run from a row on, -1 for none yet."""
         self.query_one("#title", Static).update(Content.styled(f" {self.view.title or 'mai-agent'}", "bold"))
         self.history.show(self.view.rows, cursor)
+
+    def show_receipt(self) -> None:
+        """Show what the run changed, once it ended."""
+        self.query_one(ReceiptPanel).show(self.view)
 
     def on_history_chosen(self, event: History.Chosen) -> None:
         self.show_row(event.index)

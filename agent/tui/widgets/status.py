@@ -28,6 +28,8 @@ class StatusLine(Static):
         word, colour = _STATES[view.state]
         if view.state == "ended" and view.status is not None:
             word, colour = _OUTCOMES.get(view.status, ("not done", "$text-error"))
+        if view.state == "ended" and view.outcome == "unverified":
+            word, colour = "unverified", "$text-warning"
         mode = "DRY RUN" if view.dry_run else "SANDBOX" if view.sandbox else "LIVE"
         parts = [(f" {mode} ", f"bold $text on ${_GROUNDS[mode]}-muted"), (f" {word} ", f"bold {colour}")]
         if view.step:

@@ -1,0 +1,147 @@
+"""What a task asks for by its words, and what a claim that it is done is worth."""
+
+from dataclasses import replace
+
+import pytest
+from stubs.witness import DARK, OPENED
+
+from agent.actions import Click, Finish, Move
+from agent.changes import Change
+from agent.geometry import DesktopPoint, Region, Size
+from agent.run.claims import Claims, asked
+from agent.run.events import Acted, Receipt
+from agent.screen.outline import Element, Outline
+
+BOX = Element(1, "check box", "Dark mode", Region(10, 10, 100, 20))
+PAGE = Element(2, "list item", "Appearance", Region(10, 40, 100, 20))
+THEME = Element(3, "table cell", "Adwaita-dark", Region(10, 70, 100, 20))
+PASSWORD = Element(4, "password text", "Password", Region(10, 100, 100, 20), value="hunter2")
+FRAME = Element(5, "frame", "Settings", Region(0, 0, 400, 300))
+CLAIM = Finish(True, "It is done.")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "kind"),
+    [
+        ("enable dark mode", "setting"),
+        ("Open the settings and turn the night light off, please.", "setting"),
+        ("Could you please make the text bigger?", "setting"),
+        ("I want dark mode", "setting"),
+        ("switch to the dark theme", "setting"),
+        ("set the wallpaper to 'open me.png'", "setting"),
+        ("in Settings turn on Wi-Fi", "setting"),
+        ("make sure that the night light is switched on", "setting"),
+        ("create a folder called 'enable me'", "thing"),
+        ("make a new folder", "thing"),
+        ("rename a.txt to b.txt", "thing"),
+        ("move the report to the trash", "thing"),
+        ("close the window", "thing"),
+        ("open the text editor and type 'disable the firewall'", "action"),
+        ("switch to the Firefox window", "action"),
+        ("click Save", "action"),
+        ("close the tab", "action"),
+        ("scroll down", "action"),
+        ("what is the weather?", ""),
+        ("Is dark mode enabled?", ""),
+        ("which file is the largest", ""),
+        ("wait 2 seconds", ""),
+        ("", ""),
+        ("“enable dark mode”", ""),
+    ],
+)
+def test_the_words_of_a_task_say_what_must_change(instruction: str, kind: str) -> None:
+    assert asked(instruction)[0] == kind
+
+
+def claims(instruction: str, before: Element, now: Element | None) -> Claims:
+    """A run that clicked an element once, which stands so now."""
+    made = Claims(instruction)
+    made.saw(Outline(Size(400, 300), (FRAME, before)))
+    point = DesktopPoint(before.box.left + 5, before.box.top + 5)
+    made.handle(Acted(1, Click(point), True, False, "", None, 1.0))
+    made.saw(Outline(Size(400, 300), (FRAME, *([now] if now else []))))
+    return made
+
+
+def test_a_control_that_was_touched_and_stands_otherwise_is_evidence() -> None:
+    now = replace(BOX, states=frozenset({"checked", "focused"}))
+    verdict = claims("enable dark mode", BOX, now).judge(Receipt())
+    assert (verdict.evidence, verdict.verified, verdict.doubt) == (("check box “Dark mode” checked",), True, "")
+
+
+def test_a_control_that_stands_as_before_is_told_and_is_none() -> None:
+    verdict = claims("enable dark mode", BOX, BOX).judge(Receipt((OPENED,)))
+    assert verdict.evidence == ("check box “Dark mode” not checked",)
+    assert (verdict.verified, "nothing that was touched" in verdict.doubt) == (None, True)
+
+
+def test_a_page_that_was_chosen_is_no_evidence_and_a_choice_that_the_task_names_is() -> None:
+    for element, expected in ((PAGE, None), (THEME, True)):
+        now = replace(element, states=frozenset({"selected"}))
+        verdict = claims("enable dark mode", element, now).judge(Receipt())
+        assert (verdict.verified, bool(verdict.doubt)) == (expected, expected is None)
+
+
+def test_a_control_that_is_gone_says_nothing() -> None:
+    assert claims("enable dark mode", BOX, None).judge(Receipt()).doubt
+
+
+def test_what_is_in_a_field_for_a_password_is_never_told() -> None:
+    verdict = claims("enable dark mode", PASSWORD, replace(PASSWORD, value="hunter3")).judge(Receipt())
+    assert "hunter" not in str(verdict)
+
+
+def test_names_of_elements_are_strangers_texts() -> None:
+    evil = replace(BOX, name="a\x1b[2J\u202e" + "b" * 500)
+    verdict = claims("enable dark mode", evil, replace(evil, states=frozenset({"checked"}))).judge(Receipt())
+    assert not {"\x1b", "\u202e"} & set(verdict.evidence[0])
+    assert len(verdict.evidence[0]) < 100
+
+
+@pytest.mark.parametrize(
+    ("instruction", "change", "verified"),
+    [
+        ("enable dark mode", DARK, True),
+        ("set the scaling to 1.5", Change("setting", "xfconf xsettings /Gdk/Scale", "1", "1.5"), True),
+        ("turn on natural scrolling", Change("setting", "dconf /org/gnome/x/natural-scroll", "false", "true"), True),
+        ("enable dark mode", Change("setting", "dconf /org/gnome/desktop/dark/speed", "0", "1"), None),
+        ("create a folder called Plans", Change("file", "/home/me/Plans", None, "folder"), True),
+        ("create a folder called Plans", Change("file", "/home/me/other", None, "folder"), None),
+        ("close the Calculator", Change("window", "Calculator", "Calculator", None), True),
+        ("open the Calculator", Change("window", "Calculator", None, "Calculator"), None),
+    ],
+)
+def test_a_change_is_evidence_where_it_is_about_the_same(
+    instruction: str, change: Change, verified: bool | None
+) -> None:
+    verdict = claims(instruction, PAGE, PAGE).judge(Receipt((change,)))
+    assert (verdict.verified, verdict.doubt) == (verified, "")
+
+
+def test_moving_the_pointer_through_a_failed_action_is_doing_nothing() -> None:
+    made = Claims("click Save")
+    made.handle(Acted(1, Move(DesktopPoint(1, 1)), False, False, "", "it failed", 1.0))
+    assert made.judge(Receipt()).doubt == "nothing was done"
+
+
+# The built-in engine
+
+
+def own(claim: Finish, receipt: Receipt, instruction: str = "enable dark mode") -> tuple[bool | None, bool]:
+    verdict = claims(instruction, PAGE, PAGE).judge_own(claim, receipt)
+    return verdict.verified, bool(verdict.doubt)
+
+
+def test_what_the_engine_could_not_verify_is_not_verified() -> None:
+    assert own(Finish(True, "", ("check box not found",), False), Receipt((DARK,))) == (False, True)
+
+
+def test_what_the_engine_verified_is_believed_with_its_evidence_only() -> None:
+    assert own(Finish(True, "", ("check box “Dark mode” is on",), True), Receipt()) == (True, False)
+    assert own(Finish(True, "", (), True), Receipt((DARK,))) == (None, False)
+
+
+def test_an_engine_that_says_nothing_is_judged_by_what_changed() -> None:
+    assert own(Finish(True), Receipt((OPENED,))) == (None, True)
+    assert own(Finish(True), Receipt((DARK,))) == (True, False)
+    assert own(Finish(True), Receipt(), "open the settings") == (None, False)
