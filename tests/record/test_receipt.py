@@ -57,8 +57,13 @@ def test_a_bundle_holds_the_receipt_the_evidence_and_whether_it_is_verified(tmp_
     run = json.loads((path / "run.json").read_text())
     assert run["receipt"] == {
         "changes": [
-            {"kind": "setting", "what": "xfconf xsettings /Net/ThemeName", "before": "Adwaita", "after": "Adwaita-dark",
-             "undo": None}
+            {
+                "kind": "setting",
+                "what": "xfconf xsettings /Net/ThemeName",
+                "before": "Adwaita",
+                "after": "Adwaita-dark",
+                "undo": None,
+            }
         ],
         "remarks": ["KDE's settings are not known."],
         "watched": True,

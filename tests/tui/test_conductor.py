@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent.actions import PressKeys
+from agent.record.redact import Redactor
 from agent.run.events import Event, RunFinished, Warned
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import (
@@ -38,6 +39,7 @@ class Notes:
         self.abandoned: list[RunFinished] = []
         self.closed = False
         self.path = Path("bundle")
+        self.redactor = Redactor()
 
     def handle(self, event: Event) -> None:
         self.events.append(event)
