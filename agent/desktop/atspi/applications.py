@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agent.desktop.atspi.bus import Body, Question
+from agent.desktop.atspi.bus import Body, Question, together
 from agent.desktop.atspi.roles import WINDOWS
 from agent.desktop.atspi.tree import ROOT, Node, Ref, children, details, getter, refs, variant
 from agent.desktop.atspi.wire import Call
@@ -12,6 +12,7 @@ from agent.desktop.windows import Layer
 _REGISTRY = ("org.a11y.atspi.Registry", ROOT)
 #: Toolkits that show pages, where anything may take clicks.
 _BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
+_TOLD = ("Name",)
 _MOST_APPLICATIONS = 200
 _MOST_WINDOWS = 50
 #: By so many pixels the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
@@ -27,6 +28,8 @@ class Application:
     pid: int | None
     toolkit: str
     matches: bool = True  # whether it answers the question for all that is shown
+    windows: tuple[Ref, ...] = ()  # those that it had the last time
+    shown: tuple[Ref, ...] = ()  # those of them that were read the last time
     unfolded: set[Ref] = field(default_factory=set)  # its nodes that were asked for their children (GTK 4)
 
     @property
@@ -57,9 +60,17 @@ def introduce(ref: Ref) -> Question[Application | None]:
 
 
 def windows_of(application: Application) -> Question[list[Node]]:
-    """The nodes of its windows."""
-    [reply] = yield [children(application.ref)]
-    found = yield from details(refs(reply, _MOST_WINDOWS), ("Name",))
+    """The nodes of its windows; those known from the last time are asked about at once."""
+
+    def listed() -> Question[list[Ref]]:
+        [reply] = yield [children(application.ref)]
+        return refs(reply, _MOST_WINDOWS)
+
+    there, known = yield from together(listed(), details(application.windows, _TOLD))
+    fresh = yield from details([ref for ref in there if ref not in application.windows], _TOLD)
+    application.windows = tuple(there)
+    by_ref = {node.ref: node for node in (*known, *fresh)}
+    found = [by_ref[ref] for ref in there if ref in by_ref]
     return [node for node in found if node.role in WINDOWS or node.showing]
 
 

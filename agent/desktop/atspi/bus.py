@@ -22,9 +22,8 @@ Body: TypeAlias = "tuple[Any, ...] | None"
 #: Yields calls, is handed their replies in order, and returns what it found.
 Question: TypeAlias = Generator[Sequence[Call], list[Body], T]
 
-#: So many calls wait for their replies in one application: with more, GTK 4.8 gets slower (pipelined walks of it ended
-#: in time-outs); the others take hundreds.
-_WIDTH = 64
+#: So many calls wait for their replies in one application. With 64, both sides wait for each other more often.
+_WIDTH = 192
 #: A reply longer than this is read past and never looked at: the largest of real applications has 0.2 MB.
 _LONGEST = 4_000_000
 
@@ -59,6 +58,29 @@ class _Peer:
     heard: float = 0.0
 
 
+def together(*questions: Question[Any]) -> Question[list[Any]]:
+    """Ask several questions at once: what they need next goes out together, and their answers come in their order."""
+    results: list[Any] = [None] * len(questions)
+    wanted: dict[int, Sequence[Call]] = {}
+
+    def advance(index: int, replies: list[Body] | None) -> None:
+        try:
+            wanted[index] = next(questions[index]) if replies is None else questions[index].send(replies)
+        except StopIteration as end:
+            results[index] = end.value
+
+    for index in range(len(questions)):
+        advance(index, None)
+    while wanted:
+        asked, wanted = wanted, {}
+        replies = yield [call for calls in asked.values() for call in calls]
+        begin = 0
+        for index, calls in asked.items():
+            advance(index, replies[begin : begin + len(calls)])
+            begin += len(calls)
+    return results
+
+
 class Bus:
     """One connection. Raises EnvironmentLacksError: nobody answers at that address."""
 
@@ -80,9 +102,10 @@ class Bus:
 
     def ask(self, question: Question[T]) -> T | None:
         """What one question found; None where it broke."""
-        return self.ask_all([question])[0]
+        found: T | None = self.ask_all([question])[0]
+        return found
 
-    def ask_all(self, questions: Iterable[Question[T]], seconds: float | None = None) -> list[T | None]:
+    def ask_all(self, questions: Iterable[Question[Any]], seconds: float | None = None) -> list[Any]:
         """What each question found, in their order; None for those that could not end in time.
 
         Raises:

@@ -7,10 +7,11 @@ showing, also under another window.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent.desktop.atspi import gtk4
 from agent.desktop.atspi.applications import Application, introduce, matching, registered, windows_of
-from agent.desktop.atspi.bus import Bus, Limits, Question
+from agent.desktop.atspi.bus import Bus, Limits, Question, together
 from agent.desktop.atspi.contents import clicked, fill
 from agent.desktop.atspi.hits import trust, trust_gtk4
 from agent.desktop.atspi.pointing import look_at, origin_of
@@ -92,11 +93,11 @@ class AtspiElements:
         try:
             bus = self._connected()
             left = _AT - (time.monotonic() - began)
-            [found] = bus.ask_all([self._looking(layer, point)], max(0.01, left))
+            found: Element | None = bus.ask_all([self._looking(layer, point)], max(0.01, left))[0]
+            return found
         except EnvironmentLacksError as error:
             self._drop(str(error))
             return None
-        return found
 
     def close(self) -> None:
         """See `Elements.close`."""
@@ -128,12 +129,16 @@ class AtspiElements:
         self._applications.clear()
 
     def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
-        refs = bus.ask(registered())
+        """What all applications show: those known from the last time are read while the list of them is asked for."""
+        parts = visible_parts(layers, self._monitors)
+        before = list(self._applications)
+        readings = [self._reading(ref, layers, parts) for ref in before]
+        refs, *met = bus.ask_all([registered(), *readings])
         if refs is None:
             raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
         self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
-        parts = visible_parts(layers, self._monitors)
-        met = bus.ask_all([self._reading(ref, layers, parts) for ref in refs])
+        fresh = [self._reading(ref, layers, parts) for ref in refs if ref not in before]
+        met += bus.ask_all(fresh) if fresh else []
         return [seen for found in met for seen in found or ()]
 
     def _known(self, ref: Ref) -> Question[Application | None]:
@@ -149,32 +154,49 @@ class AtspiElements:
         application = yield from self._known(ref)
         if application is None or not _may_be_seen(application, layers, parts):
             return []
-        seen: list[Seen] = []
-        frames = yield from windows_of(application)
+        if application.is_gtk4:
+            questions: list[Question[Any]] = [gtk4.cached(application.ref, application.unfolded)]
+        else:
+            questions = [self._nodes(application, ref) for ref in application.shown]
+        frames, *read = yield from together(windows_of(application), *questions)
         found = matching(frames, layers, application.pid)
-        cache = (yield from gtk4.cached(application.ref, application.unfolded)) if application.is_gtk4 else None
-        for frame in frames:
-            layer = found.get(frame.ref)
-            if layer is None or not parts.get(layer.window.id):
-                continue
-            origin = origin_of(layer, frame) if cache is not None else (0, 0)
-            if cache is not None:
-                nodes, moved = yield from gtk4.placed(cache, frame.ref, *origin, _helpers(layers, layer))
-            else:
-                nodes, moved = (yield from self._nodes(application, frame)), {}
-            tree = Tree(frame.ref, nodes, class_names=cache is not None)
-            one = Seen(application, layer, tree, [], origin, moved)
-            seen.append(one)
-            yield from self._drafting(one, layers, parts[layer.window.id])
-        return seen
+        shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
+        if application.is_gtk4:
+            told = yield from together(*(self._placing(application, frame, found, layers, read[0]) for frame in shown))
+        else:
+            known = dict(zip(application.shown, read, strict=True))
+            fresh = [frame.ref for frame in shown if frame.ref not in known]
+            more = yield from together(*(self._nodes(application, ref) for ref in fresh))
+            known |= dict(zip(fresh, more, strict=True))
+            told = [
+                Seen(application, found[frame.ref], Tree(frame.ref, known[frame.ref]), [], (0, 0), {})
+                for frame in shown
+            ]
+        application.shown = tuple(frame.ref for frame in shown)
+        yield from together(*(self._drafting(seen, layers, parts[seen.layer.window.id]) for seen in told))
+        return told
 
-    def _nodes(self, application: Application, frame: Node) -> Question[list[Node]]:
+    def _placing(
+        self,
+        application: Application,
+        frame: Node,
+        found: Mapping[Ref, Layer],
+        layers: Sequence[Layer],
+        cache: dict[Ref, Node] | None,
+    ) -> Question[Seen]:
+        """A window of GTK 4."""
+        layer = found[frame.ref]
+        origin = origin_of(layer, frame)
+        nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
+        return Seen(application, layer, Tree(frame.ref, nodes, class_names=True), [], origin, moved)
+
+    def _nodes(self, application: Application, frame: Ref) -> Question[list[Node]]:
         if application.matches:
-            nodes = yield from matched(frame.ref)
+            nodes = yield from matched(frame)
             if nodes is not None:
                 return nodes
             application.matches = False
-        return (yield from walked(frame.ref))
+        return (yield from walked(frame))
 
     def _drafting(self, seen: Seen, layers: list[Layer], parts: list[Region]) -> Question[None]:
         screen = around(self._monitors)
@@ -184,8 +206,8 @@ class AtspiElements:
         window = seen.layer.box
         found = drafts(seen.tree, window, screen, taking)
         seen.drafts = self._on_top(seen, found, layers, parts)
-        yield from fill(seen.tree, [draft for draft in seen.drafts if not draft.offscreen])
-        yield from self._trusting(seen)
+        filled = fill(seen.tree, [draft for draft in seen.drafts if not draft.offscreen])
+        yield from together(filled, self._trusting(seen))
 
     def _trusting(self, seen: Seen) -> Question[None]:
         """Test what has not been tested as it stands."""
