@@ -34,6 +34,7 @@ from agent.literal.goals import (
     WriteFile,
 )
 from agent.literal.phrases import find_phrase
+from agent.literal.places import is_switch
 from agent.literal.refusals import check_refusals
 from agent.literal.rules import all_rules
 from agent.literal.rules.base import times
@@ -90,10 +91,14 @@ def _read(reading: _Reading, text: str, quoted: list[str], *, last: bool) -> _Re
             examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
             shown = quotes.show(text, quoted)
             raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
-        text, more = quotes.hide_quotes(phrase.means) if "'" in phrase.means else (phrase.means, [])
-        text = re.sub("\x00(\\d+)\x00", lambda match: f"\x00{int(match[1]) + len(quoted)}\x00", text) if more else text
-        quoted = [*quoted, *more]
-    check_refusals(text)
+        quoted = [*quoted]
+        text = quotes.hide_quotes(phrase.means, quoted) if "'" in phrase.means else phrase.means
+        text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
+    name = quotes.show(text, quoted)
+    if lexicon.is_risky(name) and is_switch(name):  # "Sort folders before files"
+        return replace(reading, goals=(*reading.goals, Toggle(Target(name), on=True)), about="")
+    if name.casefold() not in lexicon.shortcuts():
+        check_refusals(text)
     place, text = _place_before(text, quoted)
     if place:
         reading = replace(reading, place=place, at=len(reading.goals))
@@ -118,6 +123,8 @@ def _read_part(part: Part) -> list[Goal]:
             _check_secrets(goals)
             return goals
     shown = part.shown(part.text)
+    if is_switch(shown):  # "dark theme, please"
+        return [Toggle(Target(shown), on=True)]
     raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
 
 

@@ -9,7 +9,7 @@ from foundation.configs import config_names, load_config
 
 #: Words of the grammar: a name that holds one of them must be hidden before the sentence is read.
 _RISKY = re.compile(
-    r"\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with)\b", re.I
+    r"\b(?:and|then|if|when|while|until|without|not|don't|never|all|every|any|in|on|to|or|of|from|with|before)\b", re.I
 )
 
 
@@ -31,6 +31,17 @@ def verbs() -> str:
     """An expression for a verb that begins a part."""
     extra = ["double click", "right click", "middle click", "get rid of"]
     return either([*config()["verbs"].split(), *extra])
+
+
+@cache
+def beginnings() -> re.Pattern[str]:
+    """Words with which an instruction begins, those that say what not to do among them."""
+    return re.compile(rf"(?:{verbs()}|do not|don['’]?t|never)(?![\w’'-])", re.IGNORECASE)
+
+
+def is_risky(name: str) -> bool:
+    """Whether a name holds words of the grammar."""
+    return _RISKY.search(name) is not None
 
 
 @cache

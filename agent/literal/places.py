@@ -15,6 +15,7 @@ from foundation.configs import load_config
 
 Desktop: TypeAlias = Literal["xfce", "gnome", "kde", "cinnamon", "mate"]
 
+_SWITCHES = ("switch", "check box", "check menu item")
 #: Words that people put around the name of a thing without meaning anything else by it.
 _AROUND = ("the ", "my ", "your ", "this ", "a ")
 _AFTER = (" setting", " settings", " option", " feature", " function", " mode")
@@ -84,6 +85,15 @@ def find_place(name: str, desktop: Desktop, *, on: bool = True) -> Place | None:
     table = load_config(f"places/{desktop}.toml")
     entry = table["things"].get(thing)
     return None if entry is None else _place(thing, table["pages"][entry["page"]], entry, on=on is same)
+
+
+def is_switch(name: str) -> bool:
+    """Whether the thing of that name is switched on and off, as far as any desktop tells."""
+    if (known := known_thing(name)) is None:
+        return False
+    tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
+    entries = [table[known[0]] for table in tables if known[0] in table]
+    return not entries or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries)
 
 
 def names_of_things() -> frozenset[str]:

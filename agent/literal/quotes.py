@@ -8,18 +8,19 @@ _PAIRS = {
     "«": "»", "»": "«", "„": "“”", "‚": "‘’", "‹": "›", "›": "‹", "”": "”",
 }  # fmt: skip
 _MARK = re.compile("[\x00\x01](\\d+)[\x00\x01]")
+#: What stands before a part of an instruction.
+_BEGINS = re.compile(r"(?:^|[,.;:!?\n]|\b(?:and|then|but|please|to))\s*$", re.IGNORECASE)
 #: A text that is one quotation, or one name that was hidden.
 _ONE = re.compile("\\s*([\x00\x01])(\\d+)\\1\\s*")
 
 
-def hide_quotes(text: str) -> tuple[str, list[str]]:
-    """The text with a mark in place of each quotation, and the quotations. Takes time linear in the text.
+def hide_quotes(text: str, quoted: list[str]) -> str:
+    """The text with a mark in place of each quotation; they are added to `quoted`. Takes time linear in the text.
 
     An apostrophe within a word neither opens nor closes a quotation; a mark without its partner stays as it is.
     """
     closing = _next_closing(text)
     kept: list[str] = []
-    quoted: list[str] = []
     at = 0
     while at < len(text):
         end = closing[at].get(text[at], -1) if text[at] in _PAIRS and _may_open(text, at) else -1
@@ -30,13 +31,22 @@ def hide_quotes(text: str) -> tuple[str, list[str]]:
         kept.append(f"\x00{len(quoted)}\x00")
         quoted.append(text[at + 1 : end])
         at = end + 1
-    return "".join(kept), quoted
+    return "".join(kept)
 
 
-def hide_names(text: str, names: re.Pattern[str], quoted: list[str]) -> str:
-    """The text with a mark in place of each known name; the names are added to `quoted` as they were written."""
+def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted: list[str]) -> str:
+    """The text with a mark in place of each known name; the names are added to `quoted` as they were written.
+
+    A name that begins with a verb is none where an instruction begins: "and don't save" says what to do.
+    """
 
     def hide(found: re.Match[str]) -> str:
+        if _BEGINS.search(text[: found.start()]) and verbs.match(found[0]):
+            first, space, rest = found[0].partition(" ")
+            return first + space + names.sub(hide_rest, rest)
+        return hide_rest(found)
+
+    def hide_rest(found: re.Match[str]) -> str:
         quoted.append(found[0])
         return f"\x01{len(quoted) - 1}\x01"
 

@@ -47,10 +47,11 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
     if len(instruction) > _MOST:
         raise NotUnderstoodError("The instruction is too long.")
     cleaned = unicodedata.normalize("NFC", instruction).translate(_CONTROL).replace("\r", "\n")
-    text, quoted = quotes.hide_quotes(cleaned)
+    quoted: list[str] = []
+    text = quotes.hide_quotes(cleaned, quoted)
     if len(text) > _MOST_UNQUOTED:
         raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
-    text = quotes.hide_names(text, lexicon.names(), quoted)
+    text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
     text = " ".join(text.split())
     parts = [without_courtesy(piece) for piece in _pieces(text)]

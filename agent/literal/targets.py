@@ -34,6 +34,8 @@ _UNDER = re.compile(
     re.IGNORECASE,
 )
 _PLURAL = re.compile(r"(?<!s)s$")
+#: Said of a known thing without being part of its name.
+_SETTING = re.compile(r" (?:settings?|options?|feature|function)$", re.IGNORECASE)
 _BOX_OF = re.compile(
     r"(?:check ?|tick ?)?box (?:next to|beside|for|of|called|named|labell?ed|that says) (?P<name>.+)", re.IGNORECASE
 )
@@ -151,7 +153,9 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
         return Target("search", "entry")
     if counted := _counted(part, text):
         return counted
-    if not kinds or known_thing(shown):
+    if known_thing(shown):
+        return Target(_SETTING.sub("", shown))
+    if not kinds:
         return Target(shown)
     match = re.fullmatch(rf"{_role_words('role')} (?P<called>{_CALLED})?(?P<name>.+)", text, re.IGNORECASE)
     surely = match is not None and bool(match["called"] or quotes.has_quotation(match["name"]))
@@ -165,7 +169,7 @@ def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
         if not surely and not article and not _role(match["role"]):
             return Target(shown)
         return Target(name, _role(match["role"]), whole="" if surely else shown)
-    if article and re.fullmatch(_role_words(), text):
+    if article and re.fullmatch(_role_words(), text) and _role(text):
         return Target(role=_role(text), whole=shown)
     return Target(shown)
 

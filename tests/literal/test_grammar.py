@@ -42,7 +42,8 @@ def test_quotations_survive_whatever_marks_they_stand_in(opening, closing):
 
 def test_hidden_quotations_can_be_put_back():
     text = "say “one” and 'two', or it's 5\" long"
-    hidden, quoted = hide_quotes(text)
+    quoted = []
+    hidden = hide_quotes(text, quoted)
     assert quoted == ["one", "two"]
     assert show(hidden, quoted) == "say one and two, or it's 5\" long"
 

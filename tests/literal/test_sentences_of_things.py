@@ -9,6 +9,7 @@ from agent.literal.goals import (
     Close,
     Open,
     Press,
+    SaveAs,
     Scroll,
     SetValue,
     Target,
@@ -169,7 +170,6 @@ _TABLE = [
     ("tap the plus button", [Click(Target("plus", "push button"))]),
     ("choose the option Large", [Click(Target("Large", whole="option Large"))]),
     ("pick Adwaita-dark from the list", [Click(Target("Adwaita-dark", whole="Adwaita-dark from the list"))]),
-    ("pick the Greybird style", [Click(Target("Greybird style"))]),
     (
         "paste",
         [
@@ -555,6 +555,47 @@ _TABLE = [
         ],
     ),
     ("maybe open the settings", [Open("settings")]),
+    ("In the Style tab choose Daloa", [Click(Target("Daloa", inside="Style"))]),
+    (
+        "Go to the Fonts tab of the Appearance settings and enable anti-aliasing",
+        [
+            Click(Target("Fonts", "page tab", inside="Appearance", whole="Fonts tab of the Appearance settings")),
+            Toggle(Target("anti-aliasing"), on=True),
+        ],
+    ),
+    (
+        "Open the keyboard settings and disable key repeat",
+        [Open("keyboard", "settings"), Toggle(Target("key repeat"), on=False)],
+    ),
+    (
+        "Open keyboard settings, go to Behavior, and set Repeat delay to 400",
+        [Open("keyboard", "settings"), Click(Target("Behavior"), or_open=True), SetValue(Target("Repeat delay"), 400)],
+    ),
+    ("open calculator and compute 25 * 4", [Open("calculator"), Calculate("25*4")]),
+    (
+        "open the text editor, type 'Hello' and save the file as hello.txt",
+        [Open("text editor"), Type("Hello"), SaveAs("hello.txt")],
+    ),
+    (
+        'Open Mousepad, write "abc def", then save it as test.txt in the Documents folder',
+        [Open("Mousepad"), Type("abc def"), SaveAs("Documents/test.txt")],
+    ),
+    ("open Documents", [Open("Documents")]),
+    ("open the Documents folder in Thunar", [Open("Documents", "folder", "Thunar")]),
+    ("go to the Documents folder", [Click(Target("Documents"), or_open=True)]),
+    ("show the Documents folder", [Open("Documents", "folder")]),
+    ("open the file manager and go to Pictures", [Open("file manager"), Click(Target("Pictures"), or_open=True)]),
+    ("open report.txt in the Documents folder", [Open("Documents/report.txt", "file")]),
+    ("double click report.txt", [Click(Target("report.txt"), count=2)]),
+    ("open the first file", [Click(Target(ordinal=1, whole="first file"), count=2)]),
+    ("in the file manager, switch to list view", [Click(Target("list view", inside="file manager"))]),
+    ("click on the search icon", [Click(Target("search", "icon"))]),
+    ("click the gear icon", [Click(Target("gear", "icon"))]),
+    ("click the three dots", [Click(Target("three dots"))]),
+    ("click the hamburger menu", [Click(Target("hamburger", "menu"))]),
+    ("click the x", [Click(Target("x"))]),
+    ("click on the big red button", [Click(Target("big red", "push button"))]),
+    ("click the blue circle", [Click(Target("blue circle"))]),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from agent.actions import Button
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.numbers import NUMBER, amount_of
-from agent.literal.places import known_thing
+from agent.literal.places import is_switch, known_thing
 from agent.literal.rules.base import Groups, Rule, times
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, read_targets, split_list
@@ -34,6 +34,11 @@ _THEMES = re.compile(
     r"(?:the |my )?(?:desktop |gtk |application |app |overall )?(?:theme|style|appearance|mode|colou?r scheme|look)",
     re.IGNORECASE,
 )
+#: "the Greybird theme": things named by what is chosen for them.
+CHOOSABLE = (
+    r"(?:icon |cursor |window |mouse |gtk )?theme|style|(?:keyboard )?layout|font|wallpaper|colou?r scheme|icons|"
+    r"resolution"
+)
 _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
     re.IGNORECASE,
@@ -43,6 +48,8 @@ _GROUPS = re.compile(r"\b(?:page tab|menu|menu bar|tool bar|push button|dialog)\
 
 def _toggle(part: Part, match: Groups) -> list[Goal]:
     on = match["state"].casefold() in _ON
+    if re.fullmatch(r"(?:the |my |this )?(?:computer|pc|machine|laptop|system)", match["what"], re.IGNORECASE):
+        raise NotUnderstoodError("I do not switch the computer itself on or off.")
     return [Toggle(target, on) for target in read_targets(part, match["what"], split_two=True)]
 
 
@@ -97,6 +104,8 @@ def _click(part: Part, match: Groups) -> list[Goal]:
     )
     if found := re.search(r" with the (right|middle)(?: mouse)? button$", match["what"], re.IGNORECASE):
         button = "right" if found[1].lower() == "right" else "middle"
+    if re.fullmatch(r"(?:at )?\(?\d+ ?[,x] ?\d+\)?", what) and re.search(r"\d{2}", what):
+        raise NotUnderstoodError("I do not click at coordinates: name what is there.")
     if not what.strip(" \x00"):
         raise NotUnderstoodError("I do not understand a click without a target.")
     count = 2 if kind.startswith("double") else 1
@@ -130,6 +139,34 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
     ]
 
 
+def _choose_named(part: Part, match: Groups) -> list[Goal] | None:
+    """ "the Greybird theme", "the style Daloa": what is chosen, and for what."""
+    name = part.shown(f"{match['value']} {match['control']}")
+    if known_thing(name):
+        return [Toggle(Target(name), on=True)] if is_switch(name) else None
+    value = read_target(part, match["value"], places=False)
+    if value.ordinal or value.role or read_target(part, f"{match['value']} one").ordinal:
+        return None
+    return [Choose(value.name, Target(part.shown(match["control"])))]
+
+
+def _turned_off(part: Part, match: Groups) -> list[Goal] | None:
+    """ "no event sounds": only for what is known."""
+    target = read_target(part, match["what"], places=False)
+    return [Toggle(target, on=False)] if is_switch(target.name) else None
+
+
+def _known_value(part: Part, match: Groups) -> list[Goal] | None:
+    """ "text bigger", "font size 14": only for what is known."""
+    target = read_target(part, match["what"], places=False)
+    if not known_thing(target.name):
+        return None
+    if match.get("way"):
+        return [SetValue(target, direction=_direction(match["way"]))]
+    amount = amount_of(part.shown(match["amount"]))
+    return None if amount is None else [SetValue(target, *amount)]
+
+
 def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     control, value = match["what"], match["value"]
     shown = part.shown(value)
@@ -148,10 +185,10 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
         return [Toggle(target, shown.casefold() in _ON)]
     if (amount := amount_of(shown)) is not None:
         return [SetValue(target, *amount)]
+    if "\x00" not in value and is_switch(shown):
+        return [Toggle(Target(shown), on=True)]
     if re.match(r"move|put|drag|slide|turn|bring", match["verb"], re.IGNORECASE):
         return None
-    if "\x00" not in value and known_thing(shown) and not known_thing(target.name):
-        return [Toggle(Target(shown), on=True)]
     if re.fullmatch(rf"(?:something |a )?(?:{_UP}|{_DOWN})(?: .+)?", shown, re.IGNORECASE) and "\x00" not in value:
         return None
     if target.role == "entry" or (_TEXT_FIELDS.search(target.name) and not known_thing(target.name)):
@@ -182,7 +219,11 @@ def _more_of(part: Part, match: Groups) -> list[Goal] | None:
 
 def _increase(part: Part, match: Groups) -> list[Goal]:
     verb = match["verb"].casefold()
-    way = "up" if verb in ("increase", "raise", "boost", "up", "enlarge", "turn up", "crank up", "bump up") else "down"
+    way = (
+        "up"
+        if verb in ("increase", "raise", "boost", "up", "enlarge", "turn up", "crank up", "bump up", "speed up")
+        else "down"
+    )
     what = read_target(part, re.sub(r" all the way$", "", match["what"]))
     if match["what"].endswith(" all the way"):
         return [SetValue(what, 100.0 if way == "up" else 0.0, "%")]
@@ -235,6 +276,7 @@ RULES: list[Rule] = [
     (rf"(?:make|turn|get) (?P<what>.+?){_BIT}(?: by)?(?: {_AMOUNT})? (?P<way>{_UP}|{_DOWN})", _make),
     (rf"(?:make|turn|get) (?P<what>.+?) (?P<way>{_UP}|{_DOWN})(?: by {_AMOUNT})", _make),
     (rf"(?P<verb>increase|raise|boost|enlarge|decrease|lower|reduce|shrink) (?P<what>.+?){_BIT}{_BY}", _increase),
+    (r"(?P<verb>speed up|slow down) (?P<what>.+?)(?P<to>)(?P<by>)", _increase),
     (rf"make (?P<what>.+?) {_AMOUNT}(?: (?:big|large|wide|high|long|tall))?", _make_value),
     (r"(?:use|i want|i need|give me|i(?:['’]d| would) like|set|choose|pick)?(?: to have)? ?(?:an? |the )"
      rf"?{_BIT_BEFORE}(?P<way>{_UP}|{_DOWN}) (?P<what>.+)",
@@ -245,6 +287,13 @@ RULES: list[Rule] = [
     (r"make (?P<value>\S+) (?P<control>(?:the|my) .+)", _as),
     (r"(?:choose|select|pick|use|set) (?P<value>.+) (?P<preposition>in|for|as|from) (?P<control>.+)", _choose),
     (r"get rid of (?P<verb>)(?P<what>.+)", _hide),
+    (r"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<value>\x00\d+\x00|\S.*) "
+     rf"(?P<control>{CHOOSABLE})", _choose_named),
+    (rf"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<control>{CHOOSABLE}) (?P<value>\x00\d+\x00|"
+     rf"(?-i:[A-Z])\S*)", _choose_named),
+    (r"no(?: more)? (?P<what>.+)", _turned_off),
     (rf"{_CLICK}(?: on| at)? (?P<what>.+)", _click),
     (rf"(?P<what>.+?) {_STATE}", _toggle_words),
+    (rf"(?P<what>.+?) (?P<way>{_UP}|{_DOWN})", _known_value),
+    (rf"(?P<what>.+?) {_AMOUNT}", _known_value),
 ]  # fmt: skip

@@ -15,6 +15,12 @@ _NAMED = r"(?:(?:called|named|with the name|by the name of|titled) )"
 _TRASH = r"(?:trash(?: can| bin)?|rubbish(?: bin)?|(?:recycle |waste)?bin|waste ?basket|garbage(?: can)?|dustbin)"
 #: A file or folder and nothing vague: a quotation, a name with an ending, a path.
 _SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
+_SUMS = {
+    r"(?:add|sum(?: up)?) (?P<first>.+?) (?:and|to) (?P<second>.+)": "+",
+    r"multiply (?P<first>.+?) (?:by|with|and) (?P<second>.+)": "*",
+    r"divide (?P<first>.+?) by (?P<second>.+)": "/",
+    r"subtract (?P<first>.+?) from (?P<second>.+)": "from",
+}
 _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
 _VAGUE = re.compile(
     r"(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|home|"
@@ -84,6 +90,8 @@ def _trash(part: Part, match: Groups) -> list[Goal] | None:
 
 def _write(part: Part, match: Groups) -> list[Goal] | None:
     editor = place_name(part, match["editor"]) if match["editor"] else ""
+    if _SURELY_A_FILE.fullmatch(editor) and not match["name"]:
+        return _write(part, {**match, "name": match["editor"], "editor": ""})
     if match["editor"] and editor.casefold() not in lexicon.config()["applications"]["editors"]:
         return None
     text = part.quotation(match["text"])
@@ -121,10 +129,20 @@ def _calculate(part: Part, match: Groups) -> list[Goal] | None:
         r"(?P<what>.+) (?:in|with|using|on) (?:the |a |my )?(?P<calculator>.+)", what, re.IGNORECASE
     ):
         what, calculator = found["what"], part.shown(found["calculator"])
-    expression = expression_of(part.shown(what))
+    what = _sum_in_words(part.shown(what))
+    expression = expression_of(what)
     if expression is None:
         return None
     return [Calculate(expression, "" if calculator.casefold() == "calculator" else calculator)]
+
+
+def _sum_in_words(text: str) -> str:
+    """ "add 5 and 7", "divide 100 by 4" as one would read the signs; other texts as they are."""
+    for pattern, sign in _SUMS.items():
+        if match := re.fullmatch(pattern, text, re.IGNORECASE):
+            first, second = match["first"], match["second"]
+            return f"{second} - {first}" if sign == "from" else f"{first} {sign} {second}"
+    return text
 
 
 def with_escapes(text: str) -> str:
@@ -135,7 +153,8 @@ def with_escapes(text: str) -> str:
 def _where(part: Part, text: str) -> str:
     """A folder's name; "" for the file manager, which is where folders are made anyway."""
     name = place_name(part, text) if text else ""
-    return "" if name.casefold() in lexicon.config()["applications"]["file_managers"] else name
+    here = [*lexicon.config()["applications"]["file_managers"], "home", "home folder", "home directory"]
+    return "" if name.casefold() in here else name
 
 
 def _without_kind(text: str) -> str:
@@ -202,6 +221,7 @@ RULES: list[Rule] = [
     (r"(?:calculate|compute|work out|figure out|evaluate|add up|solve|(?:tell me )?what(?:['’]s| is| are)|(?:tell "
      r"me )?how much is) "
      r"(?:the (?:result|value) of )?(?P<what>.+)", _calculate),
-    (r"use (?:the )?(?P<calculator>.*calc\w*) to (?:calculate|compute|work out) (?P<what>.+)", _calculate),
+    (r"use (?:the |a |my )?(?:.*calc\w*) to (?:calculate |compute |work out )?(?P<what>.+)", _calculate),
+    (r"(?P<what>(?:add|sum|multiply|divide|subtract) .+)", _calculate),
     (r"(?P<what>[-\d(][^a-z]* ?[-+*/×x÷^%] ?[^a-z]*)", _calculate),
 ]  # fmt: skip

@@ -5,18 +5,20 @@ from typing import Literal
 
 from agent.literal import lexicon
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, Goal, Open, Target, Toggle
-from agent.literal.places import known_thing
+from agent.literal.places import is_switch
 from agent.literal.rules.base import Groups, Rule
+from agent.literal.rules.controls import CHOOSABLE
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, split_list
 
 _APPLICATION = "app|application|program|window|software|tool"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
-#: "the Greybird theme": things named by what is chosen for them.
-CHOOSABLE = (
-    r"(?:icon |cursor |window |mouse |gtk )?theme|style|(?:keyboard )?layout|font|wallpaper|colou?r scheme|icons|"
-    r"resolution"
+#: A folder that a file is said to be in.
+_IN_FOLDER = re.compile(
+    r" (?:in|inside|within|from) (?:.+ (?:folder|directory)"
+    r"|(?:the |my )?(?:documents|downloads|pictures|music|videos|desktop|templates|public|home))$",
+    re.IGNORECASE,
 )
 _GENERIC = re.compile(r"(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?", re.IGNORECASE)
 #: "Settings > Power": what is opened one after the other.
@@ -42,7 +44,8 @@ _HOW: dict[str, Literal["focus", "maximize", "unmaximize", "minimize", "fullscre
 def _open(part: Part, match: Groups) -> list[Goal]:
     what = re.sub(r" (?:up|again)$", "", match["what"])
     place = ""
-    if found := re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE):
+    found = re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE)
+    if found is not None and not _IN_FOLDER.search(what):
         what, place = found["what"], place_name(part, found["place"])
     if found := re.fullmatch(
         r"(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what, re.IGNORECASE
@@ -62,6 +65,8 @@ def _open_list(part: Part, what: str) -> list[str]:
 
 def _open_one(part: Part, text: str, place: str) -> Goal:
     bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me) )+", "", text, flags=re.IGNORECASE)
+    if (counted := read_target(part, text, places=False)).ordinal and not counted.role:
+        return Click(counted, count=2)
     if re.search(r"(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^tab ", bare, re.IGNORECASE):
         target = read_target(part, text)
         return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
@@ -102,7 +107,7 @@ def _get(part: Part, match: Groups) -> list[Goal] | None:
         rf" (?:{_APPLICATION}|folder|{_SETTINGS})$", name, re.IGNORECASE
     ):
         return _open(part, match)
-    if known_thing(name):
+    if is_switch(name):
         return [Toggle(read_target(part, what), on=True)]
     return None
 
@@ -110,8 +115,8 @@ def _get(part: Part, match: Groups) -> list[Goal] | None:
 def _show(part: Part, match: Groups) -> list[Goal] | None:
     what = match["what"]
     name = part.shown(re.sub(r"^(?:the|my|all the) ", "", what, flags=re.IGNORECASE))
-    if known_thing(name):
-        target = read_target(part, what, kinds=False)
+    target = read_target(part, what, kinds=False)
+    if is_switch(name) or is_switch(target.name):
         return [Toggle(Target(target.name, inside=target.inside, whole=f"Show {name}"), on=True)]
     goals = _get(part, match)
     return goals or [Click(read_target(part, what), or_open=True)]
@@ -122,6 +127,8 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
     if further:
         return [*_go_to(part, {"what": first}), *(Click(read_target(part, item)) for item in further)]
     target = read_target(part, match["what"])
+    if is_switch(target.name):
+        return [Toggle(target, on=True)]
     if target.role in ("page tab", "menu"):
         return [Click(target)]
     name = re.sub(
@@ -137,12 +144,12 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
 def _switch_to(part: Part, match: Groups) -> list[Goal]:
     what = match["what"]
     name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
-    if known_thing(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
+    if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
         return [Toggle(read_target(part, what), on=True)]
     if found := re.fullmatch(rf"(?:the )?(?P<value>.+) (?P<control>{CHOOSABLE})", what, re.IGNORECASE):
         return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
     target = read_target(part, what)
-    if target.role:
+    if target.role or target.name.casefold().endswith(" view"):
         return [Click(target)]
     if match["verb"].casefold().startswith("switch"):
         window = re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE)
@@ -188,7 +195,7 @@ RULES: list[Rule] = [
     (r"(?:bring|get|raise|move|put) (?P<what>.+?) (?:back )?(?:to|into|in) (?:the )?(?:front|foreground|"
      r"focus)", _focus),
     (r"(?:focus|activate|raise)(?: on)? (?P<what>.+? window|the window .+)", _focus),
-    (r"(?:focus)(?: on)? (?P<what>.+)", _focus),
+    (r"(?:focus)(?: on)? (?P<what>(?!should|follows?|must).+)", _focus),
     (r"(?:close|quit|exit|shut(?! down)|leave)(?: (?P<what>.+))?", _close),
     (r"(?:get rid of) (?P<what>.+ (?:window|dialog|app|application)|(?:this|the) (?:window|dialog|message|"
      r"popup))", _close),
@@ -196,8 +203,8 @@ RULES: list[Rule] = [
     (r"show me (?P<what>.+)", _show),
     (r"(?:show|display|reveal|unhide|see|view) (?P<what>.+)", _show),
     (r"(?:get|give|bring|fetch)(?: me)? (?P<what>.+)", _get),
-    (r"(?:i want|i need|i(?:['’]d| would) like)(?: to (?:use|have|get|open))? (?P<what>.+)", _get),
+    (r"(?:i want|i need|i prefer|i(?:['’]d| would) (?:like|prefer|love))(?: to (?:use|have|get|open))? "
+     r"(?P<what>.+)", _get),
     (r"(?:(?:go|navigate|head|jump)(?: (?:back|over))?(?: (?:to|into|in))|take me to|visit) (?P<what>.+)", _go_to),
-    (rf"(?P<verb>choose|select|pick|apply|set) (?P<what>the .+ (?:{CHOOSABLE}))", _switch_to),
     (r"(?P<verb>switch(?: over| back)?(?: to)|change to|set it to|use) (?P<what>.+)", _switch_to),
 ]  # fmt: skip
