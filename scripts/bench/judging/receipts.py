@@ -1,0 +1,70 @@
+"""Holds a run's receipt against what the desktop's own state says changed, and its undoing against what it was."""
+
+import re
+from typing import Any
+
+from judging.state import Difference, State, differences
+
+_TOLD_ABOUT = {"setting", "file", "window", "clipboard"}
+
+
+def receipt_errors(changes: list[dict[str, Any]], before: State, after: State, home: str) -> list[str]:
+    """What the receipt lacks and what it makes up, as lines for a person.
+
+    What programs write by themselves may be in it or not: it really changed. Windows are compared by how many were
+    opened and closed, because titles change while they are open.
+    """
+    told = {(change["kind"], _canonical(change, home)) for change in changes if change["kind"] in _TOLD_ABOUT}
+    found = differences(before, after)
+    really = {(one.kind, _plain(one)) for one in found if one.kind in _TOLD_ABOUT}
+    lines = []
+    for one in found:
+        if one.kind not in {"setting", "file", "clipboard"} or one.noise:
+            continue
+        if (one.kind, _plain(one)) not in told:
+            lines.append(f"missing: {one}")
+    for change in changes:
+        kind, what = change["kind"], _canonical(change, home)
+        if kind in {"setting", "clipboard"} and (kind, what) not in really:
+            lines.append(f"invented: {kind} {change['what']}: {change['before']} -> {change['after']}"[:300])
+        if kind == "file" and (kind, what) not in really and not what.startswith("."):
+            lines.append(f"invented: file {change['what']}"[:300])
+        if kind in {"setting"} and (kind, what) in really:
+            one = next(one for one in found if (one.kind, _plain(one)) == (kind, what))
+            if not _alike(change["after"], one.after):
+                lines.append(f"wrong: {what} became {one.after!r}, told as {change['after']!r}"[:300])
+    opened = sum(one.kind == "window" and one.before is None for one in found)
+    closed = sum(one.kind == "window" and one.after is None for one in found)
+    told_opened = sum(change["kind"] == "window" and change["before"] is None for change in changes)
+    told_closed = sum(change["kind"] == "window" and change["after"] is None for change in changes)
+    if (opened, closed) != (told_opened, told_closed):
+        lines.append(f"windows: {opened} opened and {closed} closed, told as {told_opened} and {told_closed}")
+    return lines
+
+
+def left_over(before: State, after: State) -> list[str]:
+    """What is not as it was, of what can be put back: settings and files."""
+    return [
+        str(one)
+        for one in differences(before, after)
+        if not one.noise and one.kind in {"setting", "file"} and not one.what.startswith(".local/share/Trash")
+    ]
+
+
+def _plain(one: Difference) -> str:
+    return "" if one.kind in {"clipboard"} else one.what
+
+
+def _canonical(change: dict[str, Any], home: str) -> str:
+    what = str(change["what"])
+    if change["kind"] == "clipboard":
+        return ""
+    if change["kind"] == "file":
+        return re.sub(r"^(~/|" + re.escape(home) + "/)", "", what)
+    return what
+
+
+def _alike(told: str | None, really: str | None) -> bool:
+    if told is None or really is None:
+        return told == really
+    return told[:60].strip("'\"").lower() == really[:60].strip("'\"").lower()
