@@ -330,7 +330,8 @@ def summary(results: list[Result]) -> str:
     stepped = [seconds for result in results for seconds in result.step]
     if decided and stepped:
         lines.append(
-            f"median of a step: {statistics.median(decided):.2f} s from look to decision, {statistics.median(stepped):.2f} s whole"
+            f"median of a step: {statistics.median(decided):.2f} s from look to decision, "
+            f"{statistics.median(stepped):.2f} s whole"
         )
     wrong = [result for result in results if result.receipt]
     undone = [result for result in results if result.undo]

@@ -18,12 +18,14 @@ _HIDDEN_THAT_COUNT = re.compile("|".join(_NOISE["hidden_files_that_count"]))
 _KDE_FILE = re.compile(r"^\.config/(k\w+rc|kdeglobals|kwinrc|katerc|kcminputrc|plasma\S*rc|dolphinrc|okularrc)$")
 
 _SCRIPT = r"""
-echo "=== xfconf"; for c in $(xfconf-query -l 2>/dev/null | tail -n +2); do echo "--- $c"; xfconf-query -c "$c" -lv 2>/dev/null; done
+echo "=== xfconf"; for c in $(xfconf-query -l 2>/dev/null | tail -n +2); do
+echo "--- $c"; xfconf-query -c "$c" -lv 2>/dev/null; done
 echo "=== dconf"; dconf dump / 2>/dev/null
 echo "=== clipboard"; timeout 1 xclip -o -selection clipboard 2>/dev/null | head -c 20000; echo
 echo "=== active"; timeout 2 xdotool getactivewindow 2>/dev/null
 echo "=== windows"; for w in $(timeout 2 xprop -root _NET_CLIENT_LIST 2>/dev/null | sed 's/.*# //; s/,//g'); do
-echo "--- $w"; timeout 2 xprop -notype -id "$w" _NET_WM_NAME WM_NAME WM_CLASS _NET_WM_STATE _NET_WM_WINDOW_TYPE 2>/dev/null; done
+echo "--- $w"
+timeout 2 xprop -notype -id "$w" _NET_WM_NAME WM_NAME WM_CLASS _NET_WM_STATE _NET_WM_WINDOW_TYPE 2>/dev/null; done
 echo "=== end"
 """
 
@@ -54,6 +56,7 @@ class Looker:
             done = subprocess.run(
                 ["bash", "-c", command] if isinstance(command, str) else command,
                 env=self._environ, cwd=self.home, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL,
+                check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return ""

@@ -140,7 +140,7 @@ def _harms(entry: Entry, one: Difference) -> bool:
                 re.search(pattern, one.before or "") for pattern in [*expect.no_windows]
             )
         case _:
-            app, role, name = (one.what.rsplit("#", 1)[0].split("/", 2) + ["", ""])[:3]
+            app, role, name = [*one.what.rsplit("#", 1)[0].split("/", 2), "", ""][:3]
             told = {"app": app, "role": role, "name": name}
             return not any(
                 all(re.search(str(wanted[key]), told[key], re.IGNORECASE) for key in told if key in wanted)
