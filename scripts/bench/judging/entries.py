@@ -26,7 +26,7 @@ class Expect:
     #: "xfconf CHANNEL /PROPERTY", "gsettings SCHEMA KEY" (or "SCHEMA:PATH KEY"), "kde FILE/GROUP/KEY": value as the
     #: desktop's tools print it; "" for a property that is not set
     settings: dict[str, str | list[str]] = field(default_factory=dict)
-    #: path in the home: its text; true for a file or folder that is there, false for none, {has = "regex"}
+    #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is there, false for none, {has = "regex"}
     files: dict[str, Any] = field(default_factory=dict)
     windows: list[str] = field(default_factory=list)  # regexes of "class|title|states"; a window for each
     no_windows: list[str] = field(default_factory=list)  # no window for any

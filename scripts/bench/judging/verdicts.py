@@ -54,7 +54,9 @@ def lacking(entry: Entry, after: State, looker: Looker) -> list[str]:
         is_now = looker.setting(after, name)
         if not any(_same(is_now, one) for one in _alternatives(wanted)):
             lines.append(f"{name} is {is_now!r}, not {wanted!r}")
-    lines += [line for path, wanted in expect.files.items() if (line := _file_lacks(looker.home, path, wanted))]
+    for paths, wanted in expect.files.items():
+        told = [_file_lacks(looker.home, path, wanted) for path in paths.split("|")]
+        lines += [told[0]] if all(told) else []
     for pattern in expect.windows:
         if not any(re.search(pattern, window) for window in after.windows.values()):
             lines.append(f"no window {pattern}")
@@ -131,7 +133,7 @@ def _harms(entry: Entry, one: Difference) -> bool:
         case "setting":
             return one.what not in {_as_stored(name) for name in expect.settings}
         case "file":
-            return not any(_belongs(one.what, path) for path in expect.files)
+            return not any(_belongs(one.what, path) for paths in expect.files for path in paths.split("|"))
         case "clipboard":
             return expect.clipboard is None
         case "window":
