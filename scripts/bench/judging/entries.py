@@ -26,7 +26,8 @@ class Expect:
     #: "xfconf CHANNEL /PROPERTY", "gsettings SCHEMA KEY" (or "SCHEMA:PATH KEY"), "kde FILE/GROUP/KEY": value as the
     #: desktop's tools print it; "" for a property that is not set
     settings: dict[str, str | list[str]] = field(default_factory=dict)
-    #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is there, false for none, {has = "regex"}
+    #: path in the home (or several with | between, one of which will do): its text; true for a file or folder that is
+    #: there, false for none, {has = "regex"}
     files: dict[str, Any] = field(default_factory=dict)
     windows: list[str] = field(default_factory=list)  # regexes of "class|title|states"; a window for each
     no_windows: list[str] = field(default_factory=list)  # no window for any
@@ -61,6 +62,7 @@ class Entry:
     may: list[str] = field(default_factory=list)  # regexes of further changes that do no harm
     watch: list[str] = field(default_factory=list)  # applications whose controls must stay as they are otherwise
     approve: str = "never"
+    reveal: list[str] = field(default_factory=list)  # shell commands before the settings are read for `expect`
     by_hand: list[str] = field(default_factory=list)  # shell commands that bring about what is expected
     folder: Path = Path()  # where the entry's file lies
     slow: float = 0.0  # the most that one decision may take, in seconds; 0 for no limit
