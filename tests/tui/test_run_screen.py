@@ -1,8 +1,10 @@
 """The run screen: what it shows of a run, and what its keys do."""
 
+from dataclasses import replace
+
 import pytest
 from stubs.terminal import INSTRUCTION, Bench, matches, run_screen, shown
-from stubs.witness import DARK
+from stubs.witness import DARK, OPENED
 from textual.color import Color
 
 from agent.actions import Action, Click, Finish, OpenApp, TypeText, describe
@@ -21,9 +23,12 @@ from agent.run.events import (
 )
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import ApprovalWanted, Progress, QuestionOver, ReplyWanted, RunClosed, RunEvent, RunFailed
+from agent.tui.screens.undoing import UndoScreen
 from agent.tui.widgets.approval import GRACE
 from agent.tui.widgets.history import History
 from agent.tui.widgets.prompt import Prompt
+from agent.undoing.plan import Item
+from agent.undoing.undo import Result
 from foundation.chat_stream import Usage
 from foundation.errors import ExitStatus
 
@@ -500,3 +505,52 @@ async def test_what_a_window_is_called_does_not_steer_the_terminal(bench: Bench)
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((evil,))), *bench.ends(1))
         assert "next line (new)" in shown(pilot)
         assert not {"\x1b", "\x07", "\u202e"} & set(shown(pilot))
+
+
+class FakeUndoing:
+    """What can be undone of a run, without a desktop."""
+
+    def __init__(self, bundle: object) -> None:
+        self.items = [Item(UNDOABLE, "undo", "set to Adwaita"), Item(OPENED, "cannot", "windows stay")]
+        self.able = self.items[:1]
+
+    def carry_out(self) -> list[Result]:
+        CARRIED_OUT.append(self.able[0].change)
+        return [Result(self.able[0], True, "put back")]
+
+
+UNDOABLE = replace(DARK, undo={"store": "xfconf"})
+CARRIED_OUT: list[Change] = []
+
+
+@pytest.mark.parametrize(("key", "undone"), [("y", True), ("n", False), ("escape", False)])
+async def test_undoing_is_shown_first_and_done_after_a_yes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str, undone: bool
+) -> None:
+    monkeypatch.setattr("agent.undoing.undo.Undoing", FakeUndoing)
+    CARRIED_OUT.clear()
+    (bench.bundle / "run.json").write_text("{}")
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+        assert "u Undo" not in shown(pilot)
+        await bench.feed(pilot, RunEvent(Receipt((UNDOABLE, OPENED))), *bench.ends(1))
+        assert "u Undo" in shown(pilot)
+        await pilot.press("u")
+        for _ in range(50):
+            await pilot.pause(0.02)
+            if isinstance(pilot.app.screen, UndoScreen):
+                break
+        assert "set to Adwaita" in shown(pilot)
+        assert "windows stay" in shown(pilot)
+        await pilot.press(key)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert [UNDOABLE] * undone == CARRIED_OUT
+        assert ("undone: xfconf xsettings /Net/ThemeName: put back" in shown(pilot)) is undone
+        assert ("u Undo" in shown(pilot)) is not undone
+
+
+async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((OPENED,))), *bench.ends(1))
+        assert "u Undo" not in shown(pilot)

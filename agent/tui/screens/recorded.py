@@ -39,3 +39,8 @@ class RecordedScreen(StepsScreen):
         self.query_one("#stage", Static).update(Content(f" {harmless(view.stage)}"))
         self.show_receipt()
         self.query_one(StatusLine).show(view, view.seconds)
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's
+        """The key for undoing is there where something can be."""
+        return action != "undo" or self.can_undo

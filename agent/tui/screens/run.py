@@ -174,7 +174,7 @@ class RunScreen(AnsweringScreen):
             hint = " ↑ past instructions · Esc, then o: recorded runs · ctrl+p: everything there is"
         stage.display = bool(view.stage or hint) and not self.asking.display
         stage.update(Content.assemble((f" {harmless(view.stage)}" if view.stage else "", colour), (hint, "dim")))
-        applies = (view.state, self.asking.wanted is None)
+        applies = (view.state, self.asking.wanted is None, self.can_undo)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies
             self.refresh_bindings()
@@ -294,6 +294,8 @@ class RunScreen(AnsweringScreen):
             return asking is not None and (parameters != ("always",) or bool(asking.question.scope))
         if action in ("pause", "single", "escape"):
             return self.view.active
+        if action == "undo":
+            return self.can_undo
         if action in ("runs", "search"):  # a letter of a word must not hide the question
             return asking is None
         return True

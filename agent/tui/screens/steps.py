@@ -1,8 +1,9 @@
 """What the screens have in common that show one run: history on the left, the chosen step on the right."""
 
+import asyncio
 from typing import ClassVar
 
-from textual import getters
+from textual import getters, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -10,10 +11,12 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
+from agent.safety.text import harmless
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from agent.tui.widgets.receipt import ReceiptPanel
+from foundation.errors import MaiError
 
 
 class StepsScreen(Screen[None]):
@@ -25,6 +28,7 @@ class StepsScreen(Screen[None]):
         Binding("z", "zoom", "Zoom", show=False),
         Binding("v", "page", "Thought, answer, details", show=False),
         Binding("enter", "detail", "Step or history (small terminals)", show=False),
+        Binding("u", "undo", "Undo"),
         Binding("question_mark", "help", "Help", key_display="?"),
     ]
 
@@ -52,6 +56,37 @@ class StepsScreen(Screen[None]):
     def show_receipt(self) -> None:
         """Show what the run changed, once it ended."""
         self.query_one(ReceiptPanel).show(self.view)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is something that might be undone."""
+        view = self.view
+        return view.state == "ended" and view.bundle is not None and any(change.undo for change in view.changes)
+
+    @work(exclusive=True)
+    async def action_undo(self) -> None:
+        """Show what undoing the run means; do it when the person says so."""
+        from agent.record.read import read_bundle
+        from agent.tui.screens.undoing import UndoScreen
+        from agent.undoing.undo import Undoing
+
+        view = self.view
+        if view.bundle is None:
+            return
+        try:
+            undoing = await asyncio.to_thread(Undoing, await asyncio.to_thread(read_bundle, view.bundle))
+            if not await self.app.push_screen_wait(UndoScreen(undoing)):
+                return
+            results = await asyncio.to_thread(undoing.carry_out)
+        except MaiError as error:
+            self.notify(harmless(str(error)), title="not undone", severity="error")
+            return
+        for result in results:
+            told = f"{'undone' if result.done else 'not undone'}: {result.item.change.what}: {result.words}"
+            view.receipt = [*view.receipt, told]
+        view.changes = tuple(change for change in view.changes if change not in [one.item.change for one in results])
+        self.show_receipt()
+        self.refresh_bindings()
 
     def on_history_chosen(self, event: History.Chosen) -> None:
         self.show_row(event.index)

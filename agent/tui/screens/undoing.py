@@ -1,0 +1,61 @@
+"""What undoing a run means, shown before it is done."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from agent.safety.text import harmless
+
+if TYPE_CHECKING:
+    from agent.undoing.undo import Undoing
+
+
+class UndoScreen(ModalScreen[bool]):
+    """Shows what would be undone, and what not and why; gives whether the person wants it."""
+
+    DEFAULT_CSS = """
+    UndoScreen {
+        align: center middle;
+        & > Vertical { width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent; padding: 0 1; }
+        & VerticalScroll { height: auto; max-height: 20; }
+    }
+    """
+    BINDINGS: ClassVar = [
+        Binding("y", "dismiss(True)", "Undo"),
+        Binding("n,escape", "dismiss(False)", "Leave it as it is"),
+    ]
+
+    def __init__(self, undoing: "Undoing") -> None:
+        super().__init__()
+        self._undoing = undoing
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            with VerticalScroll(can_focus=False):
+                yield Static(self._words())
+            able = len(self._undoing.able)
+            asked = "Undo this? y yes · n no" if able else "Nothing can be undone. n back"
+            yield Static(Content.styled(asked, "bold $text-warning"))
+
+    def _words(self) -> Content:
+        parts: list[tuple[str, str]] = []
+        stays = [item for item in self._undoing.items if item.verdict != "undo"]
+        for heading, items in (("will be undone", self._undoing.able), ("stays", stays)):
+            parts += [(f"{heading}\n", "bold")] if items else []
+            for item in items:
+                parts += [(f"  {_line(str(item.change))}\n", ""), (f"    {_line(item.words)}\n", "dim")]
+        return Content.assemble(*parts).rstrip()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is no yes to nothing."""
+        return action != "dismiss" or parameters != (True,) or bool(self._undoing.able)
+
+
+def _line(text: str) -> str:
+    """One line of what comes from the computer."""
+    return harmless(" ".join(text.split()))
