@@ -3,33 +3,37 @@
 import argparse
 import asyncio
 import json
+import os
 from collections.abc import Sequence
+from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent.actions import describe, map_points
+from agent.actions import Action, describe, map_points, points_of
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_engine
 from agent.console.terminal import say, terminal_ask
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
-from agent.geometry import Size, Viewport
+from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.choose import choose_engine
 from agent.model.client import Patience
 from agent.model.engine import Engine
 from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.roles import open_model
+from agent.safety.text import harmless
+from agent.screen.capture import Frame
 from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
+from agent.screen.outline import Element, Outline
 from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
+#: The elements are waited for so long, in seconds: on a busy machine, reading a whole screen takes some.
+_PATIENCE = 20.0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,18 +49,19 @@ def main(argv: Sequence[str]) -> int:
     from agent.literal.server import literal_engine
 
     options = RunOptions.of(given, load_settings())
-    image = _open(given.image) if given.image else _capture(given.monitor)
+    seen = _Seen(_open(given.image)) if given.image else _capture(given.monitor)
     engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
     if given.grounding and engine.name == "literal":
         engine.close()
         raise EnvironmentLacksError("The literal engine has no grounding mode.", "Name a model with --endpoint.")
     try:
-        return asyncio.run(_act(given, options, engine, image))
+        return asyncio.run(_act(given, options, engine, seen))
     finally:
         engine.close()
 
 
-async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, image: "Image") -> int:
+async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, seen: "_Seen") -> int:
+    image = seen.frame.image
     async with AsyncExitStack() as opened:
         model = await open_model(engine, options.family, Patience.of(options.patience), opened)
         family, limits = model.family, model.endpoint.limits
@@ -68,47 +73,83 @@ async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, i
         else:
             system = options.settings.system_prompt(family.facts.name, options.system_prompt)
             chosen = {"thinking": options.thinking}
-            request = family.request(PromptRequest(given.instruction, (sent,), system_prompt=system, options=chosen))
+            outline = seen.outline() if family.facts.outline else None
+            prompt = PromptRequest(given.instruction, (sent,), system_prompt=system, options=chosen, outline=outline)
+            request = family.request(prompt)
         limit = answer_tokens(family, limits.context)
         answer = (await model.client.complete(replace(request, max_tokens=limit))).answer
     result = (family.parse_grounding if given.grounding else family.parse)(answer, (size,))
-    _print(result, as_text(answer), Size(*image.size), as_json=given.json)
+    _print(result, as_text(answer), seen, as_json=given.json)
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
 
 
-def _print(result: Decision | ParseFailure, text: str, screen: Size, *, as_json: bool) -> None:
+def _print(result: Decision | ParseFailure, text: str, seen: "_Seen", *, as_json: bool) -> None:
     if isinstance(result, ParseFailure):
         error = {"kind": result.kind, "message": result.message}
         print(json.dumps({"ok": False, "raw": text, "error": error}) if as_json else f"no decision: {result.message}")
         return
-    actions = [map_points(action, Viewport.of_image(screen).to_desktop) for action in result.actions]
+    actions = [map_points(action, seen.frame.viewport.to_desktop) for action in result.actions]
+    outline = seen.outline()
+    hits = [[] if outline is None else _hit(outline, action) for action in actions]
     if as_json:
         written = [action_json(action) for action in actions]
+        elements = [[element.to_json() for element in hit] for hit in hits]
         answer = {"ok": True, "raw": text, "thought": result.thought, "action": written[0], "actions": written}
+        answer |= {"elements": elements}
         print(json.dumps(answer))
         return
     if result.thought:
         print(f"thought: {' '.join(result.thought.split())}")
-    for action in actions:
+    for action, hit in zip(actions, hits, strict=True):
         print(f"decided: {describe(action)}")
+        if hit:
+            print(f"on: {harmless(' → '.join(element.words for element in hit))}")
 
 
-def _open(path: Path) -> "Image":
+def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:
+    """What an action would hit, at both ends of a drag; nothing where the tree does not tell."""
+    return [element for point in points_of(action) if (element := outline.at(point)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The screen, and its elements where they are taken."""
+
+    frame: Frame
+    outlining: "Future[Outline] | None" = None
+
+    def outline(self) -> Outline | None:
+        """The elements; None where there are none, or they take too long."""
+        if self.outlining is None:
+            return None
+        wait((self.outlining,), _PATIENCE)
+        return self.outlining.result() if self.outlining.done() else None
+
+
+def _open(path: Path) -> Frame:
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(path) as image:
-            return image.convert("RGB")
+            read = image.convert("RGB")
+            return Frame(read, Viewport.of_image(Size(*read.size)), 0.0)
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise UsageError(f"{path} is no image that can be read ({error}).", "Name a PNG, JPEG or WebP file.") from error
 
 
-def _capture(monitor: int | None) -> "Image":
+def _capture(monitor: int | None) -> _Seen:
+    """This screen, without our own windows, and its elements, which are taken meanwhile."""
     from agent.desktop.factory import open_desktop
+    from agent.desktop.protected import ProtectedDesktop
+    from agent.run.outliner import Outliner
     from agent.safety.stop import StopSwitch
+    from agent.screen.languages import reading_languages
 
-    screen = open_desktop(StopSwitch(), monitor).screen
+    desktop = ProtectedDesktop(open_desktop(StopSwitch(), monitor), dry_run=True)
+    outliner = Outliner(desktop.open_elements, desktop.open_windows, reading_languages(os.environ)[0])
     try:
-        return screen.grab().image
+        frame = desktop.screen.grab()
+        return _Seen(frame, outliner.take(frame))
     finally:
-        screen.close()
+        outliner.close()
+        desktop.screen.close()

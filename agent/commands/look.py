@@ -1,6 +1,7 @@
 """`mai-agent look`: prints the elements of the screen now, and draws them on a picture of it."""
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import TimeoutError as LateError
@@ -14,6 +15,7 @@ from agent.run.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.safety.text import printable
 from agent.screen.capture import Frame
+from agent.screen.languages import reading_languages
 from agent.screen.outline import Element, Outline
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
@@ -62,7 +64,8 @@ def _look(monitor: int | None, *, words: bool) -> tuple[Frame, Outline]:
         frame = protected.screen.grab()
         if not words:
             return frame, _tree(protected.open_elements(), frame)
-        with closing(Outliner(protected.open_elements, protected.open_windows)) as outliner:
+        languages, _ = reading_languages(os.environ)
+        with closing(Outliner(protected.open_elements, protected.open_windows, languages)) as outliner:
             try:
                 return frame, outliner.take(frame).result(_PATIENCE)
             except LateError as error:

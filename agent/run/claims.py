@@ -62,7 +62,7 @@ class Claims:
             return
         self.did_something = True
         points = points_of(event.target)
-        element = _at(self._outline, *points[-1].rounded()) if points and self._outline is not None else None
+        element = self._outline.at(points[-1]) if points and self._outline is not None else None
         if element is not None and not any(_is_same(element, other) for other in self._touched):
             self._touched = [*self._touched, element][-_MOST_TOUCHED:]
 
@@ -164,18 +164,6 @@ def _texts(change: Change) -> list[str]:
 
 
 # Elements
-
-
-def _at(outline: Outline, x: float, y: float) -> Element | None:
-    """The smallest element around a point."""
-    around = [
-        element
-        for element in outline.elements
-        if element.box.left <= x < element.box.left + element.box.width
-        and element.box.top <= y < element.box.top + element.box.height
-        and element.source != "words"
-    ]
-    return min(around, key=lambda element: element.box.width * element.box.height, default=None)
 
 
 def _again(outline: Outline | None, before: Element) -> Element | None:

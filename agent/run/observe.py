@@ -41,6 +41,14 @@ class Observation:
         return self.outlining.result() if self.outlining is not None and self.outlining.done() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """An outline that was begun, and the screen that it is of."""
+
+    fingerprint: Fingerprint
+    outlining: "Future[Outline]"
+
+
 class Observer:
     """Looks at one screen for one model. Its methods block; call them on its own worker."""
 
@@ -60,47 +68,62 @@ class Observer:
         self._format: ImageFormat = image_format
         self._quality = quality
         self._outliner = outliner
-        self._waits = waits
+        self._waits = waits and outliner is not None
+        self._ahead: _Ahead | None = None
 
     def look(self) -> Observation:
         """Capture now."""
+        self._ahead = None
         began = time.perf_counter()
         frame = self._screen.grab()
         captured = (time.perf_counter() - began) * 1000
         return self._outlined(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
-        """Wait until the screen is still; where an outline is waited for, what is new is read meanwhile."""
-        ahead = self._outliner.read_ahead if self._outliner is not None and self._waits else None
-        return settle(self._screen, rule, stopped, ahead)
+        """Wait until the screen is still; an outline that is waited for is taken as soon as it may be."""
+        return settle(self._screen, rule, stopped, self._take_ahead if self._waits else None)
 
     def observe(self, settled: Settled) -> Observation:
         """The observation of an already settled screen: nothing is captured twice."""
-        return self._outlined(settled.frame, settled.fingerprint, {"capture": 0.0})
+        milliseconds = {"capture": 0.0}
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or settled.fingerprint.changed_cells(ahead.fingerprint) - settled.restless:
+            return self._outlined(settled.frame, settled.fingerprint, milliseconds)
+        return self._with_outline(ahead, self._observe(settled.frame, settled.fingerprint, milliseconds))
+
+    def _take_ahead(self, frame: Frame, fingerprint: Fingerprint) -> None:
+        """Take the outline of a frame that may be the one on which the screen comes to rest."""
+        if self._ahead is not None:
+            self._ahead.outlining.cancel()
+        self._ahead = None if self._outliner is None else _Ahead(fingerprint, self._outliner.take(frame))
 
     def _outlined(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
-        """The observation of a frame, with its outline where one is wanted.
-
-        An outline tells of the screen as it is while it is taken. Where that is not the frame's any more, both are
-        taken again, once: a screen that never rests is as it is.
-        """
+        """The observation of a frame, with its outline where one is wanted."""
         if self._outliner is None:
             return self._observe(frame, fingerprint, milliseconds)
         if not self._waits:  # the picture first: nothing may hold it up
             seen = self._observe(frame, fingerprint, milliseconds)
             return replace(seen, outlining=self._outliner.take(frame))
-        pending = self._outliner.take(frame)
-        seen = self._observe(frame, fingerprint, milliseconds)
+        ahead = _Ahead(fingerprint, self._outliner.take(frame))
+        return self._with_outline(ahead, self._observe(frame, fingerprint, milliseconds))
+
+    def _with_outline(self, ahead: _Ahead, seen: Observation) -> Observation:
+        """The observation with an outline that was begun, when it is there.
+
+        An outline tells of the screen as it is while it is taken. Where the screen changed while it was waited for,
+        both are taken again, once: a screen that never rests is as it is.
+        """
         began = time.perf_counter()
-        _wait_for(pending)
-        now = self._screen.grab()
-        after = Fingerprint.of(now.image)
-        if len(after.changed_cells(fingerprint)) > _RESTLESS:
-            pending = self._outliner.take(now)
-            seen = self._observe(now, after, milliseconds)
-            _wait_for(pending)
+        if not ahead.outlining.done():
+            wait((ahead.outlining,), _LONGEST)
+            now = self._screen.grab()
+            after = Fingerprint.of(now.image)
+            if self._outliner is not None and len(after.changed_cells(seen.fingerprint)) > _RESTLESS:
+                ahead = _Ahead(after, self._outliner.take(now))
+                seen = self._observe(now, after, seen.milliseconds)
+                wait((ahead.outlining,), _LONGEST)
         seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000
-        return replace(seen, outlining=pending)
+        return replace(seen, outlining=ahead.outlining)
 
     def _observe(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         began = time.perf_counter()
@@ -118,8 +141,3 @@ class Observer:
         if self._outliner is not None:
             self._outliner.close()
         self._screen.close()
-
-
-def _wait_for(pending: "Future[Outline]") -> None:
-    """Wait for an outline, but not for long."""
-    wait((pending,), _LONGEST)

@@ -49,15 +49,18 @@ class Outliner:
         self._thread.start()
 
     def take(self, frame: Frame) -> "Future[Outline]":
-        """The outline of a frame, which is to be what the screen still shows; begun now, and never an error."""
-        future: Future[Outline] = Future()
-        self._calls.put(lambda: future.set_result(self._told(frame)))
-        return future
+        """The outline of a frame, which is to be what the screen still shows; begun now, and never an error.
 
-    def read_ahead(self, frame: Frame) -> None:
-        """Read what is new in a frame that may be the next one, unless there is something else to do."""
-        if self._calls.empty():
-            self._calls.put(lambda: self._read_words(frame, self._shown()))
+        It may be cancelled while it waits for another one.
+        """
+        future: Future[Outline] = Future()
+
+        def tell() -> None:
+            if future.set_running_or_notify_cancel():
+                future.set_result(self._told(frame))
+
+        self._calls.put(tell)
+        return future
 
     def close(self) -> None:
         """Close the connections, in its own time."""

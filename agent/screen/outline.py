@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from agent.geometry import Region, Size
+from agent.geometry import DesktopPoint, Region, Size
 
 #: Where an element is known from: the accessibility tree, words read in the picture, or both.
 Source: TypeAlias = Literal["tree", "words", "both"]
@@ -84,6 +84,11 @@ class Outline:
     elements: tuple[Element, ...]
     windows: tuple[ShownWindow, ...] = ()  # the top-most first
     lacks: str = ""  # why elements are missing, as a sentence for the person; "" where they are not
+
+    def at(self, point: DesktopPoint) -> Element | None:
+        """The smallest element of the tree around a point; None where there is none."""
+        around = [one for one in self.elements if one.source != "words" and one.box.contains(point)]
+        return min(around, key=lambda one: one.box.width * one.box.height, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """The outline as plain JSON."""

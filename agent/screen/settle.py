@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from agent.screen.capture import Frame, Screen
 from agent.screen.fingerprint import Fingerprint
 
+#: The pause before the last look, which need not be a whole one, in seconds.
+_SHORTEST = 0.005
+
 
 @dataclass(frozen=True, slots=True)
 class SettleRule:
@@ -38,7 +41,7 @@ def settle(
     screen: Screen,
     rule: SettleRule,
     stopped: Callable[[], bool] = lambda: False,
-    may_be_still: Callable[[Frame], None] | None = None,
+    may_be_still: Callable[[Frame, Fingerprint], None] | None = None,
 ) -> Settled:
     """Watch until the screen is still, or `stopped()`; `may_be_still` gets frames that may turn out to be the last.
 
@@ -51,7 +54,8 @@ def settle(
     spots: dict[tuple[int, int], list[float]] = {}  # when each small spot changed
     hinted = -1.0  # the quiet that was told of
     while True:
-        time.sleep(rule.poll)
+        left = quiet_since + rule.quiet - time.monotonic()
+        time.sleep(min(rule.poll, max(left, _SHORTEST)))
         frame = screen.grab()
         now = Fingerprint.of(frame.image)
         changed = now.changed_cells(last)
@@ -62,9 +66,10 @@ def settle(
             spot_since = at
             for cell in changed:
                 spots.setdefault(cell, []).append(at)
-        if may_be_still is not None and hinted != quiet_since and at - quiet_since >= rule.hint:
-            hinted = quiet_since
-            may_be_still(frame)
+        since = max(quiet_since, spot_since)
+        if may_be_still is not None and hinted != since and at - since >= rule.hint:
+            hinted = since
+            may_be_still(frame, now)
         calm = at - spot_since >= rule.quiet / 2
         # A spot may be a check box being drawn: it gets as long again to come to rest. A caret never does.
         still = at - quiet_since >= rule.quiet * (1 if calm else 2)

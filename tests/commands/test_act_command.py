@@ -39,6 +39,7 @@ def test_the_decision_is_printed_with_its_point_on_the_screenshot(mai: CommandLi
     assert answer["raw"] == CLICK
     assert answer["action"] == answer["actions"][0]
     assert answer["action"]["point"] == [1918, 360]
+    assert answer["elements"] == [[]]  # a file has no elements
 
 
 def test_a_point_alone_can_be_asked_for(mai: CommandLine, screenshot: str) -> None:

@@ -13,10 +13,12 @@ from agent.run.observe import Observer
 from agent.run.outliner import Outliner
 from agent.screen.capture import Frame
 from agent.screen.outline import Element, Outline
+from agent.screen.settle import SettleRule, settle
 from foundation.errors import EnvironmentLacksError
 from foundation.images import ImageRule
 
 SIZE = Size(800, 480)
+AHEAD = SettleRule(quiet=0.2, cap=5.0, poll=0.005, hint=0.02)
 RULE = ImageRule(1, 1, 10**8)
 FONT = ImageFont.load_default(16)
 
@@ -120,13 +122,34 @@ def test_an_outline_of_a_screen_that_has_changed_since_is_thrown_away():
     assert seen.outline.elements[0].trusted is False  # the screen says Delete where the tree says Save
 
 
-def test_waiting_for_the_screen_to_be_still_reads_ahead():
+def test_the_outline_is_begun_while_it_is_waited_for_the_screen_to_be_still():
     tree = Tree()
     eye = observer(Screen(picture("Save"), picture("Delete"), picture("Delete")), lambda: tree)
-    settled = eye.watch(SETTLE, lambda: False)
+    settled = eye.watch(AHEAD, lambda: False)
     seen = eye.observe(settled)
     eye.close()
+    assert tree.taken == 1
     assert [element.name for element in seen.outline.elements if element.source == "words"] == ["Delete"]
+
+
+def test_what_was_begun_of_a_screen_that_changed_again_is_thrown_away():
+    tree = Tree()
+    eye = observer(Screen(picture("Save")), lambda: tree)
+    eye.watch(AHEAD, lambda: False)
+    other = settle(Screen(picture("Delete")), SETTLE)
+    eye._screen.pictures = [picture("Delete")]
+    seen = eye.observe(other)
+    eye.close()
+    assert [element.name for element in seen.outline.elements if element.source == "words"] == ["Delete"]
+    assert tree.taken == 2
+
+
+def test_a_look_of_its_own_uses_nothing_that_was_begun_before():
+    eye = observer(Screen(picture("Save")), lambda: None)
+    eye.watch(AHEAD, lambda: False)
+    eye._screen.pictures = [picture("Delete")]
+    assert [element.name for element in eye.look().outline.elements] == ["Delete"]
+    eye.close()
 
 
 def test_the_windows_of_a_desktop_without_a_tree_are_told():
