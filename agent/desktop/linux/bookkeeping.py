@@ -14,6 +14,16 @@ def is_setting_of_programs(what: str) -> bool:
     return _matches("settings", "bookkeeping", what)
 
 
+def is_written_when_starting(what: str) -> bool:
+    """Whether a setting is one that a desktop writes about itself when it starts."""
+    return _matches("settings", "starting", what)
+
+
+def starting_seconds() -> list[float]:
+    """When to look for such settings, in seconds after the watch began."""
+    return list(load_config("receipt.toml")["settings"]["starting_seconds"])
+
+
 def is_neutral(what: str, value: str) -> bool:
     """Whether a setting's value says as much as its not being set."""
     return any(pattern.match(what) and values.match(value) for pattern, values in _neutral())
@@ -33,6 +43,17 @@ def is_app_of_desktop(app: str) -> bool:
 def is_kde_file(name: str) -> bool:
     """Whether a file, by its path below the folder of configurations, is one of KDE's."""
     return _matches("settings", "kde_files", name)
+
+
+def is_kde_file_of_desktop(name: str) -> bool:
+    """Whether one of KDE's files is the desktop's own, and not one application's."""
+    return _matches("settings", "kde_desktop_files", name)
+
+
+def fewest_first_keys() -> int:
+    """So many keys at once in a new group of an application's own file are no change of a person's."""
+    fewest: int = load_config("receipt.toml")["settings"]["kde_first_keys"]
+    return fewest
 
 
 def is_file_left_out(path: PurePosixPath) -> bool:

@@ -28,6 +28,11 @@ class Entry:
         """From what the system tells."""
         return cls(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, content)
 
+    @classmethod
+    def unknown(cls, *, is_folder: bool) -> "Entry":
+        """Of something that was there, and of which nothing else is known."""
+        return cls(stat.S_IFDIR if is_folder else stat.S_IFREG, 0, -1, 0)
+
     @property
     def is_folder(self) -> bool:
         """Whether it is a folder, and no link to one."""
@@ -54,6 +59,8 @@ class Entry:
             return "a folder"
         if self.is_link:
             return "a link"
+        if self.size < 0:
+            return "a file"
         return f"{self.size} byte{'' if self.size == 1 else 's'}" if self.is_file else "no plain file"
 
 

@@ -50,7 +50,7 @@ def compare(before: Entries, after: Entries, moves: Mapping[str, str]) -> Differ
         moved[path] = (target, made.pop(target))
         if old.is_folder:
             _carry_along(path, target, gone, made, changed)
-        else:
+        elif old.inode:
             changed[target] = (old, moved[path][1])  # may have been written to as well
     return Differences(made, gone, changed, moved)
 
@@ -65,7 +65,7 @@ def _target(path: str, old: Entry, made: Entries, moves: Mapping[str, str]) -> s
     while told in moves and moves[told] not in known:
         told = moves[told]
         known.add(told)
-    if told in made and made[told].inode == old.inode:
+    if told in made and old.inode in (0, made[told].inode):  # 0: unknown
         return told
     return next((other for other, new in made.items() if old.same_thing(new)), None)
 

@@ -8,19 +8,19 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from agent.desktop.linux.bookkeeping import is_folder_left_out, is_on_the_way
+from agent.desktop.linux.bookkeeping import is_folder_left_out
 from agent.desktop.linux.entries import Entry, entry_at, link_target
 from agent.desktop.linux.inotify import Inotify, NoMoreWatchesError
 from agent.desktop.linux.settings import read_bounded
 
-#: Folders that are watched and things that are remembered, at most: 0.6 s in the background here, and 40 MB. A system
-#: allows 8,192 watches at least, of all programs of a person (older kernels; newer ones 65,536 and more).
+#: Folders that are watched, at most: a system allows 8,192 watches at least, of all programs of a person (older
+#: kernels; newer ones 65,536 and more).
 _MOST_FOLDERS = 6_000
-_MOST_ENTRIES = 60_000
+#: Things that are remembered, at most: some 15 MB. In the folders beyond, it is told what happened, but not what was.
+_MOST_ENTRIES = 40_000
 #: What plain files hold is remembered up to so many bytes each, and so many bytes and files in all.
 LARGEST_KEPT = 16_000
 _MOST_KEPT, _MOST_FILES_KEPT = 4_000_000, 1_000
@@ -39,10 +39,12 @@ class Home:
 
     def __init__(self, home: Path, without: tuple[Path, ...], ended: Callable[[], bool]) -> None:
         self.root = os.fspath(home)
-        self._without = frozenset(os.path.realpath(path) for path in without)
+        real = os.path.realpath(home)
+        self._without = frozenset(os.path.relpath(os.path.realpath(path), real) for path in without)
         self._ended = ended
         self._news: Inotify | None = None
         self._folders: dict[int, str] = {}  # by the numbers of their watches
+        self._unlisted: set[str] = set()  # watched, but it was too much to remember what was in them
         self._device = 0
         self._kept = self._files_kept = 0
         self.before: dict[str, Entry] = {}
@@ -59,9 +61,12 @@ class Home:
             self.remark = f"Files are not watched ({error.strerror})."
             return
         rest = time.monotonic() + _STRETCH
-        for folder in self._walk(""):
-            for path, entry in self._look_into(folder):
-                self.before[path] = self._with_content(path, entry)
+        for folder, names in self._walk(""):
+            if len(self.before) + len(names) > _MOST_ENTRIES:
+                self._unlisted.add(folder)
+            for name, is_folder in names.items():
+                if is_folder or folder not in self._unlisted:
+                    self._remember(joined(folder, name))
             if time.monotonic() >= rest:
                 time.sleep(_STRETCH)
                 rest = time.monotonic() + _STRETCH
@@ -70,21 +75,20 @@ class Home:
 
     def look(self) -> None:
         """Take in what happened since, into `touched` and `moves`."""
-        if self._news is None:
-            return
         left: dict[int, str] = {}
-        for news in self._news.read():
+        for news in self._news.read() if self._news is not None else ():
+            folder = self._folders.get(news.watch)
             if news.lost:
                 self._look_everywhere()
-            folder = self._folders.get(news.watch)
-            if folder is None:
-                continue
-            path = joined(folder, os.fsdecode(news.name))
-            self.touched.add(path)
-            if news.left:
-                left[news.left] = path
-            elif news.arrived in left:
-                self.moves[left[news.arrived]] = path
+            elif folder is not None:
+                path = joined(folder, os.fsdecode(news.name))
+                if news.was_there and folder in self._unlisted and path not in self.touched:
+                    self.before.setdefault(path, Entry.unknown(is_folder=news.is_folder))
+                self.touched.add(path)
+                if news.left:
+                    left[news.left] = path
+                elif news.arrived in left:
+                    self.moves[left[news.arrived]] = path
         for path in list(self.touched):
             self._look_at(path)
 
@@ -105,63 +109,76 @@ class Home:
             below = f"{path}/"
             self.touched.update(known for known in self.before if known.startswith(below))
         if is_other and now is not None and now.is_folder and self._is_watched(path):
-            for folder in self._walk(path):
-                self.touched.update(found for found, _ in self._look_into(folder))
+            for folder, names in self._walk(path):
+                if folder not in self._unlisted:
+                    self.touched.update(joined(folder, name) for name in names)
 
     def _look_everywhere(self) -> None:
+        """The kernel could not keep up with what happened: it may be anywhere."""
         self.touched.update(self.before)
         for folder in list(self._folders.values()):
-            self.touched.update(found for found, _ in self._look_into(folder))
+            if folder not in self._unlisted:
+                self.touched.update(joined(folder, name) for name in self._names(folder))
+        if self._unlisted:
+            self.remark = "Too much happened at once in a large home: not all changes of files are told."
 
-    def _walk(self, top: str) -> Iterator[str]:
-        """The watched folders from one on, each watched before it is told: the outermost first."""
+    def _walk(self, top: str) -> Iterator[tuple[str, dict[str, bool]]]:
+        """The folders from one on and the names in them, the outermost first, each watched before it is read."""
+        assert self._news is not None
         waiting = deque([top])
         while waiting:
             folder = waiting.popleft()
-            if len(self._folders) >= _MOST_FOLDERS or len(self.before) >= _MOST_ENTRIES:
+            if len(self._folders) >= _MOST_FOLDERS:
                 self.remark = f"Your home is large: only {len(self._folders)} of its folders are watched."
                 return
             try:
-                assert self._news is not None
-                self._folders[self._news.add(self.at(folder))] = folder
+                watch = self._news.add(self.at(folder))
             except NoMoreWatchesError:
-                self.remark = (
-                    f"Only {len(self._folders)} folders are watched: the system allows no more "
-                    "(fs.inotify.max_user_watches)."
-                )
+                much = f"Only {len(self._folders)} folders are watched"
+                self.remark = f"{much}: the system allows no more (fs.inotify.max_user_watches)."
                 return
             except OSError:  # gone, or not ours to read
                 continue
-            yield folder
-            waiting.extend(
-                path for path, entry in self._look_into(folder) if entry.is_folder and self._is_watched(path)
-            )
+            if self._folders.get(watch) in self._unlisted:  # moved here: what is in it is as unknown as before
+                self._unlisted.add(folder)
+            self._folders[watch] = folder
+            names = self._names(folder)
+            yield folder, names
+            inner = (joined(folder, name) for name, is_folder in names.items() if is_folder)
+            waiting.extend(path for path in inner if self._is_watched(path))
 
-    def _look_into(self, folder: str) -> Iterator[tuple[str, Entry]]:
-        with suppress(OSError), os.scandir(self.at(folder)) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    yield joined(folder, entry.name), Entry.of(entry.stat(follow_symlinks=False))
+    def _names(self, folder: str) -> dict[str, bool]:
+        """The names in a folder, and which are folders."""
+        try:
+            with os.scandir(self.at(folder)) as entries:
+                return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except OSError:
+            return {}
 
     def _is_watched(self, path: str) -> bool:
-        if is_folder_left_out(PurePosixPath(path)) or os.path.realpath(self.at(path)) in self._without:
+        if path in self._without or is_folder_left_out(PurePosixPath(path)):
             return False
         try:
             return os.lstat(self.at(path)).st_dev == self._device  # network drives can hang, and tell no news
         except OSError:
             return False
 
-    def _with_content(self, path: str, entry: Entry) -> Entry:
+    def _remember(self, path: str) -> None:
+        entry = entry_at(self.at(path))
+        if entry is not None:
+            self.before[path] = replace(entry, content=self._content(path, entry))
+
+    def _content(self, path: str, entry: Entry) -> bytes | None:
         if entry.is_link:
-            return replace(entry, content=link_target(self.at(path)))
-        if not entry.is_file or not 0 <= entry.size <= LARGEST_KEPT or is_on_the_way(PurePosixPath(path).parent):
-            return entry
+            return link_target(self.at(path))
+        if not entry.is_file or entry.size > LARGEST_KEPT:
+            return None
         if self._kept + entry.size > _MOST_KEPT or self._files_kept >= _MOST_FILES_KEPT:
-            return entry
+            return None
         self._kept += entry.size
         self._files_kept += 1
         content = read_bounded(Path(self.at(path)), LARGEST_KEPT)
-        return replace(entry, content=content) if len(content) == entry.size else entry
+        return content if len(content) == entry.size else None
 
 
 def joined(folder: str, name: str) -> str:

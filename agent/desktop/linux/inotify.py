@@ -11,7 +11,7 @@ from typing import Any
 
 # Numbers of <sys/inotify.h>.
 _MODIFY, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x40, 0x80, 0x100, 0x200
-_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _ONLYDIR, _DONT_FOLLOW, _EXCL_UNLINK = 0x1000000, 0x2000000, 0x4000000
 _MASK = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
 _EVENT = struct.Struct("iIII")
@@ -30,6 +30,8 @@ class News:
     name: bytes
     left: int = 0  # of a move away: what the arrival elsewhere is told by too; else 0
     arrived: int = 0  # of a move here
+    was_there: bool = False  # before it happened
+    is_folder: bool = False
     lost: bool = False  # too much happened for the kernel to keep; nothing else is told by this
 
 
@@ -83,8 +85,14 @@ def _parse(data: bytes) -> Iterator[News]:
         if mask & _OVERFLOW:
             yield News(watch, b"", lost=True)
         elif not mask & _IGNORED and name:
-            moved_from, moved_to = bool(mask & _MOVED_FROM), bool(mask & _MOVED_TO)
-            yield News(watch, name, left=cookie * moved_from, arrived=cookie * moved_to)
+            yield News(
+                watch,
+                name,
+                left=cookie if mask & _MOVED_FROM else 0,
+                arrived=cookie if mask & _MOVED_TO else 0,
+                was_there=bool(mask & (_MODIFY | _MOVED_FROM | _DELETE)),
+                is_folder=bool(mask & _IS_FOLDER),
+            )
 
 
 def _error(what: str) -> OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.changes import Change
 from agent.desktop.linux import places
-from agent.desktop.linux.bookkeeping import is_kde_file
+from agent.desktop.linux.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
 from agent.desktop.linux.settings import Setting, differences, read_bounded
 
 #: A larger file holds no settings of a person; shortcuts have 40 KB.
@@ -25,6 +25,7 @@ class KdeStore:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._folder = places.config_home(environ)
         self._before: dict[str, tuple[object, bytes]] = {}
+        self._first: dict[tuple[str, tuple[str, ...]], dict[Place, Setting]] = {}  # what first starts wrote, by group
 
     def begin(self) -> None:
         """See `Store.begin`."""
@@ -38,8 +39,10 @@ class KdeStore:
         for name in sorted(self._before.keys() | now.keys()):
             before, after = self._before.get(name, (0, b""))[1], now.get(name, (0, b""))[1]
             if before != after:
-                old |= {(name, *key): Setting(value, value) for key, value in parse(before).items()}
-                new |= {(name, *key): Setting(value, value) for key, value in parse(after).items()}
+                was = {(name, *key): Setting(value, value) for key, value in parse(before).items()}
+                now_is = {(name, *key): Setting(value, value) for key, value in parse(after).items()}
+                old |= was | self._first_start(name, was, now_is)
+                new |= now_is
         return list(
             differences(
                 "kde",
@@ -49,6 +52,19 @@ class KdeStore:
                 place=lambda place: [place[0], list(place[1]), place[2]],
             )
         )
+
+    def _first_start(
+        self, name: str, was: Mapping[Place, Setting], now: Mapping[Place, Setting]
+    ) -> dict[Place, Setting]:
+        """What an application wrote down when it first started, as it was when that was first seen."""
+        if is_kde_file_of_desktop(name):
+            return {}
+        known = {groups for _, groups, _ in was} | {groups for file, groups in self._first if file == name}
+        written = {place: setting for place, setting in now.items() if place[1] not in known}
+        if len(written) >= fewest_first_keys():
+            for place, setting in written.items():
+                self._first.setdefault((name, place[1]), {})[place] = setting
+        return {place: one for (file, _), wrote in self._first.items() if file == name for place, one in wrote.items()}
 
     def _read(self, known: Mapping[str, tuple[object, bytes]]) -> Iterator[tuple[str, tuple[object, bytes]]]:
         """The files by their names, with what tells that one is unchanged; those are not read again."""

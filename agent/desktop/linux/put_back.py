@@ -36,12 +36,12 @@ class CannotPutBackError(Exception):
 
 def standing(environ: Mapping[str, str], undo: Undo) -> Standing:
     """How a thing stands now. Raises CannotPutBackError: it cannot be told, or there is no way back."""
-    return _guarded(_file_standing if undo["store"] == "file" else _setting_standing, environ, undo)
+    return _guarded(_file_standing if undo.get("store") == "file" else _setting_standing, environ, undo)
 
 
 def put_back(environ: Mapping[str, str], undo: Undo) -> str:
     """Put a thing back that stands as the run left it; what was done, in words. Raises CannotPutBackError."""
-    return _guarded(_put_back_file if undo["store"] == "file" else _put_back_setting, environ, undo)
+    return _guarded(_put_back_file if undo.get("store") == "file" else _put_back_setting, environ, undo)
 
 
 def _guarded(call: Callable[[Mapping[str, str], Undo], T], environ: Mapping[str, str], undo: Undo) -> T:

@@ -1,12 +1,14 @@
 """What changed on a Linux desktop while a run lasted: every source of evidence, begun in the background."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.changes import Change
 from agent.desktop.linux import places
+from agent.desktop.linux.bookkeeping import is_written_when_starting, starting_seconds
 from agent.desktop.linux.dconf import DconfStore
 from agent.desktop.linux.files import Files
 from agent.desktop.linux.home import Home
@@ -17,11 +19,18 @@ from agent.desktop.windows import OpenWindows
 
 #: Seconds that the first question waits for the beginning: some 30 ms, or as long as a hung daemon may take.
 _READY_TIMEOUT = 1.5
-#: Seconds that it waits for the look through a large home.
-_HOME_TIMEOUT = 1.0
+#: Seconds that the first question waits for the look through a large home, and every later one.
+_HOME_TIMEOUT, _HOME_TIMEOUT_LATER = 1.0, 0.1
 
 
 T = TypeVar("T")
+
+
+class Asked(Protocol):
+    """What knows of changes."""
+
+    def changes(self) -> list[Change]:
+        """How things differ from how they were."""
 
 
 class Source(Protocol):
@@ -51,15 +60,18 @@ class LinuxWitness:
     def __init__(
         self, environ: Mapping[str, str], open_windows: OpenWindows, clipboard: Source, without: Sequence[Path] = ()
     ) -> None:
+        self._began = time.monotonic()
         self._ended = threading.Event()
         self._ready, self._home_ready = threading.Event(), threading.Event()
         self._asking = threading.Lock()
         self._last: list[Change] = []
+        self._home_patience = _HOME_TIMEOUT
         self._home = Home(places.home(environ), tuple(without), self._ended.is_set)
         self._files = Files(self._home)
         self._broken: list[str] = []
         stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ)]
-        self._sources = [*stores, Shown(open_windows), clipboard]
+        self._stores, self._others = stores, [Shown(open_windows), clipboard]
+        self._started: dict[str, Change] = {}  # what the desktop wrote about itself when it started, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
 
     @property
@@ -68,7 +80,7 @@ class LinuxWitness:
         waiting = (
             "" if self._home_ready.is_set() else "Your home is still being looked through: files are not told yet."
         )
-        told = (*self._broken, *(one.remark for one in self._sources), self._home.remark, waiting)
+        told = (*self._broken, *(one.remark for one in (*self._stores, *self._others)), self._home.remark, waiting)
         return [remark for remark in told if remark]
 
     def changes(self) -> list[Change]:
@@ -76,9 +88,10 @@ class LinuxWitness:
         with self._asking:
             if not self._ready.wait(_READY_TIMEOUT):
                 return self._last
-            found = [change for source in self._sources for change in self._safely(source, source.changes) or ()]
-            if self._home_ready.wait(_HOME_TIMEOUT):
-                found += self._safely(self._files, self._files.changes) or ()
+            found = [*self._settings(), *(change for source in self._others for change in self._asked(source))]
+            patience, self._home_patience = self._home_patience, _HOME_TIMEOUT_LATER
+            if self._home_ready.wait(patience):
+                found += self._asked(self._files)
             self._last = found
             return list(found)
 
@@ -90,14 +103,38 @@ class LinuxWitness:
                 self._home.close()
 
     def _begin(self) -> None:
-        for source in list(self._sources):
-            if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]
-                self._sources.remove(source)  # without a beginning, everything would seem new
+        for sources in (self._stores, self._others):
+            for source in list(sources):
+                if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]
+                    sources.remove(source)  # without a beginning, everything would seem new
         self._ready.set()
         self._safely(self._home, self._home.begin)
         self._home_ready.set()
+        for seconds in starting_seconds():
+            if self._ended.wait(max(0.0, self._began + seconds - time.monotonic())):
+                break
+            with self._asking:
+                self._settings()
         if self._ended.is_set():
             self._home.close()
+
+    def _settings(self) -> list[Change]:
+        """The settings that changed; against what the desktop wrote when it started, where it did."""
+        told: list[Change] = []
+        starting = time.monotonic() - self._began <= max(starting_seconds())
+        for change in (change for store in self._stores for change in self._asked(store)):
+            if starting and is_written_when_starting(change.what):
+                self._started[change.what] = change
+            started = self._started.get(change.what)
+            if started is None:
+                told.append(change)
+            elif started.after != change.after:
+                undo = change.undo and started.undo and {**change.undo, "before": started.undo["after"]}
+                told.append(Change("setting", change.what, started.after, change.after, undo))
+        return told
+
+    def _asked(self, source: "Asked") -> list[Change]:
+        return self._safely(source, source.changes) or []
 
     def _safely(self, source: object, call: Callable[[], T]) -> "T | None":
         """What a source says. One that breaks on what strangers' programs wrote must not cost the others, or a run."""

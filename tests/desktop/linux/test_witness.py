@@ -14,6 +14,7 @@ from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
 from agent.desktop.x11.windows import open_windows
 from agent.geometry import Size
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
+from agent.sandbox.processes import MARK, marked
 
 
 class Scene:
@@ -104,3 +105,66 @@ def test_files_are_told_as_made_changed_moved_trashed_and_deleted(scene: Scene) 
         "a/b": (None, "a folder"),
         "a/b/c": (None, "0 bytes"),
     }
+
+
+def test_windows_applications_and_the_clipboard_are_told(scene: Scene) -> None:
+    xterm = ["mousepad", "--disable-server"]
+    program = subprocess.Popen(xterm, env=scene.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        scene.wait_for(lambda found: any(change.kind == "window" for change in found))
+        assert scene.told("app") == {"Mousepad": (None, "Untitled 1 - Mousepad")}
+        assert scene.told("window") == {"Mousepad": (None, "Untitled 1 - Mousepad")}
+    finally:
+        program.terminate()
+        program.wait(10)
+    scene.wait_for(lambda found: not found)
+    owner = subprocess.Popen(["xclip", "-selection", "clipboard", "-quiet"], stdin=subprocess.PIPE, env=scene.environ)
+    try:
+        assert owner.stdin is not None
+        owner.stdin.write(b"a text of more than forty characters, which is not told whole")
+        owner.stdin.close()
+        scene.wait_for(bool)
+        assert scene.told("clipboard") == {
+            "clipboard": (None, "61 characters: a text of more than forty characters, wh…")
+        }
+    finally:
+        owner.terminate()
+        owner.wait(10)
+
+
+def test_a_hung_settings_daemon_costs_little_and_is_told(scene: Scene) -> None:
+    daemon = next(one for one in marked(scene.environ[MARK]) if one.name() == "xfconfd")
+    scene.run("xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName", "-s", "Adwaita-dark")
+    assert len(scene.witness.changes()) == 1
+    daemon.suspend()
+    try:
+        scene.run("gsettings", "set", "org.gnome.desktop.interface", "cursor-size", "48")
+        assert set(scene.told("setting")) == {
+            "dconf /org/gnome/desktop/interface/cursor-size",
+            "xfconf xsettings /Net/ThemeName",
+        }
+        assert any("xfconfd" in remark for remark in scene.witness.remarks)
+    finally:
+        daemon.resume()
+    scene.run("gsettings", "reset", "org.gnome.desktop.interface", "cursor-size")
+    scene.run("xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName", "-s", "Adwaita")
+    scene.wait_for(lambda found: not found)
+    assert scene.witness.remarks == []
+
+
+def test_kdes_settings_are_told_by_key(scene: Scene) -> None:
+    config = scene.home / ".config"
+    (config / "kdeglobals").write_text("[General]\nColorScheme=BreezeLight\n")
+    scene.witness.close()
+    scene.witness = LinuxWitness(scene.environ, open_windows, X11ClipboardWatch())
+    scene.witness.changes()
+    (config / "kdeglobals").write_text("[General]\nColorScheme=BreezeDark\n[KDE]\nSingleClick=false\n")
+    (config / "newrc").write_text("[General]\n" + "".join(f"Default{number}=1\n" for number in range(9)))
+    assert scene.told("setting", "file") == {
+        "kde kdeglobals/General/ColorScheme": ("BreezeLight", "BreezeDark"),
+        "kde kdeglobals/KDE/SingleClick": (None, "false"),
+    }
+    (config / "newrc").write_text((config / "newrc").read_text().replace("Default3=1", "Default3=2"))
+    assert scene.told("setting")["kde newrc/General/Default3"] == ("1", "2")
+    for name in ("kdeglobals", "newrc"):
+        (config / name).unlink()
