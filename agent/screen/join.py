@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from agent.geometry import Region, Viewport
 from agent.screen.ocr import Box, Word, lines_of
@@ -15,8 +16,8 @@ from agent.screen.outline import Element, Outline
 
 #: The role of words that no element covers.
 WORDS_ROLE = "label"
-#: Texts that agree by so much are the same, misread letters aside; those that agree by less plainly are not.
-_SAME, _OTHER = 0.6, 0.34
+#: Texts that agree by so much are the same, misread letters aside; words that agree by less are others.
+_SAME, _OTHER = 0.6, 0.55
 #: Only words that were read so surely, with so many letters, contradict a name: a sign or a badge does not.
 _SURE, _SAYING = 85, 3
 #: What a person calls by the words on it.
@@ -30,6 +31,8 @@ _CALLED_BY_WORDS = frozenset(
 _MOST_WORDS = 60
 #: Letters that words need to be a label where there is a tree.
 _LEAST = 2
+#: A caption has no more lines.
+_CAPTION_LINES = 4
 #: The longest label, in characters.
 _LONGEST = 200
 #: How far a window reaches above its inner side with its title bar, in desktop pixels.
@@ -53,7 +56,7 @@ def join(tree: Outline, words: Iterable[Word], viewport: Viewport) -> Outline:
     """The outline of a tree with the words of a captured monitor, whose boxes are in captured pixels.
 
     Elements whose text is what is written on them come from "both". The lines of all other words follow the tree's
-    elements as labels, in reading order.
+    elements as labels, in reading order, and after them once more as one those that make up a caption.
     """
     lines = sorted(
         lines_of(word for word in words if _is_text(word)), key=lambda line: (line[0].box.top, line[0].box.left)
@@ -102,7 +105,7 @@ def _contradicts(element: Element, on_it: Sequence[_Read]) -> bool:
     written = _letters(" ".join(sure))
     if len(written) < _SAYING or name in written or written in name:
         return False
-    return agreement(name, written) < _OTHER
+    return not any(agreement(one, other) >= _OTHER for one in sure for other in element.name.split())
 
 
 def _in_desktop(word: Word, viewport: Viewport) -> _Read:
@@ -126,28 +129,61 @@ def _is_text(word: Word) -> bool:
 
 
 def _labels(left: Sequence[_Read], elements: Sequence[Element], tree: Outline) -> list[Element]:
-    """The lines of words that no element tells, as elements in reading order."""
-    boxes: Mapping[Word, _Read] = {one.word: one for one in left}
-    lines = [[boxes[word] for word in line] for line in lines_of(one.word for one in left)]
-    labels = []
+    """The words that no element tells, as elements in reading order: lines, and captions of several lines besides."""
+    words: Mapping[Word, _Read] = {one.word: one for one in left}
+    lines = [_Line.of([words[word] for word in line]) for line in lines_of(one.word for one in left)]
+    lines.sort(key=lambda line: (line.box.top, line.box.left))
+    labels: list[Element] = []
     following = max((element.id for element in elements), default=0) + 1
-    for number, line in enumerate(sorted(lines, key=lambda one: (one[0].box.top, one[0].box.left)), following):
-        box = _around([one.box for one in line])
+    for text, box in [*lines, *_captions(lines)]:
         x, y = box.left + box.width / 2, box.top + box.height / 2
         holders = [element for element in elements if _contains(element.box, x, y)]
         holder = min(holders, key=lambda element: element.box.width * element.box.height, default=None)
-        text = " ".join(one.word.text for one in line)[:_LONGEST]
         if holder is not None and sum(map(str.isalnum, text)) < _LEAST:
             continue  # the tree would tell a key of one letter: this is an icon
         window = next((one for one in tree.windows if _contains(one.box, x, y)), None)
         window = window or next((one for one in tree.windows if _contains(_framed(one.box), x, y)), None)
         labels.append(
             Element(
-                number, WORDS_ROLE, text, box, window=window.title if window else "", source="words",
-                app=window.app if window else "", parent=holder.id if holder else None,
+                following + len(labels), WORDS_ROLE, text[:_LONGEST], box, window=window.title if window else "",
+                source="words", app=window.app if window else "", parent=holder.id if holder else None,
             )
         )  # fmt: skip
     return labels
+
+
+class _Line(NamedTuple):
+    text: str
+    box: Region
+
+    @classmethod
+    def of(cls, words: Sequence[_Read]) -> "_Line":
+        return cls(" ".join(one.word.text for one in words), _around([one.box for one in words]))
+
+
+def _captions(lines: Sequence[_Line]) -> list[_Line]:
+    """Lines that stand under each other as those of an icon's caption do; more of them are a page of text."""
+    runs: list[list[_Line]] = []
+    for line in lines:
+        run = next((run for run in runs if _goes_on(run[-1].box, line.box)), None)
+        if run is None:
+            runs.append([line])
+        else:
+            run.append(line)
+    return [
+        _Line(" ".join(line.text for line in run), _around([line.box for line in run]))
+        for run in runs
+        if 2 <= len(run) <= _CAPTION_LINES
+    ]
+
+
+def _goes_on(upper: Region, lower: Region) -> bool:
+    """Whether a line is the next one of a caption: closer than a line apart, flush left or centred."""
+    gap = lower.top - upper.top - upper.height
+    if not -2 <= gap <= 0.9 * min(upper.height, lower.height):
+        return False
+    aside = lower.left - upper.left
+    return abs(aside) <= 4 or abs(aside + (lower.width - upper.width) / 2) <= 6
 
 
 def _contains(box: Region, x: float, y: float) -> bool:

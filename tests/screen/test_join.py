@@ -1,5 +1,6 @@
 """The tree's elements and the words on the screen become one outline."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,21 @@ def test_words_on_no_element_become_labels_in_reading_order():
     assert len({one.id for one in outline.elements}) == 3
 
 
+def test_a_caption_of_several_lines_is_an_element_besides_its_lines():
+    flush = [*written("Window", 40, 200), *written("Manager", 40, 217), *written("Tweaks", 40, 234)]
+    centred = [*written("Persönlicher", 300, 200), *written("Ordner", 324, 217)]
+    outline = join(Outline(SIZE, ()), [*flush, *centred, *written("Apart", 40, 280)], VIEWPORT)
+    names = [element.name for element in outline.elements]
+    assert sorted(names[:6]) == ["Apart", "Manager", "Ordner", "Persönlicher", "Tweaks", "Window"]
+    assert names[6:] == ["Window Manager Tweaks", "Persönlicher Ordner"]
+    assert outline.elements[6].box == Region(40, 200, 56, 48)
+
+
+def test_the_lines_of_a_page_of_text_are_no_caption():
+    page = [word for row in range(8) for word in written(f"line{row}", 40, 200 + 17 * row)]
+    assert len(join(Outline(SIZE, ()), page, VIEWPORT).elements) == 8
+
+
 def test_a_label_tells_what_holds_it_and_in_which_window():
     pane = Element(7, "panel", "", Region(0, 0, 400, 400))
     window = ShownWindow("Settings", "Xfce4-settings", Region(0, 0, 500, 500))
@@ -67,6 +83,20 @@ def test_a_button_whose_words_say_something_else_is_not_found_by_its_name():
     liar, label = outline.elements
     assert (liar.name, liar.trusted, liar.source) == ("Cancel", False, "tree")
     assert (label.name, label.trusted) == ("Delete", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("Delete account", "Continue"), ("Yes", "Never"), ("Keep it", "Throw away")]
+)
+def test_no_word_of_a_name_need_be_written_elsewhere_on_the_element(name, words):
+    assert not join(tree(button(name, 100, 100)), written(words, 102, 108), VIEWPORT).elements[0].trusted
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("Close the window", "Close"), ("Document", "Docurnent 1"), ("Show all files", "files Ctri+H")]
+)
+def test_names_of_which_a_word_is_written_are_believed(name, words):
+    assert join(tree(button(name, 100, 100)), written(words, 102, 108), VIEWPORT).elements[0].trusted
 
 
 def test_unsure_readings_signs_and_badges_contradict_no_name():
