@@ -134,12 +134,14 @@ def test_what_changed_since_is_left_alone(run: Run) -> None:
     bundle = run.doing(
         "xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark\n"
         "gsettings set org.gnome.desktop.interface cursor-size 32\n"
-        "cd Documents; mv old new; mkdir made; echo 1 > made/one; echo 1 > two; gio trash trashed; echo x > changed"
+        "cd Documents; mv old new; mv moved other; mkdir made; echo 1 > made/one; echo 1 > two\n"
+        "gio trash trashed; echo x > changed"
     )
     run.shell(
         "xfconf-query -c xsettings -p /Net/ThemeName -s HighContrast\n"
         "gsettings set org.gnome.desktop.interface cursor-size 48\n"
-        "cd Documents; for file in old made/one made/mine two trashed changed; do echo mine > $file; done"
+        "cd Documents; echo mine > mine; mv mine other\n"
+        "for file in old made/one made/mine two trashed changed; do echo mine > $file; done"
     )
     before = run.snapshot()
     undoing = Undoing(bundle)

@@ -119,12 +119,16 @@ class Files:
                 yield self._change(target, None, str(entry), "made", entry, state=self._state(target, entry))
         elif _in_trash(target):
             after = f"in the trash, as {self._home.at(target)}"
-            yield self._change(path, str(entry), after, "moved", entry, to=_quoted(self._home.at(target)))
+            yield self._moved(path, target, entry, after)
         elif _is_left_out(target, entry):
             yield self._change(path, str(entry), None, "gone", entry)
         else:
             after = f"moved to {self._home.at(target)}"
-            yield self._change(path, str(entry), after, "moved", entry, to=_quoted(self._home.at(target)))
+            yield self._moved(path, target, entry, after)
+
+    def _moved(self, path: str, target: str, entry: Entry, after: str) -> Change:
+        to = _quoted(self._home.at(target))
+        return self._change(path, str(entry), after, "moved", entry, to=to, inode=entry.inode)
 
     def _told_change(self, path: str, old: Entry, new: Entry) -> Change:
         before, after = str(old), str(new)

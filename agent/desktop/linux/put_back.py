@@ -116,7 +116,7 @@ def _file_standing(_: Mapping[str, str], undo: Undo) -> Standing:
         return "as_before" if stands is None else "as_left" if stands == undo["state"] else "otherwise"
     if how == "moved":
         target = entry_at(_path(undo["to"]))
-        if target is None or target.is_folder != undo["folder"]:
+        if target is None or (target.is_folder, target.inode) != (undo["folder"], undo["inode"]):
             return "as_before" if stands is not None and target is None else "otherwise"
         return "as_left" if stands is None else "otherwise"
     if not undo["folder"] and undo.get("content") is None:

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from agent.changes import Change
@@ -14,6 +13,10 @@ _PATIENCE = 0.3
 _TOLD = 40
 #: By this target, password managers say that the clipboard holds a secret.
 _SECRET = "x-kde-passwordManagerHint"  # noqa: S105
+
+
+class _HungError(Exception):
+    """Whoever holds the clipboard does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +30,27 @@ class X11ClipboardWatch:
 
     def __init__(self) -> None:
         self._before: _Held | None = None
-        self.remark = "" if shutil.which("xclip") else "The clipboard is not watched: the program xclip is missing."
+        self._last: _Held | None = None
+        self._known = shutil.which("xclip") is not None
+        self.remark = "" if self._known else "The clipboard is not watched: the program xclip is missing."
 
     def begin(self) -> None:
         """Take in how it is now."""
-        self._before = _look()
+        try:
+            self._before = self._last = _look() if self._known else None
+        except _HungError:
+            self._known = False
+            self.remark = "The clipboard is not watched: whoever holds it did not answer."
 
     def changes(self) -> list[Change]:
-        """How it differs from that."""
-        before, now = self._before, _look()
+        """How it differs from that; as it was known last where its holder does not answer."""
+        if not self._known:
+            return []
+        try:
+            self._last, self.remark = _look(), ""
+        except _HungError:
+            self.remark = "Whoever holds the clipboard does not answer: it may hold something else by now."
+        before, now = self._before, self._last
         if before == now:
             return []
         was, is_now = (None if held is None else held.words for held in (before, now))
@@ -43,7 +58,7 @@ class X11ClipboardWatch:
 
 
 def _look() -> _Held | None:
-    """What it holds; None for nothing."""
+    """What it holds; None for nothing. Raises _HungError."""
     targets = (_ask("TARGETS") or b"").decode("ascii", "replace").split()
     if not targets:
         return None
@@ -60,10 +75,12 @@ def _look() -> _Held | None:
 
 
 def _ask(target: str) -> bytes | None:
-    with suppress(subprocess.SubprocessError, OSError):
+    """What its holder gives for a target; None where there is no holder, or no such target. Raises _HungError."""
+    try:
         done = subprocess.run(
             ["xclip", "-selection", "clipboard", "-o", "-t", target],
-            capture_output=True, timeout=_PATIENCE, check=True, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        return done.stdout
-    return None
+    except (subprocess.TimeoutExpired, OSError) as error:
+        raise _HungError from error
+    return done.stdout if done.returncode == 0 else None

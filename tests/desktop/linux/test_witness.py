@@ -1,6 +1,7 @@
 """What the witness tells, against what the desktop's own tools tell, on a real desktop."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,23 @@ class Scene:
             command, env=self.environ, cwd=self.home, capture_output=True, text=True, timeout=20, check=True
         )
         return done.stdout
+
+    def settings(self) -> dict[str, str]:
+        """All settings, as dconf's and XFCE's own tools tell them."""
+        found: dict[str, str] = {}
+        folder = ""
+        for line in self.run("dconf", "dump", "/").splitlines():
+            if line.startswith("["):
+                folder = line.strip("[]")
+            elif "=" in line:
+                key, value = line.split("=", 1)
+                found[f"dconf /{folder}/{key}".replace("//", "/")] = value
+        for channel in self.run("xfconf-query", "-l").splitlines()[1:]:
+            for line in self.run("xfconf-query", "-c", channel.strip(), "-lv").splitlines():
+                name, _, value = line.partition("  ")
+                if "UNSUPPORTED" not in value:
+                    found[f"xfconf {channel.strip()} {name.strip()}"] = value.strip()
+        return found
 
     def told(self, *kinds: str) -> dict[str, tuple[str | None, str | None]]:
         return {
@@ -130,6 +148,54 @@ def test_windows_applications_and_the_clipboard_are_told(scene: Scene) -> None:
     finally:
         owner.terminate()
         owner.wait(10)
+
+
+def test_a_hung_holder_of_the_clipboard_is_no_change(scene: Scene) -> None:
+    owner = subprocess.Popen(["xclip", "-selection", "clipboard", "-quiet"], stdin=subprocess.PIPE, env=scene.environ)
+    try:
+        assert owner.stdin is not None
+        owner.stdin.write(b"kept")
+        owner.stdin.close()
+        before = scene.wait_for(bool)
+        owner.send_signal(signal.SIGSTOP)
+        assert scene.witness.changes() == before
+        assert any("clipboard" in remark for remark in scene.witness.remarks)
+    finally:
+        owner.kill()
+        owner.wait(10)
+    scene.wait_for(lambda found: not found)
+
+
+SCHEMAS = (
+    *("org.gnome.desktop.interface", "org.gnome.desktop.peripherals.mouse", "org.gnome.desktop.wm.preferences"),
+    *("org.gnome.desktop.sound", "org.gnome.desktop.privacy", "org.gnome.desktop.a11y.keyboard"),
+)
+
+
+def test_every_setting_is_told_that_other_tools_tell_and_no_other(scene: Scene) -> None:
+    before = scene.settings()
+    for schema in SCHEMAS:
+        for line in scene.run("gsettings", "list-recursively", schema).splitlines():
+            _, key, value = line.split(" ", 2)
+            if value in ("true", "false"):
+                scene.run("gsettings", "set", schema, key, "false" if value == "true" else "true")
+    profile = "org.gnome.desktop.app-folders.folder:/org/test/folder/"  # a schema without a place of its own
+    scene.run("gsettings", "set", profile, "name", "it's\n\u202e new")
+    for kind, value in (("int", "5"), ("uint", "7"), ("double", "1.5"), ("bool", "true"), ("string", "a b")):
+        scene.run("xfconf-query", "-c", "made-up", "-p", f"/a/{kind}", "-n", "-t", kind, "-s", value)
+    scene.run("xfconf-query", "-c", "xfwm4", "-p", "/general/title_alignment", "-s", "right")
+    after = scene.settings()
+    assert scene.told("setting").keys() == {what for what in after if before.get(what) != after[what]}
+    assert {what: new for what, (_, new) in scene.told("setting").items()} == {
+        what: value for what, value in after.items() if before.get(what) != value
+    }
+    for schema in SCHEMAS:
+        scene.run("gsettings", "reset-recursively", schema)
+    scene.run("gsettings", "set", "org.gnome.desktop.interface", "toolkit-accessibility", "true")  # the sandbox's
+    scene.run("gsettings", "reset", profile, "name")
+    scene.run("xfconf-query", "-c", "made-up", "-p", "/a", "-r", "-R")
+    scene.run("xfconf-query", "-c", "xfwm4", "-p", "/general/title_alignment", "-s", "center")
+    assert scene.told("setting") == {}
 
 
 def test_a_hung_settings_daemon_costs_little_and_is_told(scene: Scene) -> None:
