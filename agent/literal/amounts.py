@@ -15,7 +15,7 @@ from agent.screen.outline import Element
 
 #: Keys pressed on a slider at most: pointing comes near enough for these.
 _MOST_KEYS = 24
-_MOST_POINTED = 3
+_MOST_POINTED = 4
 #: Of the whole range, by this much something is made larger or smaller where no number is said.
 _SHARE = 0.1
 #: A slider's handle does not reach the ends of its box, by about half its height.
@@ -73,6 +73,8 @@ def _control(now: GoalState, goal: SetValue, place: Place | None) -> Element | N
                     return found.element
     # A slider and a number may stand under one heading.
     for target in targets_of(goal.target, place):
+        if not target.name:
+            continue
         held = now.finder.all(Target(role="slider", under=target.name, inside=target.inside), AMOUNTS)
         if held and held[0].element.role in AMOUNTS:
             return held[0].element
@@ -129,8 +131,12 @@ def _enter(now: GoalState, goal: SetValue, control: Element, held: float | None,
     if not now.tried("focus"):
         box = control.box
         x, y = box.left + min(box.width * 0.3, 24), box.top + box.height / 2
-        step = now.click_at(f"Select what {describe_target(goal.target)} holds.", "focus", x, y, "triple_click")
+        step = now.click_at(f"Focus {describe_target(goal.target)}: click it.", "focus", x, y)
         return _about(step, wanted)
+    if not now.tried("pick"):
+        return _about(press("Select the number that stands there.", "pick", "ctrl+a"), wanted)
+    if len(now.tried("pick")) == 1:
+        return _about(press("Remove it.", "pick", "backspace"), wanted)
     if not now.tried("act"):
         return _about(Step(f"Type {wanted:g}.", "act", {"action": "type", "text": f"{wanted:g}"}), wanted)
     if not now.tried("keys"):
@@ -147,12 +153,7 @@ def _slide(now: GoalState, goal: SetValue, control: Element, held: float, wanted
     span = most - least or 1.0
     pointed, keys = now.tried("act"), now.tried("keys")
     if not keys and len(pointed) < _MOST_POINTED and (not pointed or _far(control, held, wanted, span)):
-        x, y = _spot(control, wanted, least, span)
-        if len(pointed) == 1:  # it may only be dragged
-            start = _spot(control, held, least, span)
-            call = {"action": "drag", "start_coordinate": now.point(*start), "end_coordinate": now.point(x, y)}
-            return _about(Step(f"Drag it to {wanted:g}.", "act", call), wanted)
-        return _about(now.click_at(f"Point at {wanted:g} on it.", "act", x, y), wanted)
+        return _about(_point(now, control, held, wanted, least, span), wanted)
     if _nearest(now, control, held, wanted):
         return _reached(now, goal, held)
     if len(keys) >= _MOST_KEYS or (keys and keys[-1] is now.latest and keys[-1].has("no_effect") and len(keys) > 1):
@@ -165,7 +166,55 @@ def _slide(now: GoalState, goal: SetValue, control: Element, held: float, wanted
 
 def _far(control: Element, held: float, wanted: float, span: float) -> bool:
     """Whether pointing once more brings it nearer than keys do."""
-    return abs(held - wanted) / span > 6 / max(control.box.width, control.box.height, 1) + 0.02
+    return abs(held - wanted) / span > 2 / max(control.box.width, control.box.height, 1)
+
+
+def _point(now: GoalState, control: Element, held: float, wanted: float, least: float, span: float) -> Step:
+    """Point at where the number must be, by what pointing gave before: how a slider maps its length is not told."""
+    tall = control.box.height > 1.5 * control.box.width
+    known = _known_places(now, control, held, tall=tall)
+    x, y = _spot(control, wanted, least, span)
+    if known and known[-1][1] == _before_all(now, control):  # it does not go where one clicks: drag it
+        ends = now.point(*_spot(control, held, least, span)), now.point(x, y)
+        call = {"action": "drag", "start_coordinate": ends[0], "end_coordinate": ends[1]}
+        return Step(f"Drag it to {wanted:g}.", "act", call)
+    if known:
+        # The handle stands under the pointer now: it is drawn from there, because a click on it moves nothing.
+        length = -control.box.height if tall else control.box.width
+        place, along = known[-1][0], _next_place(known, wanted, length / span)
+        here, there = [now.point(x, at) if tall else now.point(at, y) for at in (place, along)]
+        call = {"action": "drag", "start_coordinate": here, "end_coordinate": there}
+        return Step(f"It holds {held:g}: draw it to {wanted:g}.", "act", call)
+    return now.click_at(f"Point at {wanted:g} on it.", "act", x, y)
+
+
+def _known_places(now: GoalState, control: Element, held: float, *, tall: bool) -> list[tuple[float, float]]:
+    """Where was pointed at, along the slider, and what it held then."""
+    moves = list(now.moves)
+    known = []
+    for at, move in enumerate(moves):
+        point = move.call.get("end_coordinate") or move.call.get("coordinate")
+        if move.intent != "act" or not isinstance(point, list):
+            continue
+        value = held if at == len(moves) - 1 else _held_before(moves[at + 1], control)
+        if value is not None:
+            size = now.scene.outline.size
+            scale = size.height / now.image.height if tall else size.width / now.image.width
+            known.append((point[1 if tall else 0] * scale, value))
+    return known
+
+
+def _before_all(now: GoalState, control: Element) -> float | None:
+    first = next((move for move in now.moves if move.intent == "act"), None)
+    return None if first is None else _held_before(first, control)
+
+
+def _next_place(known: list[tuple[float, float]], wanted: float, slope: float) -> float:
+    """The place for a number on the line through the last two; through one, `slope` pixels a unit steep."""
+    (place, value) = known[-1]
+    if len(known) > 1 and abs(known[-2][1] - value) > 1e-9:
+        slope = (place - known[-2][0]) / (value - known[-2][1])
+    return place + (wanted - value) * slope
 
 
 def _nearest(now: GoalState, control: Element, held: float, wanted: float) -> bool:

@@ -71,6 +71,8 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
     own = now.finder.best(goal.target)
     if own is not None and is_chosen(own):
         return Done(state_of(own.element))
+    if (told := _status(now, goal.target.name)) and told not in _statuses(attempt):
+        return Done(f"I clicked {words}: it says “{told}”")
     if effects:
         return Done(f"I clicked {words}: {effects.words}")
     if now.waits < _MOST_WAITS and not (now.waits and not now.last):
@@ -78,3 +80,13 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
     if isinstance(now.following, Press | Close):  # what follows may need only the focus
         return Done(f"I clicked {words}", verified=False)
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
+
+
+def _status(now: GoalState, name: str) -> str:
+    """What a status bar says about the thing; "" for nothing."""
+    return next((one.name for one in now.scene.elements if one.role == "status bar" and name and name in one.name), "")
+
+
+def _statuses(move: Move) -> list[str]:
+    outline = None if move.screen is None else move.screen.outline
+    return [] if outline is None else [one.name for one in outline.elements if one.role == "status bar"]

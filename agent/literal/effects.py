@@ -14,6 +14,8 @@ from agent.screen.outline import Element, ShownWindow
 
 #: States that are about how something stands, not about where pointer or keyboard are.
 _TELLING = frozenset({"checked", "selected", "expanded", "pressed", "disabled", "indeterminate"})
+#: What is selected rather than switched on.
+_CHOSEN = frozenset({"list item", "table cell", "tree item", "page tab", "icon", "table row"})
 #: So many new texts of some length are a new page, where only words are known.
 _PAGE_OF_WORDS = 3
 #: Names told as evidence at most.
@@ -60,9 +62,13 @@ def effects(
     windows = _windows(before.windows, now.windows)
     old, new = _concerned(before, now), _concerned(now, before)
     altered = _altered(old, new)
-    came, gone = _difference(old, new)
-    if not (before.has_tree or now.has_tree) and len(came) < _PAGE_OF_WORDS:
-        came, gone = (), ()  # a word or two more may be read at any time
+    came, gone = _difference(
+        [one for one in old if one.source != "words"], [one for one in new if one.source != "words"]
+    )
+    if not came and not gone:
+        came, gone = _difference(old, new)
+        if len(came) < _PAGE_OF_WORDS:  # a word or two may be read differently at any time
+            came, gone = (), ()
     return Effects(changes, windows, altered, came, gone)
 
 
@@ -128,6 +134,10 @@ def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
     return tuple(told)
 
 
+def _told_by_trees(elements: Sequence[Element]) -> list[Element]:
+    return [element for element in elements if element.source != "words"]
+
+
 def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names that appeared and that went away."""
     before, now = _names(old), _names(new)
@@ -147,9 +157,10 @@ def _names(elements: Sequence[Element]) -> "Counter[str]":
 
 def state_of(element: Element) -> str:
     """How a control stands, in words."""
-    states = sorted(element.states & _TELLING)
-    if is_on(element) is False and not states:
-        return f"{called(element)} is off"
+    on = is_on(element)
+    states = sorted(element.states & _TELLING - ({"disabled"} if on is not None else set()))
+    if on is False and not states:
+        return f"{called(element)} is {'not selected' if element.role in _CHOSEN else 'off'}"
     return f"{called(element)} is {' and '.join(states) or 'as it is by itself'}"
 
 
@@ -163,7 +174,9 @@ def is_on(element: Element) -> bool | None:
     """Whether a control is on; None where it does not tell."""
     if element.role in ("toggle button", "check box", "switch", "radio button", "check menu item", "radio menu item"):
         return bool(element.states & {"checked", "pressed"})
-    if element.role in ("list item", "table cell", "tree item", "page tab", "icon", "table row"):
+    if element.role == "push button" and "pressed" in element.states:  # GTK 4 tells its toggle buttons so
+        return True
+    if element.role in _CHOSEN:
         return "selected" in element.states
     return None
 

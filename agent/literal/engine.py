@@ -15,6 +15,7 @@ from agent.literal.conversation import Conversation, Intent, Move, Reached, memo
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
 from agent.literal.goals import Click, Close, Goal, Open, Press, Scroll, Type, Wait
 from agent.literal.grammar import read_instruction
+from agent.literal.names import Names
 from agent.literal.next_step import next_step
 from agent.literal.reader import Reader
 from agent.literal.scene import Scene
@@ -149,7 +150,7 @@ class _Run:
             last=part == len(goals) - 1,
             following=goals[part + 1] if part + 1 < len(goals) else None,
             image=image,
-            desktop=conversation.screen.desktop,
+            names=Names.told(conversation.screen.environ),
         )
 
     def _says_something_unclear(self, move: Move) -> bool:
@@ -180,7 +181,7 @@ class _Run:
         found = []
         for at, one in enumerate(self._reached):
             goal = self._goals[at] if at < len(self._goals) else None
-            on_the_way = isinstance(goal, Press | Scroll | Wait) and any(
+            on_the_way = isinstance(goal, Press | Scroll | Wait | Click) and any(
                 later.verified for later in self._reached[at + 1 :]
             )
             if not one.verified and not on_the_way:

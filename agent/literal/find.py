@@ -9,8 +9,13 @@ from dataclasses import dataclass
 
 from agent.literal.goals import Target
 from agent.literal.labels import plain
+from agent.literal.names import Names
 from agent.literal.scene import (
+    AMOUNTS,
     CLICKABLE,
+    COMBOS,
+    FIELDS,
+    SWITCHES,
     TEXTS,
     Scene,
     below,
@@ -27,6 +32,8 @@ _LEAST_SHARE = 0.45
 #: Read words this long may differ by a letter from what is wanted.
 _LONG = 5
 _ALIKE = 0.88
+#: What may be called by its group and its label together.
+_GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
 #: How well a name must fit: as a whole, or as a part of a longer one.
 WHOLE, PART = 0.9, 0.5
 
@@ -95,7 +102,7 @@ class Finder:
         names: other names of a thing, such as what it is called in the desktop's own language; its own comes first.
     """
 
-    def __init__(self, scene: Scene, names: "Names | None" = None) -> None:
+    def __init__(self, scene: Scene, names: Names | None = None) -> None:
         self.scene = scene
         self._names = names or Names()
 
@@ -113,7 +120,12 @@ class Finder:
                 found = self._under(found, target.under)
             return self._ordinal(found, target.ordinal)
         if not target.name and target.role:
-            of_kind = [Found(e, 1.0, self.scene.text_of(e)) for e in among if e.role in kinds_of(target.role)]
+            kinds = kinds_of(target.role) & set(roles)
+            of_kind = [
+                Found(one, 1.0, self.scene.text_of(one) or target.role)
+                for one in among
+                if one.role in kinds and self._may_be_clicked(one)
+            ]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []
@@ -124,6 +136,16 @@ class Finder:
         if len(found) > 1 and found[0].fit < WHOLE and abs(found[0].fit - found[1].fit) < 0.02:
             return None
         return found[0] if found else None
+
+    def hidden(self, target: Target) -> Element | None:
+        """What fits as a whole, but must be scrolled to; its parents in a menu or list are shown."""
+        names = [*self._names.of(target.whole), *self._names.of(target.name)]
+        for element in self.scene.elements:
+            if "offscreen" not in element.states or not self.scene.in_front(element):
+                continue
+            if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
+                return element
+        return None
 
     def _roles(self, target: Target, roles: Collection[str]) -> Collection[str]:
         if not target.role:
@@ -160,13 +182,23 @@ class Finder:
         for element in among:
             if element.role not in roles:
                 continue
-            titles = [element.name] if element.role in TEXTS else self.scene.titles_of(element)
+            titles = [element.name] if element.role in TEXTS else self._titles_of(element)
             read = element.source == "words"
             fits = [(fit_of(title, one, read=read), title) for title in titles for one in names]
             fit, text = max(fits, default=(0.0, ""))
             if fit >= least and self._may_be_clicked(element):
                 found.append(Found(element, fit, text))
         return self._ranked(_without_twins(found))
+
+    def _titles_of(self, element: Element) -> list[str]:
+        """What an element may be called, also with the name of its group before: "Double Click", "Time:"."""
+        titles = self.scene.titles_of(element)
+        if element.role not in _GROUPED:
+            return titles
+        groups = [
+            up.name for up in self.scene.parents(element) if up.name and up.role in ("panel", "grouping", "frame")
+        ]
+        return [*titles, *(f"{group} {title}" for group in groups[:2] for title in titles)]
 
     def _may_be_clicked(self, element: Element) -> bool:
         """Whether its name and box can be believed; words that were read stand where they stand."""
@@ -256,14 +288,6 @@ def _without_twins(found: list[Found]) -> list[Found]:
         if not twin:
             kept.append(one)
     return kept
-
-
-class Names:
-    """What else things are called: on this desktop, in its language."""
-
-    def of(self, name: str) -> Sequence[str]:
-        """The name, then its others."""
-        return [name]
 
 
 def kinds_of(role: str) -> frozenset[str]:

@@ -9,8 +9,9 @@ from agent.changes import Change
 from agent.geometry import Region, Size
 from agent.literal.conversation import Intent, Move
 from agent.literal.effects import Effects, effects
-from agent.literal.find import Finder, Names
+from agent.literal.find import Finder
 from agent.literal.goals import Goal
+from agent.literal.names import Names
 from agent.literal.scene import Scene, middle
 from agent.screen.outline import Element, Outline
 
@@ -59,7 +60,6 @@ class GoalState:
     following: Goal | None = None  # the goal that comes after it
     image: Size = field(default_factory=lambda: Size(1, 1))  # the screenshot's, in whose pixels points are told
     names: Names = field(default_factory=Names)  # what else things are called
-    desktop: str = ""  # the desktop's name, as XDG_CURRENT_DESKTOP has it
 
     @cached_property
     def finder(self) -> Finder:
@@ -128,13 +128,10 @@ class GoalState:
         return bool(left <= point[0] <= right and top <= point[1] <= bottom)
 
     def opened(self, application: str) -> bool:
-        """Whether the application was opened in this run."""
+        """Whether it was tried to open the application in this run."""
         wanted = application.casefold()
         moves = (*self.earlier, *self.moves)
-        return any(
-            move.action == "open" and str(move.call.get("text", "")).casefold() == wanted and not move.has("failed")
-            for move in moves
-        )
+        return any(move.action == "open" and str(move.call.get("text", "")).casefold() == wanted for move in moves)
 
 
 def press(words: str, intent: Intent, keys: str, about: str = "") -> Step:

@@ -5,13 +5,15 @@ not there.
 """
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
+from agent.geometry import Region
 from agent.literal.conversation import Move
 from agent.literal.effects import effects
 from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import Target
-from agent.literal.places import Place, desktop_named, find_place
+from agent.literal.places import Place, find_place
 from agent.literal.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element, ShownWindow
@@ -26,13 +28,15 @@ _SCROLLED = frozenset(
 )
 _MOST_SCROLLS = 12
 _NOTCHES = 5
+#: One notch moves GTK's lists by about so many pixels, browsers' pages by twice as much.
+_NOTCH = 60
 #: Turning the wheel there would change what is held.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
 
 
 def known_place(now: GoalState, target: Target, *, on: bool = True) -> Place | None:
     """Where the tables say the thing is on this desktop; None where they do not, or the person said where."""
-    desktop = desktop_named(now.desktop)
+    desktop = now.names.desktop
     if desktop is None or not target.name:
         return None
     return find_place(target.whole or target.name, desktop, on=on) or find_place(target.name, desktop, on=on)
@@ -44,6 +48,7 @@ def look_further(now: GoalState, target: Target, place: Place | None = None, *, 
         _to_its_place(now, target, place),
         _to_what_it_is_in(now, target),
         _later(now),
+        to_offscreen(now, target),
         _further_down(now, target),
         _behind_a_tab(now) if tabs else None,
     ):
@@ -64,9 +69,10 @@ def _to_its_place(now: GoalState, target: Target, place: Place | None) -> Verdic
     """To the application, page and row that the tables name."""
     if place is None or target.inside:
         return None
-    window = next((found for name in now.names.of(place.window) if (found := now.scene.named_window(name))), None)
-    if place.app and not now.opened(place.app) and (window is None or not place.window):
-        return start(f"{describe_target(target)} is in {place.app}: open it.", "prepare", place.app)
+    window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
+    program = place.desktop_file or place.app
+    if program and not now.opened(program) and (window is None or not place.window):
+        return start(f"{describe_target(target)} is in {place.app}: open it.", "prepare", program)
     return walk(now, place.path)
 
 
@@ -78,6 +84,8 @@ def walk(now: GoalState, path: Sequence[str]) -> Verdict | None:
             return None
         found = now.finder.best(Target(name), _WAYS)
         if found is None:
+            if (step := to_offscreen(now, Target(name))) is not None:
+                return step
             continue
         if found.element.role in ("page tab", "list item") and "selected" in found.element.states:
             return None
@@ -100,6 +108,8 @@ def _to_what_it_is_in(now: GoalState, target: Target) -> Verdict | None:
         way = now.finder.best(Target(name), _WAYS)
         if way is not None and "selected" not in way.element.states:
             return now.click(f"Go to “{name}”.", "place", way.element, about=name)
+        if way is None and (step := to_offscreen(now, Target(name))) is not None:
+            return step
         if way is None and not now.opened(name):
             return start(f"“{name}” is not to be seen: open it.", "prepare", name)
     return None
@@ -131,9 +141,29 @@ def to_front(now: GoalState, window: ShownWindow, intent: str, about: str) -> Ve
 def _later(now: GoalState) -> Verdict | None:
     """Wait once after something was opened: its window may come up empty first."""
     latest = now.latest
-    if latest is not None and latest.intent in ("prepare", "place"):
+    if latest is not None and latest.intent in ("prepare", "place") and not now.effects_of(latest):
         return wait("It may not be shown yet: wait.")
     return None
+
+
+def to_offscreen(now: GoalState, target: Target) -> Verdict | None:
+    """Scroll towards what is known to lie outside of what is shown of a list or page."""
+    scrolls = now.tried("scroll")
+    if len(scrolls) >= _MOST_SCROLLS or (scrolls and scrolls[-1] is now.latest and not moved(now, scrolls[-1])):
+        return None
+    hidden = now.finder.hidden(target)
+    if hidden is None:
+        return None
+    panes = [up for up in now.scene.parents(hidden) if up.role in _SCROLLED and "offscreen" not in up.states]
+    spot = safe_spot(now.scene, panes[0] if panes else None)
+    if spot is None:
+        return None
+    box = panes[0].box if panes else Region(0, 0, *astuple(now.scene.outline.size))
+    away = hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
+    notches = max(1, min(10, abs(away) // _NOTCH))
+    direction = "down" if away > 0 else "up"
+    call = {"action": "scroll", "direction": direction, "amount": notches, "coordinate": now.point(*spot)}
+    return Step(f"“{hidden.name}” is further {direction}: scroll to it.", "scroll", call)
 
 
 def _further_down(now: GoalState, target: Target) -> Verdict | None:
@@ -173,8 +203,10 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
     """Where the wheel may turn in the window in front; None where nothing there scrolls."""
     if scene.front is None:
         return None
+    if scene.is_late:  # there may be a slider anywhere
+        return None
     inside = [element for element in scene.elements if scene.in_front(element)]
-    if scene.has_tree and any(element.source != "words" for element in inside):
+    if any(element.source != "words" for element in inside):
         scrolls = any(
             (element.role in ("scroll bar", "scroll pane", "document web", "viewport", "list", "list box", "table",
                               "tree", "tree table") or "offscreen" in element.states)

@@ -1,7 +1,7 @@
 """The next step for a goal of any kind."""
 
 from agent.literal import amounts, choosing, clicking, moving, tasks, toggling, typing_text, window_goals
-from agent.literal.goal_state import GoalState, Stuck, Verdict
+from agent.literal.goal_state import GoalState, Stuck, Verdict, wait
 from agent.literal.goals import (
     ArrangeWindow,
     Calculate,
@@ -26,13 +26,25 @@ from agent.literal.wording import describe_goal
 
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
+#: A busy window is waited for so many times so many seconds; its tree is asked again after ten.
+_BUSY, _MOST_BUSY = 2.5, 5
 
 
 def next_step(now: GoalState) -> Verdict:
     """The next step for a goal, or its end."""
     if len(now.moves) >= _MOST_MOVES:
         return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(now.goal)}.")
+    if _must_wait(now):
+        return wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
     return _pursue(now, now.goal)
+
+
+def _must_wait(now: GoalState) -> bool:
+    """Whether what is in front may only be late: what is not known of a window is not touched."""
+    if not now.scene.is_late or isinstance(now.goal, Open | Press | Wait | Close | ArrangeWindow):
+        return False
+    waits = sum(move.intent == "late" and move.call.get("seconds") == _BUSY for move in now.moves)
+    return waits < _MOST_BUSY and any(move.action == "open" for move in (*now.earlier, *now.moves))
 
 
 def _pursue(now: GoalState, goal: Goal) -> Verdict:

@@ -69,6 +69,12 @@ class Scene:
         """Whether anything tells elements besides the words that were read."""
         return any(element.source != "words" for element in self.elements)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the window in front has not told its elements yet, and may: it is busy, or was just opened."""
+        told = any(element.source != "words" and self.in_front(element) for element in self.elements)
+        return bool(self.outline.lacks) and not told and self.front is not None
+
     def in_front(self, element: Element) -> bool:
         """Whether it belongs to the window in front, or to a menu of it."""
         front = self.front
@@ -162,12 +168,12 @@ class Scene:
 
     @cached_property
     def menu_is_open(self) -> bool:
-        """Whether a menu hangs open: items that lie in no menu bar."""
+        """Whether a menu hangs open: its items are there."""
+        items = MENU_ITEMS - {"menu"}
         return any(
-            element.role in MENU_ITEMS
-            and not any(parent.role in ("menu bar", "combo box") for parent in self.parents(element))
+            element.role in items
             and "offscreen" not in element.states
-            and any(parent.role == "menu" for parent in self.parents(element))
+            and any(parent.role in ("menu", "popup menu") for parent in self.parents(element))
             for element in self.elements
         )
 

@@ -126,6 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         except (ValueError, KeyError, TypeError, BadRequestError) as error:
             words = f"this is no chat that the literal engine can answer: {error}"
             raise _RefusedError(HTTPStatus.BAD_REQUEST, words) from error
+        except Exception as error:  # a mistake of ours must be told, not end the connection
+            words = f"the literal engine made a mistake: {type(error).__name__}: {error}"
+            raise _RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, words) from error
         message = {"role": "assistant", "content": text}
         if not request.get("stream"):
             choice = {"index": 0, "finish_reason": "stop", "message": message}

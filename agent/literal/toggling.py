@@ -53,6 +53,8 @@ def targets_of(target: Target, place: Place | None) -> list[Target]:
     targets = [target]
     if place is not None and place.control:
         targets.append(Target(place.control, under=place.under or target.under, inside=target.inside))
+    elif place is not None and place.role and place.under:
+        targets.append(Target(role=place.role, under=place.under, inside=target.inside))
     return targets
 
 

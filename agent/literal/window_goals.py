@@ -7,7 +7,6 @@ from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import ArrangeWindow, Close, Open, Target
 from agent.literal.looking import to_front
-from agent.literal.places import desktop_named
 from agent.literal.scene import CLICKABLE, TEXTS, Scene
 from agent.screen.outline import ShownWindow
 
@@ -97,7 +96,7 @@ def arrange(now: GoalState, goal: ArrangeWindow) -> Verdict:
         if len(now.tried("focus")) >= 3:
             return Stuck(f"I could not bring “{window.title}” to the front.")
         return to_front(now, window, "focus", goal.target)
-    keys = _CHORDS[goal.how][desktop_named(now.desktop) not in ("xfce", "mate", "gnome", None)]
+    keys = _CHORDS[goal.how][now.names.desktop in ("kde", "cinnamon")]
     return press(f"{goal.how.capitalize()} “{window.title}”.", "act", keys, about=_key(window))
 
 

@@ -22,6 +22,7 @@ from agent.run.context import Person, RunContext
 from agent.run.events import RunFinished, RunStarted, Warned
 from agent.run.history import History
 from agent.run.loop import Loop
+from agent.run.loop_detector import LoopRule
 from agent.run.observe import Observer
 from agent.run.outliner import Outliner
 from agent.run.race import Race
@@ -37,6 +38,10 @@ from agent.screen.languages import reading_languages
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
+#: The built-in engine counts its tries itself, and presses a key until a slider holds a number.
+_OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
+#: What of an environment says which desktop it is, and in which language.
+_TELLS_DESKTOP = ("XDG_CURRENT_DESKTOP", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,8 @@ def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str
     """The settings, with what the model's limits and kind imply. Raises UsageError."""
     if actor.endpoint.kind == "literal":  # it knows where things live on some desktops, and what they are called there
         told = os.environ if environ is None else environ
-        language = next((told[name] for name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG") if told.get(name)), "")
-        where = {"desktop": told.get("XDG_CURRENT_DESKTOP", ""), "language": language}
-        settings = replace(settings, options={**settings.options, **where}, own_engine=True)
+        where = {name: told[name] for name in _TELLS_DESKTOP if name in told}
+        settings = replace(
+            settings, options={**settings.options, "environ": where}, own_engine=True, loop_rule=_OWN_LOOP_RULE
+        )
     return replace(settings, max_pixels=pixel_budget(actor.family, actor.endpoint.limits, settings.max_pixels))

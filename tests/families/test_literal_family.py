@@ -44,7 +44,7 @@ CHANGES = st.builds(Change, st.sampled_from(["setting", "file"]), TEXTS, st.none
 
 @given(st.none() | OUTLINES, st.lists(CHANGES, max_size=3))
 def test_a_screen_as_text_is_read_back_whole(outline, changes):
-    screen = ScreenText(outline, tuple(changes), "XFCE", "de_DE:de")
+    screen = ScreenText(outline, tuple(changes), {"LANG": "de_DE.UTF-8"})
     assert read_screen(write_screen(screen)) == screen
 
 

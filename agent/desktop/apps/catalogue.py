@@ -18,6 +18,7 @@ class App:
     keywords: tuple[str, ...] = ()  # words it may be found by
     command: tuple[str, ...] = ()  # the program and its arguments
     terminal: bool = False  # whether it needs a terminal around it
+    in_menus: bool = True  # False for panels of a settings application, which are opened by name only
 
     @property
     def program(self) -> str:
@@ -44,7 +45,7 @@ class Catalogue:
 
     def names(self) -> list[str]:
         """The names of all applications, sorted, each once."""
-        return list(dict.fromkeys(app.name for app in self._apps))
+        return list(dict.fromkeys(app.name for app in self._apps if app.in_menus))
 
     def find(self, query: str) -> App | None:
         """The application meant by a name, or None; never a weak guess."""
@@ -52,13 +53,13 @@ class Catalogue:
         if not wanted:
             return None
         exact = [app for app in self._apps if wanted in (plain(app.name), plain(app.id))]
-        exact = exact or self._of_kind(wanted)
+        exact = sorted(exact, key=lambda app: not app.in_menus) or self._of_kind(wanted)
         subject, _, last = wanted.rpartition(" ")
         if not exact and last in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
-            exact = [app for app in self._apps if plain(app.name) == subject]
+            exact = [app for app in self._apps if plain(app.name) == subject] or self._panels(subject)
         if exact:
             return exact[0]
-        scored = [(self._score(app, wanted), app) for app in self._apps]
+        scored = [(self._score(app, wanted), app) for app in self._apps if app.in_menus]
         best = max(scored, key=lambda pair: (pair[0], -len(pair[1].name)), default=None)
         return best[1] if best is not None and best[0] >= 60 else None
 
@@ -77,6 +78,12 @@ class Catalogue:
         kinds = load_config("applications.toml")["kinds"].values()
         named = [kind["desktop_files"] for kind in kinds if wanted in (plain(word) for word in kind["words"])]
         return [by_id[name.casefold()] for files in named for name in files if name.casefold() in by_id]
+
+    def _panels(self, subject: str) -> list[App]:
+        """The one settings panel whose name has these words; none where it is not the only one."""
+        words = set(subject.split())
+        found = [app for app in self._apps if not app.in_menus and words <= set(plain(app.name).split())]
+        return found if len(found) == 1 else []
 
     @staticmethod
     def _score(app: App, wanted: str) -> float:

@@ -46,8 +46,13 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
         entry = parser["Desktop Entry"]
     except (OSError, configparser.Error, KeyError):
         return None
-    hidden = "true" in (entry.get("Hidden"), entry.get("NoDisplay"))
-    if hidden or entry.get("Type", "Application") != "Application":
+    # Panels of a settings application are in no menu, but they are what "open the sound settings" means.
+    panel = "Settings" in _list(entry.get("Categories", ""))
+    if (
+        entry.get("Hidden") == "true"
+        or (entry.get("NoDisplay") == "true" and not panel)
+        or entry.get("Type", "Application") != "Application"
+    ):
         return None
     only, not_in = _list(entry.get("OnlyShowIn", "")), _list(entry.get("NotShowIn", ""))
     if (only and not desktops & set(only)) or desktops & set(not_in):
@@ -65,6 +70,7 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
         keywords=tuple(dict.fromkeys(keywords)),
         command=_command(entry.get("Exec", "")),
         terminal=entry.get("Terminal") == "true",
+        in_menus=entry.get("NoDisplay") != "true",
     )
     return app if app.command and shutil.which(entry.get("TryExec") or app.program) else None
 

@@ -28,7 +28,7 @@ _PAST_SCREENS = 5
 class LiteralFamily(Family):
     """How the built-in engine is asked: the chat is its memory, and its own calls are replayed to the letter.
 
-    Its options: "desktop" and "language", as the environment of the applications names them.
+    Its option "environ" is what the environment of the applications says of desktop and language.
     """
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class LiteralFamily(Family):
                 messages.append(Message.text("user", write_screen(ScreenText(step.outline, tuple(step.changes)))))
             messages.append(Message.text("assistant", _replay(step)))
             messages += [Message.text("user", text) for text in step.replies]
-        where = (str(prompt.options.get(name, "")) for name in ("desktop", "language"))
-        now = TextPart(write_screen(ScreenText(prompt.outline, tuple(prompt.changes), *where)))
+        environ = prompt.options.get("environ", {})
+        now = TextPart(write_screen(ScreenText(prompt.outline, tuple(prompt.changes), environ)))
         return ChatRequest([*messages, Message("user", (now, *map(ImagePart, prompt.images)))], self.facts.sampling)
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:

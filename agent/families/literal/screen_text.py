@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent.changes import Change
@@ -21,15 +21,15 @@ class ScreenText:
 
     outline: Outline | None = None
     changes: tuple[Change, ...] = ()  # on the computer, from the beginning of the run until then
-    desktop: str = ""  # what XDG_CURRENT_DESKTOP names, for screens of now
-    language: str = ""  # of that desktop, as in LANGUAGE ("de_DE:de")
+    #: which desktop it is, and in which language, as XDG_CURRENT_DESKTOP, LANG and so on say; told of the screen now
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_screen(screen: ScreenText) -> str:
     """The text; `read_screen` gives back the same values."""
     listed = [{name: getattr(change, name) for name in _TOLD} for change in screen.changes]
     outline = None if screen.outline is None else screen.outline.to_json()
-    told = {"screen": outline, "changes": listed, "desktop": screen.desktop, "language": screen.language}
+    told = {"screen": outline, "changes": listed, "environ": dict(screen.environ)}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -41,7 +41,8 @@ def read_screen(text: str) -> ScreenText | None:
         told = json.loads(text)
         outline = None if told["screen"] is None else read_outline(told["screen"])
         changes = tuple(Change(**change) for change in told["changes"])
-        return ScreenText(outline, changes, str(told["desktop"]), str(told["language"]))
+        environ = {str(name): str(value) for name, value in told["environ"].items()}
+        return ScreenText(outline, changes, environ)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"the text of the screen lacks something: {error}") from error
 
