@@ -66,7 +66,7 @@ def names() -> re.Pattern[str]:
 
 def _labels(table: Mapping[str, Any]) -> Iterable[str]:
     for page in table["pages"].values():
-        yield page["app"]
+        yield from (page["app"], *page.get("path", ()))
     for entry in table["things"].values():
         labels = (entry.get("control", ""), entry.get("under", ""), *entry.get("path", ()))
         yield from (label.rstrip(":") for label in labels if label)

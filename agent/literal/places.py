@@ -111,7 +111,7 @@ def _names() -> Mapping[str, tuple[str, bool]]:
     }
 
 
-def _place(thing: str, page: Mapping[str, str], entry: Mapping[str, Any], *, on: bool) -> Place:
+def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on: bool) -> Place:
     settings = [Setting(what, *map(tuple, values)) for what, *values in entry.get("settings", ())]
     if (switch := entry.get("setting")) is not None:
         settings.append(Setting(switch, ("true",), ("false",)))
@@ -121,7 +121,7 @@ def _place(thing: str, page: Mapping[str, str], entry: Mapping[str, Any], *, on:
         app=page["app"],
         desktop_file=page.get("file", ""),
         window=page.get("window", page["app"]),
-        path=tuple(entry.get("path", ())),
+        path=(*page.get("path", ()), *entry.get("path", ())),
         control=entry.get("control", ""),
         role=entry.get("role", ""),
         under=entry.get("under", ""),
