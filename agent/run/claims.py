@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.actions import TOUCHING, CallTool, Finish, points_of
 from agent.changes import Change
+from agent.geometry import DesktopPoint
 from agent.run.events import Acted, Event, Receipt
 from agent.safety.text import harmless
 from agent.screen.outline import Element, Outline
@@ -22,7 +23,10 @@ _MOST_TOUCHED, _MOST_EVIDENCE = 5, 10
 _MOST_CHARS = 300
 #: States that say how something is set. One that is selected or expanded may only be shown, unless the task names it.
 _SET, _SHOWN = frozenset({"checked", "pressed"}), frozenset({"selected", "expanded"})
-_SWITCHES = frozenset({"check box", "check menu item", "radio button", "radio menu item", "switch", "toggle button"})
+_SWITCHES = frozenset({"check box", "check menu item", "switch", "toggle button"})
+_AMOUNTS = frozenset({"slider", "spin button", "combo box"})
+_ON = re.compile(r"\b(?:on|enabled?|activate|tick|check)\b", re.IGNORECASE)
+_OFF = re.compile(r"\b(?:off|disabled?|deactivate|untick|uncheck|hide)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“„«].*?[\"”“»]|(?<!\w)['‘].*?['’](?!\w)")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|\d+(?:[.,]\d+)?")
 
@@ -53,7 +57,7 @@ class Claims:
         self._touched: list[Element] = []  # as they stood before, the last one last
 
     def saw(self, outline: Outline | None) -> None:
-        """The elements on the screen before the next actions."""
+        """The elements on the screen before the next actions, where they are known."""
         self._outline = outline
 
     def handle(self, event: Event) -> None:
@@ -61,32 +65,50 @@ class Claims:
         if not isinstance(event, Acted) or not event.executed or not isinstance(event.target, (*TOUCHING, CallTool)):
             return
         self.did_something = True
-        points = points_of(event.target)
-        element = self._outline.at(points[-1]) if points and self._outline is not None else None
+        element = next(reversed(event.elements), None)
+        if element is None and self._outline is not None and (points := points_of(event.target)):
+            element = self._outline.at(points[-1])
         if element is not None and not any(_is_same(element, other) for other in self._touched):
             self._touched = [*self._touched, element][-_MOST_TOUCHED:]
 
-    def judge(self, receipt: Receipt) -> Verdict:
-        """What is to be said of a model's claim that the task is done."""
-        now = [(before, _again(self._outline, before)) for before in self._touched]
-        stand = tuple(f"{_named(found)} {state}" for _, found in now if found and (state := _state(found)))
-        changed = [
-            f"{_named(found)} {_state(found)}" for before, found in now if found and self._was_set(before, found)
-        ]
+    @property
+    def places(self) -> list[DesktopPoint]:
+        """Where the elements were that were touched last: to be looked at again before the claim is judged."""
+        boxes = [element.box for element in self._touched]
+        return [DesktopPoint(box.left + box.width / 2, box.top + box.height / 2) for box in boxes]
+
+    def judge(self, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
+        """What is to be said of a model's claim that the task is done; `there` are the elements at those places now."""
+        known = (*there, *(self._outline.elements if self._outline else ()))
+        now = [(before, found) for before in self._touched if (found := _again(known, before))]
+        stand = _bounded(_told(found) for _, found in now if _SET & found.states or found.value or _is_switch(found))
+        against = [_told(found) for _, found in now if self._as_wanted(found) is False]
         counting = [change for change in receipt.changes if change.kind in self._needs]
-        meant = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
-        shows = _bounded([*meant, *(text for text in changed if text not in meant)])
-        doubt = ""
+        was_set = [found for before, found in now if self._was_set(before, found)]
         if self._kind and not self.did_something:
-            doubt = "nothing was done"
-        elif self._needs and receipt.watched and not counting and not changed:
+            return Verdict(stand, None, "nothing was done")
+        if against:
+            return Verdict(stand, None, f"this is not as asked: {against[-1]}")
+        if self._needs and receipt.watched and not counting and not was_set and not self._confirmed(now):
             others = "" if not receipt.changes else ", only windows, applications or the clipboard"
             doubt = f"nothing changed that could show it: no setting, no file, nothing that was touched{others}"
-        if doubt:
-            return Verdict(_bounded(stand), None, doubt)
-        return Verdict(shows or _bounded(stand), True if shows and self._needs else None)
+            return Verdict(stand, None, doubt)
+        shows = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
+        meant = [found for found in was_set if _meets(self._instruction, [found.name, found.label, found.value or ""])]
+        shows += dict.fromkeys(_told(found) for found in (*self._confirmed(now), *meant))
+        return Verdict(_bounded(shows) or stand, True if shows and self._needs else None)
 
-    def judge_own(self, claim: Finish, receipt: Receipt) -> Verdict:
+    def _as_wanted(self, element: Element) -> bool | None:
+        """Whether a switch that the task names stands as it asks; None for all else."""
+        wanted = _wanted_on(self._instruction)
+        if wanted is None or not _is_switch(element) or not _meets(self._instruction, [element.name, element.label]):
+            return None
+        return bool(_SET & element.states) is wanted
+
+    def _confirmed(self, now: Iterable[tuple[Element, Element]]) -> list[Element]:
+        return [found for _, found in now if self._as_wanted(found)]
+
+    def judge_own(self, claim: Finish, receipt: Receipt, there: Collection[Element] = ()) -> Verdict:
         """What is to be said of a claim of the built-in engine, which says itself what shows it."""
         evidence = _bounded(claim.evidence)
         if claim.verified is False:
@@ -94,14 +116,16 @@ class Claims:
         if claim.verified and not evidence:
             return Verdict(evidence, None)
         if claim.verified is None:
-            verdict = self.judge(receipt)
+            verdict = self.judge(receipt, there)
             return replace(verdict, evidence=evidence or verdict.evidence, doubt=verdict.doubt if self._needs else "")
         return Verdict(evidence, True)
 
     def _was_set(self, before: Element, now: Element) -> bool:
         """Whether an element stands otherwise than before it was touched, in a way that the task may be about."""
-        if before.value != now.value or (before.states ^ now.states) & _SET:
+        if (before.states ^ now.states) & _SET:
             return True
+        if now.value and before.value != now.value:
+            return now.role in _AMOUNTS or (now.role != "password text" and _is_given(now.value, self._instruction))
         return bool((before.states ^ now.states) & _SHOWN) and _meets(self._instruction, [now.name])
 
 
@@ -166,36 +190,39 @@ def _texts(change: Change) -> list[str]:
 # Elements
 
 
-def _again(outline: Outline | None, before: Element) -> Element | None:
-    """The same element as it stands now; None where it is not there any more."""
-    return next((element for element in outline.elements if _is_same(element, before)), None) if outline else None
+def _again(known: Iterable[Element], before: Element) -> Element | None:
+    """The same element as it stands now, the one that is nearest; None where it is not there any more."""
+
+    def distance(element: Element) -> int:
+        return abs(element.box.left - before.box.left) + abs(element.box.top - before.box.top)
+
+    return min((element for element in known if _is_same(element, before)), key=distance, default=None)
 
 
 def _is_same(one: Element, other: Element) -> bool:
-    return (one.app, one.role, one.name, one.label, one.box) == (
-        other.app,
-        other.role,
-        other.name,
-        other.label,
-        other.box,
-    )
+    return (one.app, one.role, one.name, one.label) == (other.app, other.role, other.name, other.label)
 
 
-def _named(element: Element) -> str:
-    name = " ".join(harmless(element.name or element.label).split())[:60]
-    return f"{element.role} “{name}”" if name else element.role
+def _is_switch(element: Element) -> bool:
+    return element.role in _SWITCHES
 
 
-def _state(element: Element) -> str:
-    """How an element stands, "" where it says nothing of that; what is in a field for a password is not told."""
-    if element.role == "password text":
-        return ""
-    said = sorted((_SET | _SHOWN) & element.states)
-    if element.role in _SWITCHES and "checked" not in said:
-        said = ["not checked", *(state for state in said if state == "selected")]
-    if element.value:
-        said = [f"holds “{' '.join(harmless(element.value).split())[:60]}”", *said]
-    return ", ".join(said)
+def _wanted_on(instruction: str) -> bool | None:
+    """Whether a task asks for something to be on, or off; None where it says both or neither."""
+    on, off = (word.search(_QUOTED.sub("", instruction)) is not None for word in (_ON, _OFF))
+    return None if on == off else on
+
+
+def _is_given(text: str, instruction: str) -> bool:
+    """Whether a text in a field is one that the task gives: in quotes, or after "to"."""
+    given = rf"(?:\b(?:to|as|with)\s+|[\"'“‘]){re.escape(text.strip())}(?!\w)"
+    return bool(text.strip()) and re.search(given, instruction, re.IGNORECASE) is not None
+
+
+def _told(element: Element) -> str:
+    """An element and how it stands; what is in a field for a password is not told."""
+    value = "" if not element.value or element.role == "password text" else " ".join(element.value.split())[:60]
+    return harmless(f"{element.words}: “{value}”" if value else element.words)
 
 
 def _bounded(evidence: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent.actions import Answer, Finish, Wait, describe, map_points
+from agent.actions import Answer, Finish, Move, Wait, describe, map_points
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
 from agent.run import events
@@ -27,6 +27,7 @@ from agent.run.settings import RunSettings
 from agent.run.sink import Emit, Sink, SinkFailedError
 from agent.run.watch import Watch
 from agent.run.worker import Worker
+from agent.screen.outline import Element
 from agent.screen.settle import Settled
 from foundation.chat_stream import Answer as ModelAnswer
 from foundation.chat_stream import Usage
@@ -225,11 +226,11 @@ class Loop:
             return _ending(ending)
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
         receipt = await self._race(self._watch.look(_LOOK))
-        verdict = judge(receipt)
+        verdict = judge(receipt, await self._there())
         if verdict.doubt and verdict.verified is None and self._claims.did_something:
             await self._race(asyncio.sleep(_LATE))
             receipt = await self._race(self._watch.look(_LOOK))
-            verdict = judge(receipt)
+            verdict = judge(receipt, await self._there())
         if not verdict.doubt:
             self._receipt = receipt
             return _End("done", ExitStatus.DONE, ending.message or "The task is done.", verdict)
@@ -245,6 +246,14 @@ class Loop:
                 f"The model says that the task is done, but {verdict.doubt}. It says: {ending.message or 'nothing'}"
             )
         return _End("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
+
+    async def _there(self) -> list[Element]:
+        """The elements where the run touched something last, as they stand now."""
+        surroundings = self._context.consent.surroundings
+        if surroundings is None:
+            return []
+        places = [Move(place) for place in self._claims.places]
+        return [one for place in places for one in await self._race(self._observing.call(surroundings.hits, place))]
 
     async def _last_look(self, end: _End) -> events.Receipt:
         if self._settings.dry_run:

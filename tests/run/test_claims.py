@@ -54,32 +54,69 @@ def test_the_words_of_a_task_say_what_must_change(instruction: str, kind: str) -
 
 
 def claims(instruction: str, before: Element, now: Element | None) -> Claims:
-    """A run that clicked an element once, which stands so now."""
+    """A run that touched an element once, which stands so now."""
     made = Claims(instruction)
-    made.saw(Outline(Size(400, 300), (FRAME, before)))
-    point = DesktopPoint(before.box.left + 5, before.box.top + 5)
-    made.handle(Acted(1, Click(point), True, False, "", None, 1.0))
+    acted = Acted(1, Click(DesktopPoint(before.box.left + 5, before.box.top + 5)), True, False, "", None, 1.0)
+    made.handle(replace(acted, elements=(before,)))
     made.saw(Outline(Size(400, 300), (FRAME, *([now] if now else []))))
     return made
 
 
-def test_a_control_that_was_touched_and_stands_otherwise_is_evidence() -> None:
-    now = replace(BOX, states=frozenset({"checked", "focused"}))
-    verdict = claims("enable dark mode", BOX, now).judge(Receipt())
-    assert (verdict.evidence, verdict.verified, verdict.doubt) == (("check box “Dark mode” checked",), True, "")
+def standing(element: Element, *states: str) -> Element:
+    return replace(element, states=frozenset(states))
 
 
-def test_a_control_that_stands_as_before_is_told_and_is_none() -> None:
-    verdict = claims("enable dark mode", BOX, BOX).judge(Receipt((OPENED,)))
-    assert verdict.evidence == ("check box “Dark mode” not checked",)
-    assert (verdict.verified, "nothing that was touched" in verdict.doubt) == (None, True)
+def test_a_control_that_was_touched_and_stands_as_asked_is_evidence() -> None:
+    verdict = claims("enable dark mode", BOX, standing(BOX, "checked", "focused")).judge(Receipt())
+    assert (verdict.evidence, verdict.verified, verdict.doubt) == (("check box “Dark mode” (checked)",), True, "")
+
+
+def test_a_control_that_stood_as_asked_already_is_evidence_too() -> None:
+    on = standing(BOX, "checked")
+    assert claims("enable dark mode", on, on).judge(Receipt()).verified is True
+    assert claims("turn dark mode off", BOX, BOX).judge(Receipt()).verified is True
+
+
+def test_a_control_that_stands_otherwise_than_asked_contradicts_whatever_else_changed() -> None:
+    for instruction, states in (("enable dark mode", ()), ("switch dark mode off", ("checked",))):
+        verdict = claims(instruction, BOX, standing(BOX, *states)).judge(Receipt((DARK,)))
+        assert verdict.verified is None
+        assert "this is not as asked: check box “Dark mode”" in verdict.doubt
+
+
+def test_a_control_that_the_task_does_not_name_is_no_evidence_and_no_contradiction() -> None:
+    icons = replace(BOX, name="Show icons")
+    verdict = claims("enable dark mode", icons, standing(icons, "checked")).judge(Receipt())
+    assert (verdict.evidence, verdict.verified, verdict.doubt) == (("check box “Show icons” (checked)",), None, "")
+
+
+def test_the_elements_at_the_places_that_were_touched_tell_where_there_is_no_outline() -> None:
+    made = claims("enable dark mode", BOX, None)
+    assert made.places == [DesktopPoint(60, 20)]
+    assert made.judge(Receipt(), [FRAME, standing(BOX, "checked")]).verified is True
 
 
 def test_a_page_that_was_chosen_is_no_evidence_and_a_choice_that_the_task_names_is() -> None:
     for element, expected in ((PAGE, None), (THEME, True)):
-        now = replace(element, states=frozenset({"selected"}))
-        verdict = claims("enable dark mode", element, now).judge(Receipt())
+        verdict = claims("enable dark mode", element, standing(element, "selected")).judge(Receipt())
         assert (verdict.verified, bool(verdict.doubt)) == (expected, expected is None)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "role", "value", "verified"),
+    [
+        ("set the volume to 30", "slider", "30", True),
+        ("set the name of the computer to Daloa", "entry", "Daloa", True),
+        ("enable dark mode", "entry", "dark", None),  # looked for in a search field
+        ("set the password to hunter3", "password text", "hunter3", None),
+    ],
+)
+def test_a_value_is_evidence_where_the_task_gives_it(
+    instruction: str, role: str, value: str, verified: bool | None
+) -> None:
+    before = Element(6, role, "Volume of the computer", Region(10, 10, 100, 20), value="old")
+    verdict = claims(instruction, before, replace(before, value=value)).judge(Receipt())
+    assert (verdict.verified, bool(verdict.doubt)) == (verified, verified is None)
 
 
 def test_a_control_that_is_gone_says_nothing() -> None:
@@ -93,7 +130,7 @@ def test_what_is_in_a_field_for_a_password_is_never_told() -> None:
 
 def test_names_of_elements_are_strangers_texts() -> None:
     evil = replace(BOX, name="a\x1b[2J\u202e" + "b" * 500)
-    verdict = claims("enable dark mode", evil, replace(evil, states=frozenset({"checked"}))).judge(Receipt())
+    verdict = claims("enable dark mode", evil, standing(evil, "checked")).judge(Receipt())
     assert not {"\x1b", "\u202e"} & set(verdict.evidence[0])
     assert len(verdict.evidence[0]) < 100
 
