@@ -23,7 +23,7 @@ echo "--- $c"; xfconf-query -c "$c" -lv 2>/dev/null; done
 echo "=== dconf"; dconf dump / 2>/dev/null
 echo "=== clipboard"; timeout 1 xclip -o -selection clipboard 2>/dev/null | head -c 20000; echo
 echo "=== active"; timeout 2 xdotool getactivewindow 2>/dev/null
-echo "=== windows"; for w in $(timeout 2 xprop -root _NET_CLIENT_LIST 2>/dev/null | sed 's/.*# //; s/,//g'); do
+echo "=== windows"; for w in $(timeout 2 xprop -root _NET_CLIENT_LIST 2>/dev/null | grep -o '0x[0-9a-f]*'); do
 echo "--- $w"
 timeout 2 xprop -notype -id "$w" _NET_WM_NAME WM_NAME WM_CLASS _NET_WM_STATE _NET_WM_WINDOW_TYPE 2>/dev/null; done
 echo "=== end"
