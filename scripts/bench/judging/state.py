@@ -15,10 +15,14 @@ READER = Path(__file__).with_name("tree_reader.py")
 _NOISE = tomllib.loads(Path(__file__).with_name("noise.toml").read_text())
 _NOISY_SETTINGS = re.compile("|".join(_NOISE["settings"]))
 _HIDDEN_THAT_COUNT = re.compile("|".join(_NOISE["hidden_files_that_count"]))
+#: Settings (regular expressions) that desktops set along with others.
+FOLLOWERS: dict[str, list[str]] = _NOISE["followers"]
 _KDE_FILE = re.compile(r"^\.config/(k\w+rc|kdeglobals|kwinrc|katerc|kcminputrc|plasma\S*rc|dolphinrc|okularrc)$")
 
+#: Channels that the list of channels leaves out until they have been written to the disk.
+_UNLISTED = "accessibility keyboards pointers thunar displays xfce4-terminal xfce4-settings-manager xfce4-appfinder"
 _SCRIPT = r"""
-echo "=== xfconf"; for c in $(xfconf-query -l 2>/dev/null | tail -n +2); do
+echo "=== xfconf"; for c in $( (xfconf-query -l 2>/dev/null | tail -n +2; echo $UNLISTED) | xargs -n1 | sort -u); do
 echo "--- $c"; xfconf-query -c "$c" -lv 2>/dev/null; done
 echo "=== dconf"; dconf dump / 2>/dev/null
 echo "=== clipboard"; timeout 1 xclip -o -selection clipboard 2>/dev/null | head -c 20000; echo
@@ -64,7 +68,11 @@ class Looker:
 
     def state(self, watch: list[str]) -> State:
         """Everything, and the controls of the applications to watch."""
-        parts = dict(re.findall(r"^=== (\w+)\n(.*?)(?=^=== )", self.run(_SCRIPT), re.DOTALL | re.MULTILINE))
+        parts = dict(
+            re.findall(
+                r"^=== (\w+)\n(.*?)(?=^=== )", self.run(f"UNLISTED='{_UNLISTED}'\n{_SCRIPT}"), re.DOTALL | re.MULTILINE
+            )
+        )
         state = State(clipboard=parts.get("clipboard", "").rstrip("\n"))
         state.settings |= _xfconf(parts.get("xfconf", "")) | _dconf(parts.get("dconf", "")) | self._kde()
         state.windows = _windows(parts.get("windows", ""))
