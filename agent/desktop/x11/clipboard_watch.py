@@ -1,6 +1,7 @@
 """Tells whether the clipboard holds something else than it did; never all of what it holds."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -67,11 +68,18 @@ def _look() -> _Held | None:
     if "UTF8_STRING" in targets or "STRING" in targets:
         data = _ask("UTF8_STRING" if "UTF8_STRING" in targets else "STRING") or b""
         text = data.decode("utf-8", "replace")
-        shown = text if len(text) <= _TOLD else f"{text[:_TOLD]}…"
-        said = f"{len(text)} character{'' if len(text) == 1 else 's'}: {shown}"
-        return _Held(said, hashlib.sha256(data).digest())
+        return _Held(in_words(text), hashlib.sha256(data).digest())
     kind = "an image" if any(target.startswith("image/") for target in targets) else "no text"
     return _Held(kind, hashlib.sha256("\n".join(sorted(targets)).encode()).digest())
+
+
+def in_words(text: str) -> str:
+    """Its length and how it begins, in whole words: half of a secret would not be known for one, and masked."""
+    length = f"{len(text)} character{'' if len(text) == 1 else 's'}"
+    if len(text) <= _TOLD:
+        return f"{length}: {text}"
+    words = re.match(r"(.*\S)\s", text[: _TOLD + 1], re.DOTALL)
+    return f"{length}: {words[1]} …" if words else length
 
 
 def _ask(target: str) -> bytes | None:

@@ -143,7 +143,7 @@ def test_windows_applications_and_the_clipboard_are_told(scene: Scene) -> None:
         owner.stdin.close()
         scene.wait_for(bool)
         assert scene.told("clipboard") == {
-            "clipboard": (None, "61 characters: a text of more than forty characters, wh…")
+            "clipboard": (None, "61 characters: a text of more than forty characters, …")
         }
     finally:
         owner.terminate()

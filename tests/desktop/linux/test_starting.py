@@ -1,0 +1,73 @@
+"""What a desktop writes about itself when it starts is no change of the run's; what is changed after that is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.changes import Change
+from agent.desktop.linux import witness as witnesses
+from agent.desktop.linux.witness import LinuxWitness
+
+
+class Silent:
+    """A source that knows of nothing, or breaks."""
+
+    remark = ""
+
+    def __init__(self, broken_from: str = "") -> None:
+        self._broken = broken_from
+
+    def begin(self) -> None:
+        self._say("begin")
+
+    def changes(self) -> list[Change]:
+        self._say("changes")
+        return []
+
+    def _say(self, what: str) -> None:
+        if self._broken == what:
+            raise RuntimeError(what)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / ".config").mkdir()
+    monkeypatch.setattr(witnesses, "starting_seconds", lambda: [1e6])
+    yield tmp_path
+
+
+def opened(home: Path, source: Silent) -> LinuxWitness:
+    witness = LinuxWitness({"HOME": str(home)}, lambda: None, source)
+    witness.changes()
+    return witness
+
+
+def test_it_counts_as_having_been_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = opened(home, Silent())
+    for name in ("plasmashellrc", "kdeglobals"):
+        (home / ".config" / name).write_text("[Panels]\nHeight=30\n")
+    assert [change.what for change in witness.changes()] == ["kde kdeglobals/Panels/Height"]
+    monkeypatch.setattr(witnesses, "starting_seconds", lambda: [0.0])
+    (home / ".config/plasmashellrc").write_text("[Panels]\nHeight=50\n")
+    change = next(change for change in witness.changes() if "plasmashellrc" in change.what)
+    assert (change.before, change.after) == ("30", "50")
+    assert change.undo is not None and change.undo["before"] == "30"
+    witness.close()
+
+
+def test_a_source_that_cannot_begin_tells_nothing_and_that_is_said(home: Path) -> None:
+    witness = opened(home, Silent("begin"))
+    (home / ".config/kdeglobals").write_text("[General]\nName=x\n")
+    assert [change.what for change in witness.changes()] == ["kde kdeglobals/General/Name"]
+    assert any("Silent failed" in remark for remark in witness.remarks)
+    witness.close()
+
+
+def test_a_source_that_breaks_later_does_not_cost_the_others(home: Path) -> None:
+    witness = opened(home, Silent("changes"))
+    (home / "new").touch()
+    assert [change.what for change in witness.changes()] == [str(home / "new")]
+    assert any("Silent failed" in remark for remark in witness.remarks)
+    assert any("Windows are not known" in remark for remark in witness.remarks)
+    witness.close()
