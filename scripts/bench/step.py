@@ -3,8 +3,9 @@
     python scripts/bench/step.py [--size 1920x1080] [--rounds 40]
 
 Starts a sandbox of its own with a window to look at (or takes the display of DISPLAY with --this-display). Measures our
-path with PNG and with JPEG, and the naive one (open the capture, go through .rgb, full-size PNG level 6, base64), in
-turns, and prints medians and ratios. The request holds six screenshots.
+path with PNG and with JPEG, with the outline taken beside it as while a model thinks, and the naive one (open the
+capture, go through .rgb, full-size PNG level 6, base64), in turns, and prints medians and ratios. The request holds six
+screenshots.
 """
 
 import base64
@@ -14,11 +15,14 @@ import os
 from common import Times, desktop, desktop_arguments
 
 from agent.actions import map_points
+from agent.desktop.factory import open_desktop
 from agent.desktop.portable.screen import MssScreen
 from agent.families.base import Call, Decision, Family, PastStep, PromptRequest
 from agent.families.registry import get_family
 from agent.model.messages import to_openai
 from agent.run.observe import Observer
+from agent.run.outliner import Outliner
+from agent.safety.stop import StopSwitch
 from foundation.chat_stream import Answer
 
 ANSWER = (
@@ -43,19 +47,29 @@ def measure(rounds: int) -> None:
     screen = MssScreen()
     rule = family.facts.image.capped(2_097_152)
     png, jpeg = (Observer(screen, rule, image_format, 90) for image_format in ("png", "jpeg"))
-    paths = {"ours, PNG": lambda: ours(png, family), "ours, JPEG": lambda: ours(jpeg, family), "naive": naive}
+    desktop = open_desktop(StopSwitch())
+    outliner = Outliner(desktop.open_elements, desktop.open_windows, read_words=False)
+    beside = Observer(screen, rule, "png", 90, outliner, waits=False)
+    paths = {
+        "ours, PNG": lambda: ours(png, family),
+        "ours, JPEG": lambda: ours(jpeg, family),
+        "outline, PNG": lambda: ours(beside, family),
+        "naive": naive,
+    }
     times = Times()
     sizes = {name: path() for name, path in paths.items()}  # warm up
     for _ in range(rounds):
         for name, path in paths.items():
             with times.of(name):
                 sizes[name] = path()
+            outliner.take(screen.grab()).result()  # what was begun is over when a model has answered
     print(f"screen {screen.grab().viewport.region.size}, {rounds} rounds, {os.cpu_count()} cores; medians")
     for name, size in sizes.items():
         ratio = times.ratio("naive", name)
         print(f"{name:12} {times.median(name):7.1f} ms   {ratio:5.1f} x   image {size / 1024:7.0f} KiB")
     stages = {name: f"{value:.1f}" for name, value in png.look().milliseconds.items()}
     print(f"stages of the PNG path, ms: {stages}")
+    outliner.close()
     screen.close()
 
 
