@@ -156,11 +156,22 @@ class Screenshot:
     @cached_property
     def image(self) -> "Image":
         """The RGB image. Raises BadRequestError when it cannot be read."""
+        try:
+            return self._opened.convert("RGB")
+        except (OSError, ValueError) as error:
+            raise BadRequestError(f"an image cannot be read: {error}") from error
+
+    @property
+    def size(self) -> Size:
+        """Its size, for which nothing is decoded. Raises BadRequestError when it cannot be read."""
+        return Size(*self._opened.size)
+
+    @cached_property
+    def _opened(self) -> "Image":
         from PIL import Image, UnidentifiedImageError
 
         try:
-            data = base64.b64decode(self._url.partition(",")[2], validate=True)
-            return Image.open(io.BytesIO(data)).convert("RGB")
+            return Image.open(io.BytesIO(base64.b64decode(self._url.partition(",")[2], validate=True)))
         except (binascii.Error, UnidentifiedImageError, OSError, ValueError) as error:
             raise BadRequestError(f"an image cannot be read: {error}") from error
 

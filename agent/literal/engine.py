@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.geometry import Size
 from agent.literal.conversation import Conversation, Intent, Move, Reached, memory
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
 from agent.literal.goals import Click, Close, Goal, Open, Press, Scroll, Type, Wait
@@ -140,7 +139,7 @@ class _Run:
 
     def _state(self, part: int, tried: Sequence[Move]) -> GoalState:
         conversation, goals = self._conversation, self._goals
-        image = Size(*conversation.picture.image.size) if conversation.picture is not None else self._scene.outline.size
+        image = conversation.picture.size if conversation.picture is not None else self._scene.outline.size
         return GoalState(
             goal=goals[part],
             moves=tried,

@@ -37,6 +37,7 @@ def outline(*elements, windows=(WINDOW,), lacks=""):
 class Picture:
     """A screenshot that nobody has to look at."""
 
+    size = SIZE
     image = Image.new("RGB", (SIZE.width, SIZE.height))
 
 
