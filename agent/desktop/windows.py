@@ -30,6 +30,7 @@ class Layer:
     outer: Region  # with that frame
     helper: bool = False  # no window manager cares for it
     backdrop: bool = False  # the desktop itself, below everything
+    passing: bool = False  # a tool tip: it is gone before a click arrives
     client: Hashable = None  # which program shows it; a program's windows have it in common
 
 

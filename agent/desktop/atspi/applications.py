@@ -30,7 +30,7 @@ class Application:
     matches: bool = True  # whether it answers the question for all that is shown
     windows: tuple[Ref, ...] = ()  # those that it had the last time
     shown: tuple[Ref, ...] = ()  # those of them that were read the last time
-    unfolded: set[Ref] = field(default_factory=set)  # its nodes that were asked for their children (GTK 4)
+    unfolded: dict[Ref, tuple[int, int]] = field(default_factory=dict)  # see `gtk4.cached`
 
     @property
     def is_gtk4(self) -> bool:

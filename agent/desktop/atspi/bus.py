@@ -8,7 +8,7 @@ import select
 import socket
 import time
 from collections import defaultdict, deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -36,7 +36,7 @@ class Limits:
     total: float = 0.4  # for everything, once somebody turned out to be silent
     working: float = 1.5  # for everything while all of them answer, as on a busy machine
     dropped: float = 10.0  # so long a silent one is not asked again, once it was silent twice in a row
-    first_dropped: float = 2.0  # and so long the first time: it may just have been busy
+    first_dropped: float = 1.0  # and so long the first time, and while it is seen to be busy
 
 
 @dataclass(slots=True)
@@ -82,10 +82,22 @@ def together(*questions: Question[Any]) -> Question[list[Any]]:
 
 
 class Bus:
-    """One connection. Raises EnvironmentLacksError: nobody answers at that address."""
+    """One connection.
 
-    def __init__(self, address: str, limits: Limits | None = None) -> None:
+    Args:
+        address: of the bus.
+        limits: how long is waited.
+        is_busy: whether a name on the bus belongs to a process that is computing, rather than hung.
+
+    Raises:
+        EnvironmentLacksError: nobody answers at that address.
+    """
+
+    def __init__(
+        self, address: str, limits: Limits | None = None, is_busy: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self.limits = limits or Limits()
+        self._is_busy = is_busy
         self.silent: dict[str, float] = {}  # who does not answer, and until when it is left alone
         self._warned: set[str] = set()  # who was silent and has not answered since
         self._serial = 0
@@ -229,7 +241,8 @@ class Bus:
 
     def _leave_alone(self, name: str) -> None:
         """Ask an application nothing for a while."""
-        seconds = self.limits.dropped if name in self._warned else self.limits.first_dropped
+        hung = name in self._warned and not self._is_busy(name)
+        seconds = self.limits.dropped if hung else self.limits.first_dropped
         self._warned.add(name)
         self.silent[name] = time.monotonic() + seconds
 

@@ -6,8 +6,11 @@ showing, also under another window.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import psutil
 
 from agent.desktop.atspi import gtk4
 from agent.desktop.atspi.applications import Application, introduce, matching, registered, windows_of
@@ -16,7 +19,7 @@ from agent.desktop.atspi.contents import clicked, fill
 from agent.desktop.atspi.hits import trust, trust_gtk4
 from agent.desktop.atspi.pointing import look_at, origin_of
 from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts
-from agent.desktop.atspi.stack import around, largest_part, visible_parts
+from agent.desktop.atspi.stack import around, largest_part, tops_at, visible_parts
 from agent.desktop.atspi.telling import Seen, elements_of, shown_window, what_lacks
 from agent.desktop.atspi.tree import Node, Ref, matched, walked
 from agent.desktop.windows import Layer, WindowId, Windows
@@ -86,7 +89,7 @@ class AtspiElements:
         began = time.monotonic()
         x, y = point.rounded()
         layers = self._windows.layers()
-        [top] = self._windows.layers_at([(x, y)])
+        [top] = tops_at(self._windows, layers, [(x, y)])
         layer = next((layer for layer in layers if layer.window.id == top), None)
         if layer is None:
             return None
@@ -114,11 +117,17 @@ class AtspiElements:
         problem = EnvironmentLacksError("There is no accessibility bus.", "Is at-spi2-core installed?")
         for address in self._find_bus():
             try:
-                self._bus = Bus(address, _LIMITS)
+                self._bus = Bus(address, _LIMITS, self._is_busy)
                 return self._bus
             except EnvironmentLacksError as error:
                 problem = error
         raise problem
+
+    def _is_busy(self, name: str) -> bool:
+        pids = [one.pid for ref, one in self._applications.items() if ref[0] == name and one.pid is not None]
+        with suppress(psutil.Error):
+            return any(psutil.Process(pid).status() == psutil.STATUS_RUNNING for pid in pids)
+        return False
 
     def _drop(self, reason: str) -> None:
         """The connection was lost, or there is none."""
@@ -234,11 +243,13 @@ class AtspiElements:
         helpers = {
             layer.window.id
             for layer in layers
-            if layer.helper and (layer.client == seen.layer.client or layer.window.pid == seen.application.pid)
+            if layer.helper
+            and not layer.passing
+            and (layer.client == seen.layer.client or layer.window.pid == seen.application.pid)
         }
         free = parts == [seen.layer.box] and not helpers
         asked = [] if free else [draft for draft in found if not draft.offscreen]
-        tops = dict(zip(map(id, asked), self._windows.layers_at([draft.center for draft in asked]), strict=True))
+        tops = dict(zip(map(id, asked), tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True))
 
         def stays(draft: Draft) -> bool:
             if draft.offscreen or free:

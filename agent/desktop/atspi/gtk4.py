@@ -34,35 +34,40 @@ def _cached(application: Ref) -> Call:
     return Call(application[0], "/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "GetItems", _ITEMS)
 
 
-def cached(application: Ref, asked_before: set[Ref]) -> Question[dict[Ref, Node] | None]:
+def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[dict[Ref, Node] | None]:
     """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
 
-    `asked_before` are those that were asked for their children already; it grows.
+    `unfolded` remembers those that were asked for their children: how many they claimed and how many are known. As long
+    as both stay, they are not asked again.
     """
     known: dict[Ref, Node] = {}
-    empty = asked_before
+    asked: set[Ref] = set()
     for _ in range(_DEEPEST):
         [reply] = yield [_cached(application)]
         if not reply or not reply[0]:
             return None
         known = {node.ref: node for node in map(_node, reply[0][:_MOST_NODES])}
         _link(known)
-        asked_before.intersection_update(known)
-        asked = [
+        fresh = [
             node.ref
             for node in known.values()
-            if len(node.children) < node.count and has(node.states, VISIBLE) and node.ref not in empty
+            if len(node.children) < node.count
+            and has(node.states, VISIBLE)
+            and node.ref not in asked
+            and unfolded.get(node.ref) != (node.count, len(node.children))
         ]
-        if not asked or len(known) >= _MOST_NODES:
+        if not fresh or len(known) >= _MOST_NODES:
             break
-        fresh = asked
         for _ in range(_DEEPEST):  # down to the leaves, before all of them are read again
             replies = yield [children(ref) for ref in fresh]
-            empty.update(fresh)
+            asked.update(fresh)
             below = [ref for reply in replies for ref in refs(reply)]
-            fresh = [ref for ref in below if ref not in known and ref not in empty]
-            if not fresh or len(empty) > _MOST_NODES:
+            fresh = [ref for ref in below if ref not in known and ref not in asked]
+            if not fresh or len(asked) > _MOST_NODES:
                 break
+    for ref in [ref for ref in unfolded if ref not in known]:
+        del unfolded[ref]
+    unfolded.update({ref: (known[ref].count, len(known[ref].children)) for ref in asked if ref in known})
     return known
 
 

@@ -7,7 +7,7 @@ from agent.desktop.atspi.applications import Application, matching, windows_of
 from agent.desktop.atspi.bus import Question
 from agent.desktop.atspi.contents import clicked
 from agent.desktop.atspi.hits import descend, reply_ref
-from agent.desktop.atspi.roles import CONTROLS, TEXTS, WINDOWS
+from agent.desktop.atspi.roles import CONTROLS, POPUPS, TEXTS, WINDOWS, role_name
 from agent.desktop.atspi.shape import Draft, Tree, smallest_at
 from agent.desktop.atspi.telling import Seen, element_of, states_of
 from agent.desktop.atspi.tree import WINDOW, Node, Ref, details, hit
@@ -17,6 +17,7 @@ from agent.screen.outline import Element
 
 #: A control is looked for so many levels above what was hit.
 _CLIMB = 8
+_CONTROLS = frozenset(role_name(number) for number in CONTROLS)
 
 
 def look_at(
@@ -35,19 +36,34 @@ def look_at(
         seen: what was read of windows lately.
         known: the elements of that, by their nodes.
     """
-    frames = yield from windows_of(application)
-    pairs = matching(frames, [layer], application.pid)
-    own = [frame for frame in frames if frame.ref in pairs]
-    if layer.helper:  # a menu may be a part of another window's tree
-        own += [frame for frame in frames if frame not in own]
-    for frame in own:
-        chain = yield from _chain(application, frame, layer, point, seen)
-        if chain:
-            return (yield from _choose(application, layer, chain, known))
+    own_seen = [one for one in seen if one.application is application]
+    if layer.helper:  # a menu, which may be a part of the tree of the window that it is over
+        popups: set[Ref] = {
+            draft.popup for one in own_seen for draft in one.drafts if draft.popup and draft.box.contains(point)
+        }
+    else:
+        popups = set()
+    # Only as long as the window is where it was.
+    lately = [one for one in own_seen if (one.layer.window.id, one.layer.box) == (layer.window.id, layer.box)]
+    if lately:
+        origins = {one.tree.frame: one.origin for one in lately}
+    else:
+        frames = yield from windows_of(application)
+        pairs = matching(frames, [layer], application.pid)
+        windows = [frame for frame in frames if frame.ref in pairs or layer.helper]
+        origins = {frame.ref: origin_of(layer, frame) for frame in windows}
+    for start in (*popups, *origins):
+        path = yield from _path(application, start, layer, point, origins.get(start, (0, 0)))
+        if layer.helper and start not in popups:
+            nodes = yield from details(path)
+            if not any(node.role in POPUPS for node in nodes):
+                continue
+        if path:
+            found = yield from _of_lately(path, known)
+            return found or (yield from _choose(application, layer, (yield from _chain(path, start)), known))
     own_drafts = [
         draft
-        for one in seen
-        if one.application is application
+        for one in own_seen
         for draft in one.drafts
         if (layer.helper and draft.popup is not None) or (one.layer.window.id == layer.window.id and not draft.popup)
     ]
@@ -55,41 +71,53 @@ def look_at(
     return known.get(draft.node.ref) if draft is not None else None
 
 
-def _chain(
-    application: Application, frame: Node, layer: Layer, point: DesktopPoint, seen: Sequence[Seen]
-) -> Question[list[Node]]:
-    """The nodes at a point, the deepest first, up to the window."""
+def _path(
+    application: Application, start: Ref, layer: Layer, point: DesktopPoint, origin: tuple[int, int]
+) -> Question[list[Ref]]:
+    """The nodes at a point as far as they are told, the deepest last."""
     x, y = point.rounded()
-    if application.is_gtk4 and layer.helper:
+    if not application.is_gtk4:
+        [path] = yield from descend([start], [(x, y)])
+        return path
+    if layer.helper:
         return []  # a popover does not know where it is
-    if application.is_gtk4:
-        left, top = next((one.origin for one in seen if one.tree.frame == frame.ref), origin_of(layer, frame))
-        [reply] = yield [hit(frame.ref, x - left, y - top, WINDOW)]
-        below = reply_ref(reply)
-        path = [] if below is None else [below]
-    else:
-        [path] = yield from descend([frame.ref], [(x, y)])
-    if not path:
-        return []
+    [reply] = yield [hit(start, x - origin[0], y - origin[1], WINDOW)]
+    below = reply_ref(reply)
+    return [] if below is None else [below]
+
+
+def _of_lately(path: Sequence[Ref], known: Mapping[Ref, Element]) -> Question[Element | None]:
+    """The control on the way to a point that the last outline tells of, as it stands now; None where there is none."""
+    for ref in reversed(path):
+        element = known.get(ref)
+        if element is not None and (element.role in _CONTROLS or "clickable" in element.states):
+            for node in (yield from details([ref])):
+                if node.role in CONTROLS:
+                    draft = Draft(node, node.role, element.name, element.box, clickable="clickable" in element.states)
+                    return replace(element, states=states_of(draft), trusted=True)
+            return replace(element, trusted=True)
+    return None
+
+
+def _chain(path: Sequence[Ref], start: Ref) -> Question[list[Node]]:
+    """The nodes of a path, the deepest first, and those above them up to a control."""
     nodes = list(reversed((yield from details(path))))
     for _ in range(_CLIMB):
         parent = nodes[-1].parent if nodes else None
-        if parent is None or parent == frame.ref or any(node.ref == parent for node in nodes):
-            break
-        if any(node.role in CONTROLS for node in nodes):
+        if parent is None or parent == start or any(node.ref == parent or node.role in CONTROLS for node in nodes):
             break
         nodes += yield from details([parent])
         if nodes[-1].ref != parent or nodes[-1].role in WINDOWS:
             break
-    if application.is_gtk4:
-        return nodes
-    return [node for node in nodes if node.box is None or node.box.contains(point)]
+    return nodes
 
 
 def _choose(
     application: Application, layer: Layer, chain: Sequence[Node], known: Mapping[Ref, Element]
 ) -> Question[Element | None]:
     """The control among nodes that lie in each other, or else the deepest that says anything."""
+    if not chain:
+        return None
     control = next((node for node in chain if node.role in CONTROLS), None)
     takes = False
     if control is None and application.is_browser:

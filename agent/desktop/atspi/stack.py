@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent.desktop.windows import Layer, WindowId
-from agent.geometry import Region, without
+from agent.desktop.windows import Layer, WindowId, Windows
+from agent.geometry import DesktopPoint, Region, without
 
 
 def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[WindowId, list[Region]]:
@@ -12,9 +12,24 @@ def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[W
     for index, layer in enumerate(layers):
         parts = [part for monitor in monitors if (part := common(layer.box, monitor)) is not None]
         for above in layers[:index]:
+            if above.passing:
+                continue
             parts = [rest for part in parts for rest in without(part, above.outer)]
         found[layer.window.id] = parts
     return found
+
+
+def tops_at(windows: Windows, layers: Sequence[Layer], points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
+    """Which window gets a click at each of these points; a tool tip is gone by then."""
+    passing = {layer.window.id for layer in layers if layer.passing}
+    lasting = [layer for layer in layers if not layer.passing]
+
+    def below(point: tuple[int, int]) -> WindowId | None:
+        here = DesktopPoint(*map(float, point))
+        return next((layer.window.id for layer in lasting if layer.outer.contains(here)), None)
+
+    tops = windows.layers_at(points)
+    return [below(point) if top in passing else top for top, point in zip(tops, points, strict=True)]
 
 
 def around(boxes: Sequence[Region]) -> Region:

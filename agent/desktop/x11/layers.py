@@ -19,7 +19,7 @@ class _Known:
     """What stays of a window."""
 
     window: Window
-    backdrop: bool
+    kinds: frozenset[str]
 
 
 class Layers:
@@ -121,12 +121,13 @@ class Layers:
         if form == 8:
             window = replace(window, title=text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
         client = client_of(self._display, inner)
-        return Layer(window, content, box, outer not in self._of, known.backdrop, client)
+        helper, kinds = outer not in self._of, known.kinds
+        return Layer(window, content, box, helper, "DESKTOP" in kinds, "TOOLTIP" in kinds, client)
 
     def _meet(self, inner: int) -> _Known:
         """What stays of a window that is seen for the first time."""
         window = self._describe(inner) or Window(inner, "", "", None)
-        return _Known(window, "DESKTOP" in window_types(self._display, inner))
+        return _Known(window, frozenset(window_types(self._display, inner)))
 
     @unless_gone()
     def _outer(self, client: int) -> int | None:

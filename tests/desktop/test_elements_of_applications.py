@@ -1,0 +1,157 @@
+"""The elements of real applications of three toolkits, in a sandbox."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stubs.display import wait_until
+
+from agent.desktop.x11.desktop import X11Desktop
+from agent.geometry import DesktopPoint
+from agent.safety.stop import StopSwitch
+from agent.sandbox.desktop import Sandbox
+from agent.screen.outline import Element, Outline
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+PROBE = Path(__file__).resolve().parents[1] / "stubs/qt_probe.py"
+
+
+class Desk:
+    """A sandbox, and the elements in it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.environ = sandbox.environ
+        self.desktop = X11Desktop(StopSwitch(), None, self.environ)
+        elements = self.desktop.open_elements()
+        assert elements is not None
+        self.elements = elements
+        self.outline = Outline(self.desktop.monitors[0].size, ())
+
+    def start(self, *command: str, **environ: str) -> "subprocess.Popen[bytes]":
+        silent = subprocess.DEVNULL
+        return subprocess.Popen(command, env=self.environ | environ, stdin=silent, stdout=silent, stderr=silent)
+
+    def look(self) -> Outline:
+        self.outline = self.elements.outline()
+        return self.outline
+
+    def find(self, role: str, name: str = "") -> Element | None:
+        """The element in the last outline, if it can be clicked."""
+        return next(
+            (one for one in self.outline.elements if one.role == role and name in ("", one.name) and one.trusted), None
+        )
+
+    def wait(self, role: str, name: str = "", holds: Callable[[Element], Any] = lambda _: True) -> Element:
+        """The element, once it is there as wanted."""
+
+        def there() -> bool:
+            self.look()
+            found = self.find(role, name)
+            return found is not None and bool(holds(found))
+
+        try:
+            wait_until(there, f"{role} {name!r}", 60)
+        except AssertionError:
+            print(*self.outline.elements, self.outline.windows, self.outline.lacks, sep="\n")
+            raise
+        found = self.find(role, name)
+        assert found is not None
+        return found
+
+    def hit(self, element: Element) -> Element:
+        """What is at its middle, once that is told: a look at a point takes 50 ms at most, or tells nothing."""
+        found: list[Element] = []
+        wait_until(lambda: (hit := self.elements.at(middle(element))) and not found.append(hit), "a hit is told", 30)
+        return found[0]
+
+    def click(self, element: Element) -> None:
+        x, y = middle(element).rounded()
+        command = ["xdotool", "mousemove", str(x), str(y), "click", "1"]
+        subprocess.run(command, env=self.environ, check=True, timeout=20)
+
+
+def middle(element: Element) -> DesktopPoint:
+    box = element.box
+    return DesktopPoint(box.left + box.width / 2, box.top + box.height / 2)
+
+
+@pytest.fixture
+def desk(sandbox: Sandbox) -> Iterator[Desk]:
+    made = Desk(sandbox)
+    yield made
+    made.elements.close()
+    made.desktop.close()
+
+
+def test_buttons_are_where_they_say(desk: Desk) -> None:
+    desk.start("galculator")
+    desk.wait("toggle button", "9")
+    for digit in "7304":
+        button = desk.wait("toggle button", digit)
+        hit = desk.hit(button)
+        assert (hit.role, hit.name) == ("toggle button", digit)
+        desk.click(button)
+    wait_until(
+        lambda: any(one.value and "7304" in one.value for one in desk.look().elements), "the display shows 7304", 30
+    )
+
+
+def test_menus_are_on_top_and_what_is_under_them_is_not(desk: Desk) -> None:
+    desk.start("mousepad")
+    desk.click(desk.wait("menu", "File"))
+    item = desk.wait("menu item", "Save As...")
+    assert desk.hit(item).name == "Save As..."
+
+
+def test_a_covered_window_tells_nothing_of_what_is_covered(desk: Desk) -> None:
+    desk.start("galculator")
+    button = desk.wait("toggle button", "5")
+    x, y = middle(button).rounded()
+    # A window of another program over it, which tells nothing of itself.
+    desk.start("xterm", "-geometry", f"80x30+{max(0, x - 200)}+{max(0, y - 200)}")
+    wait_until(lambda: "5" not in {one.name for one in desk.look().elements}, "the button is covered", 30)
+    hit = desk.elements.at(middle(button))
+    assert hit is None
+    assert "is not known" in desk.outline.lacks
+
+
+def test_a_stopped_application_keeps_nobody_else_from_telling(desk: Desk) -> None:
+    stopped = desk.start("galculator")
+    desk.wait("toggle button", "5")
+    os.kill(stopped.pid, signal.SIGSTOP)
+    try:
+        outline = desk.look()
+        assert "“galculator” did not answer in time" in outline.lacks
+        assert {one.app for one in outline.elements} == {"Xfce4-panel"}
+    finally:
+        os.kill(stopped.pid, signal.SIGCONT)
+    desk.wait("toggle button", "5")
+
+
+def test_qt_tells_its_controls_and_their_states(desk: Desk) -> None:
+    desk.start("/usr/bin/python3", str(PROBE))
+    box = desk.wait("check box", "Check")
+    assert "checked" not in box.states
+    told = {one.role: one for one in desk.outline.elements if one.window == "Qt probe"}
+    assert told["text"].value == "written"
+    assert told["password text"].value is None
+    assert (told["slider"].value, told["slider"].limits) == ("20", (0.0, 50.0))
+    assert "Blue" in (told["combo box"].name, told["combo box"].value)
+    desk.click(box)
+    desk.wait("check box", "Check", lambda one: "checked" in one.states)
+
+
+def test_gtk4_tells_what_its_page_shows(desk: Desk) -> None:
+    desk.start("gnome-control-center", "network", XDG_CURRENT_DESKTOP="GNOME")
+    desk.click(desk.wait("list item", "Appearance"))
+    dark = desk.wait("push button", "Dark")
+    assert desk.hit(dark).name == "Dark"
+    desk.click(dark)
+    desk.wait("push button", "Dark", lambda one: one.states & {"pressed", "checked"})
+    offscreen = [one for one in desk.outline.elements if "offscreen" in one.states]
+    assert "About" in {one.name for one in offscreen}
+    assert not any(one.trusted for one in offscreen)
