@@ -16,12 +16,14 @@ from agent.literal.goals import (
     SaveAs,
     Scroll,
     SetValue,
+    Target,
     Toggle,
     Trash,
     Type,
     Wait,
     WriteFile,
 )
+from agent.literal.looking import known_place
 from agent.literal.wording import describe_goal
 
 #: Actions spent on one goal before it is given up.
@@ -47,6 +49,12 @@ def _must_wait(now: GoalState) -> bool:
     return waits < _MOST_BUSY and any(move.action == "open" for move in (*now.earlier, *now.moves))
 
 
+def _is_switched(now: GoalState, target: Target) -> bool:
+    """Whether more of a thing is a switch on this desktop: GNOME's text is larger or not."""
+    place = known_place(now, target)
+    return place is not None and place.role in ("switch", "check box")
+
+
 def _pursue(now: GoalState, goal: Goal) -> Verdict:
     match goal:
         case Open():
@@ -58,6 +66,8 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
         case Choose():
             chosen = choosing.choose(now, goal)
             return _pursue(now, chosen) if isinstance(chosen, Click | SetValue | Type) else chosen
+        case SetValue(target, None, _, direction) if direction and _is_switched(now, target):
+            return toggling.toggle(now, Toggle(target, on=direction == "up"))
         case SetValue():
             return amounts.set_value(now, goal)
         case Type():

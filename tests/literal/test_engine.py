@@ -85,6 +85,12 @@ def test_a_switch_without_a_name_is_the_one_on_the_row_of_its_label(engine):
     assert ending(last) == ("success", True)
 
 
+def test_more_of_what_is_a_switch_on_this_desktop_switches_it_on(engine):
+    page = screen(element("switch", "Large Text", 500, 297, 50, 26))
+    gnome = replace(page, environ={"XDG_CURRENT_DESKTOP": "GNOME"})
+    assert call_of(engine.reply(talk("make the text bigger", gnome)))["coordinate"] == [525, 310]
+
+
 def test_what_is_greyed_out_is_not_clicked(engine):
     reply = engine.reply(
         talk(
