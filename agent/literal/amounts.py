@@ -114,7 +114,7 @@ def _percent(amount: float, limits: tuple[float, float]) -> float:
 
 def _equal(held: float, wanted: float, control: Element) -> bool:
     if control.role in ("slider", "dial") and control.limits is not None:
-        return abs(held - wanted) <= 1e-3 * (control.limits[1] - control.limits[0])
+        return abs(held - wanted) <= 1e-6 * (control.limits[1] - control.limits[0])
     return math.isclose(held, wanted, abs_tol=1e-6)
 
 

@@ -10,7 +10,7 @@ from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press, wai
 from agent.literal.goals import Choose, Click, SetValue, Target, Type
 from agent.literal.looking import known_place, look_further, moved
 from agent.literal.places import Place
-from agent.literal.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
+from agent.literal.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS, contains
 from agent.literal.toggling import targets_of
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element
@@ -99,7 +99,8 @@ def _choice(now: GoalState, goal: Choose, place: Place | None) -> Found | None:
 
 def shows(now: GoalState, combo: Element, value: str) -> bool:
     """Whether a combo box shows a value."""
-    texts = [combo.name, combo.value or "", *(one.name for one in now.scene.within(combo) if one.role in TEXTS)]
+    inside = [one for one in now.scene.elements if one.id != combo.id and contains(combo.box, one.box)]
+    texts = [combo.name, combo.value or "", *(one.name for one in inside if one.role in TEXTS | {"list item"})]
     return any(fit_of(text, name) >= WHOLE for text in texts for name in now.names.of(value))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agent.changes import Change
 from agent.literal.labels import plain
-from agent.literal.scene import CLICKABLE, TEXTS, Scene
+from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
 from agent.screen.outline import Element, ShownWindow
 
 #: States that are about how something stands, not about where pointer or keyboard are.
@@ -127,6 +127,8 @@ def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
         was = known.get(key)
         if was is None or counted[1][key] != 1 or element.role in TEXTS:
             continue
+        if element.role in MENU_ITEMS and is_on(element) == is_on(was):
+            continue  # that a menu shuts tells nothing
         if element.states & _TELLING != was.states & _TELLING:
             told.append(state_of(element))
         elif element.value != was.value:

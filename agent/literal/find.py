@@ -32,6 +32,7 @@ _LEAST_SHARE = 0.45
 #: Read words this long may differ by a letter from what is wanted.
 _LONG = 5
 _ALIKE = 0.88
+_ROWS = frozenset({"list item", "table row", "tree item"})
 #: What may be called by its group and its label together.
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
 #: How well a name must fit: as a whole, or as a part of a longer one.
@@ -124,7 +125,7 @@ class Finder:
             of_kind = [
                 Found(one, 1.0, self.scene.text_of(one) or target.role)
                 for one in among
-                if one.role in kinds and self._may_be_clicked(one)
+                if one.role in kinds and self.believes(one)
             ]
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
@@ -186,7 +187,7 @@ class Finder:
             read = element.source == "words"
             fits = [(fit_of(title, one, read=read), title) for title in titles for one in names]
             fit, text = max(fits, default=(0.0, ""))
-            if fit >= least and self._may_be_clicked(element):
+            if fit >= least and self.believes(element):
                 found.append(Found(element, fit, text))
         return self._ranked(_without_twins(found))
 
@@ -200,9 +201,18 @@ class Finder:
         ]
         return [*titles, *(f"{group} {title}" for group in groups[:2] for title in titles)]
 
-    def _may_be_clicked(self, element: Element) -> bool:
-        """Whether its name and box can be believed; words that were read stand where they stand."""
-        return element.trusted or element.source == "words"
+    def believes(self, element: Element) -> bool:
+        """Whether its name and box can be believed: by itself, by the words on it, or by its row.
+
+        GTK 4 answers for some switches that something else is in their middle.
+        """
+        if element.trusted or element.source in ("words", "both"):
+            return True
+        return any(
+            up.trusted and up.source != "words" and up.role in _ROWS and up.name == (element.name or up.name)
+            and contains(up.box, element.box)
+            for up in self.scene.parents(element)
+        )  # fmt: skip
 
     def _ranked(self, found: list[Found]) -> list[Found]:
         """Best fits first; in the window in front before others, what is enabled and can be clicked before texts."""

@@ -14,7 +14,7 @@ from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import Target
 from agent.literal.places import Place, find_place
-from agent.literal.scene import AMOUNTS, COMBOS, FIELDS, Scene, below, contains, right_of
+from agent.literal.scene import AMOUNTS, COMBOS, FIELDS, MENU_ITEMS, Scene, below, contains, right_of
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element, ShownWindow
 
@@ -71,9 +71,22 @@ def _to_its_place(now: GoalState, target: Target, place: Place | None) -> Verdic
         return None
     window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
     program = place.desktop_file or place.app
-    if program and not now.opened(program) and (window is None or not place.window):
+    shown = (window is not None and place.window) or _shows_page(now, place)
+    if program and not now.opened(program) and not shown:
         return start(f"{describe_target(target)} is in {place.app}: open it.", "prepare", program)
     return walk(now, place.path)
+
+
+def _shows_page(now: GoalState, place: Place) -> bool:
+    """Whether the window in front shows the page of a place: by its heading, beside the list of pages."""
+    names = now.names.of_window(place)
+    return any(
+        one.role in ("label", "heading")
+        and now.scene.in_front(one)
+        and any(fit_of(one.name, name) >= WHOLE for name in names)
+        for one in now.scene.elements
+        if one.source != "words"
+    )
 
 
 def walk(now: GoalState, path: Sequence[str]) -> Verdict | None:
@@ -106,6 +119,8 @@ def _to_what_it_is_in(now: GoalState, target: Target) -> Verdict | None:
         return to_front(now, window, "place", name)
     if name not in gone:
         way = now.finder.best(Target(name), _WAYS)
+        if way is not None and "selected" in way.element.states and way.element.role in MENU_ITEMS:
+            return None  # it hangs open
         if way is not None and "selected" not in way.element.states:
             return now.click(f"Go to “{name}”.", "place", way.element, about=name)
         if way is None and (step := to_offscreen(now, Target(name))) is not None:
@@ -215,9 +230,11 @@ def safe_spot(scene: Scene, area: Element | None = None) -> tuple[float, float] 
         if not scrolls:
             return None
     panes = [element for element in inside if element.role in _SCROLLED and element.box.height >= 80]
-    panes.sort(key=lambda element: -element.box.width * element.box.height)
-    scrolled = [pane for pane in panes if pane.role not in ("panel", "page")] or panes
-    box = (area or (scrolled[0] if scrolled else None) or scene.front).box
+    panes = [
+        pane for pane in panes if contains(pane.box, scene.front.box)
+    ]  # what lies in the middle, no list beside it
+    panes.sort(key=lambda element: (element.role in ("panel", "page"), -element.box.width * element.box.height))
+    box = (area or (panes[0] if panes else None) or scene.front).box
     kept = [element.box for element in inside if element.role in _NO_WHEEL | FIELDS - {"document text", "terminal"}]
     kept = [other for other in kept if other.width * other.height < 0.5 * box.width * box.height]
     bottom, right = min(below(box), scene.outline.size.height), min(right_of(box), scene.outline.size.width)

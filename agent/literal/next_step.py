@@ -29,7 +29,7 @@ from agent.literal.wording import describe_goal
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
 #: A busy window is waited for so many times so many seconds; its tree is asked again after ten.
-_BUSY, _MOST_BUSY = 2.5, 5
+_BUSY, _MOST_BUSY = 2.5, 8
 
 
 def next_step(now: GoalState) -> Verdict:

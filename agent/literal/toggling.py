@@ -6,16 +6,18 @@ from fnmatch import fnmatchcase
 from agent.literal.conversation import Move
 from agent.literal.effects import is_on, state_of
 from agent.literal.find import PART, WHOLE
-from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, wait
+from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Toggle
 from agent.literal.looking import known_place, look_further
 from agent.literal.places import Place
-from agent.literal.scene import CHOICES, SWITCHES, TEXTS, right_of, same_row
+from agent.literal.scene import CHOICES, MENU_ITEMS, SWITCHES, TEXTS, Scene, right_of, same_row
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element
 
 #: A control changes its look, and its setting, this often a second after it was clicked.
 _MOST_WAITS = 2
+#: What a click on an item is about that does not tell how it stands.
+_MUTE = "mute item"
 
 
 def toggle(now: GoalState, goal: Toggle) -> Verdict:
@@ -24,6 +26,8 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
     wanted = goal.on if place is None or (place.choices and not place.control) else place.on
     targets = targets_of(goal.target, place)
     switch = find_switch(now, targets)
+    if switch is None and (verdict := mute_item(now, goal)) is not None:
+        return verdict
     if switch is None and place is not None and place.choices:
         return have_chosen(now, [Target(choice, under=place.under) for choice in place.choices], goal, place)
     state = "on" if goal.on else "off"
@@ -31,11 +35,17 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
     told = None if attempt is None else setting_tells(now, attempt, place, on=goal.on)
     if told is not None and told[0] and (switch is None or is_on(switch) is not (not wanted)):
         return Done(told[1])
+    if now.latest is not None and now.latest.intent == "back" and now.latest.about:
+        return Done(now.latest.about)
     if switch is not None and is_on(switch) is wanted:
+        if switch.role in MENU_ITEMS and now.scene.menu_is_open:
+            return press("Close the menu again.", "back", "escape", about=f"{state_of(switch)}")
         if attempt is None:
             return Done(f"{describe_target(goal.target)} is {state} already: {state_of(switch)}")
         return Done(_with_settings(now, attempt, state_of(switch)))
     if attempt is not None:
+        if switch is None and (verdict := look_into_menu(now, attempt, goal)) is not None:
+            return verdict
         if now.waits < _MOST_WAITS:
             return wait(f"{describe_target(goal.target)} is not {state} yet: wait and look again.")
         return Stuck(f"I clicked what stands for {describe_target(goal.target)}, but it did not become {state}.")
@@ -46,6 +56,43 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
     if not now.scene.has_tree and (text := now.finder.best(goal.target, TEXTS)) is not None:
         return now.click(f"Switch {state} {describe_target(goal.target)}: click its name.", "act", text.element)
     return look_further(now, goal.target, place)
+
+
+def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
+    """Switch an item of a menu that does not tell how it stands: the setting that its click changes tells.
+
+    Where it turns out that it stood as wanted before, it is clicked once more.
+    """
+    clicks = [move for move in now.tried("act") if move.about == _MUTE]
+    shown = now.finder.best(goal.target, {"menu item"}) if now.scene.menu_is_open else None
+    if not clicks:
+        if shown is None:
+            return None
+        return now.click(f"Click {describe_target(goal.target)} in the menu.", "act", shown.element, about=_MUTE)
+    became = _became(now, clicks[0])
+    if became is not None and became[0] is goal.on:
+        return Done(became[1])
+    if len(clicks) > 1 and became is None:
+        return Done(f"{describe_target(goal.target)} was so already, and is so again")
+    if became is None or len(clicks) > 1:
+        if now.waits < _MOST_WAITS:
+            return wait("No setting tells yet how it stands: wait.")
+        return Done(f"I clicked {describe_target(goal.target)}, and nothing tells how it stands", verified=False)
+    if shown is not None:
+        return now.click("It stood so before: click it again.", "act", shown.element, about=_MUTE)
+    if now.tried("focus"):
+        return Stuck(f"{describe_target(goal.target)} stands the other way now, and its menu does not open again.")
+    return _open_again(now, clicks[0], goal)
+
+
+def _became(now: GoalState, move: Move) -> tuple[bool, str] | None:
+    """How the one setting stands that says yes or no and changed since a move."""
+    known = {(change.what, change.after) for change in (move.screen.changes if move.screen is not None else ())}
+    for change in now.changes:
+        value = (change.after or "").strip("'\"").casefold()
+        if change.kind == "setting" and value in ("true", "false") and (change.what, change.after) not in known:
+            return value == "true", str(change)
+    return None
 
 
 def targets_of(target: Target, place: Place | None) -> list[Target]:
@@ -73,15 +120,15 @@ def find_switch(now: GoalState, targets: Iterable[Target]) -> Element | None:
 
 def _on_row_of(now: GoalState, row: Element) -> Element | None:
     """The one switch in a row, or beside its text."""
-    inside = [one for one in now.scene.within(row) if one.role in SWITCHES and one.trusted]
+    inside = [one for one in now.scene.within(row) if one.role in SWITCHES and now.finder.believes(one)]
     if len(inside) == 1:
         return inside[0]
     beside = [
         one
         for one in now.scene.elements
         if one.role in SWITCHES - {"menu item"}
-        and one.trusted
-        and not one.name.strip()
+        and now.finder.believes(one)
+        and (not one.name.strip() or one.name == row.name)
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
         and one.box.left >= right_of(row.box) - 4
@@ -106,6 +153,26 @@ def setting_tells(now: GoalState, move: Move, place: Place | None, *, on: bool) 
 
 def _with_settings(now: GoalState, move: Move, words: str) -> str:
     return "; ".join((words, *now.effects_of(move).changes[:2]))
+
+
+def look_into_menu(now: GoalState, attempt: Move, goal: Toggle) -> Verdict | None:
+    """Open the menu of an item that was clicked once more: only there it tells how it stands."""
+    if now.scene.menu_is_open or now.tried("focus"):
+        return None
+    return _open_again(now, attempt, goal)
+
+
+def _open_again(now: GoalState, attempt: Move, goal: Toggle) -> Verdict | None:
+    """Open the menu in which something was clicked."""
+    before = None if attempt.screen is None or attempt.screen.outline is None else Scene(attempt.screen.outline)
+    if before is None or not before.menu_is_open:
+        return None
+    item = next((one for one in before.elements if one.role in MENU_ITEMS and now.clicked(attempt, one.box)), None)
+    menus = [up.name for up in before.parents(item) if up.role in ("menu", "push button menu")] if item else []
+    found = now.finder.best(Target(menus[-1], role="menu")) if menus else None
+    if found is None:
+        return None
+    return now.click(f"Look into the menu again, how {describe_target(goal.target)} stands.", "focus", found.element)
 
 
 def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: Place | None) -> Verdict:

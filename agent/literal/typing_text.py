@@ -1,6 +1,7 @@
 """Typing: into what has the focus, or into a named field, and read back from where it went."""
 
 from agent.literal.conversation import Move
+from agent.literal.effects import Effects, effects
 from agent.literal.find import WHOLE
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Type
@@ -20,6 +21,8 @@ _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 def type_text(now: GoalState, goal: Type) -> Verdict:
     """The next step of typing a text."""
     typed = now.tried("act")
+    if typed and (vanished := _vanished(now, typed[0])):
+        return Stuck(f"{vanished} while I typed.")
     if not typed:
         if goal.into is not None and not now.tried("focus"):
             return _focus(now, goal.into)
@@ -33,6 +36,14 @@ def type_text(now: GoalState, goal: Type) -> Verdict:
     if not pressed and now.waits < 1:
         return wait("The text is not to be seen yet: wait.", 0.5)
     return _by_keys(now, goal, first, pressed)
+
+
+def _vanished(now: GoalState, move: Move) -> str:
+    """The window that was typed into and is gone since; "" where it is still there."""
+    before = None if move.screen is None or move.screen.outline is None else Scene(move.screen.outline).front
+    if before is None or any(window.app == before.app for window in now.scene.windows):
+        return ""
+    return f"the window “{before.title or before.app}” vanished"
 
 
 def _focus(now: GoalState, into: Target) -> Verdict:
@@ -76,8 +87,7 @@ def went_in(now: GoalState, text: str, since: Move) -> str:
     """Where the text stands now that did not before, in words; "" where it does not."""
     wanted = " ".join(text.split())
     if not wanted:
-        effects = now.effects_of(since)
-        return effects.words
+        return "; ".join(now.effects_of(since).altered)
     before = Scene(since.screen.outline) if since.screen is not None and since.screen.outline is not None else None
     for element in sorted(now.scene.elements, key=lambda one: "focused" not in one.states):
         if element.role == "password text":
@@ -122,6 +132,25 @@ def _same_in(scene: Scene | None, element: Element) -> Element | None:
     return next(iter((*exact, *named)), None)
 
 
+def _effects_of_keys(now: GoalState, pressed: list[Move]) -> list[Effects]:
+    """What each key did, the last first; a display may show at the end what it showed at the beginning."""
+    screens = [move.screen for move in pressed if move.screen is not None]
+    pairs = [(screens[at], screens[at + 1]) for at in range(len(screens) - 1)]
+    last = [now.effects_of(pressed[-1])] if pressed else []
+    between = [
+        effects(Scene(one.outline), Scene(other.outline), one.changes, other.changes)
+        for one, other in pairs
+        if one.outline is not None and other.outline is not None
+    ]
+    return [*last, *reversed(between)]
+
+
+def _display(now: GoalState) -> Element | None:
+    """What shows a text in the window in front and takes none: a calculator's display."""
+    shown = [one for one in now.scene.elements if one.role == "text" and now.scene.in_front(one) and one.trusted]
+    return shown[0] if len(shown) == 1 and "editable" not in shown[0].states else None
+
+
 def describe(element: Element) -> str:
     """A field in words."""
     name = element.label or (element.name if element.role not in TEXTS else "")
@@ -130,18 +159,21 @@ def describe(element: Element) -> str:
 
 def _by_keys(now: GoalState, goal: Type, first: Move, pressed: list[Move]) -> Verdict:
     """Press the text's keys: some windows (calculators, games) take nothing that is pasted."""
-    altered = now.effects_of(first)
+    altered = next((one for one in _effects_of_keys(now, pressed) if one.altered or one.changes), now.effects_of(first))
     if len(goal.text) > _MOST_KEYS or not goal.text.isascii():
         if altered.altered or altered.changes:
             return Done(altered.words)
         return Stuck("I typed the text, but nothing that I can see took it.")
-    if not pressed and altered and not first.has("no_effect"):
+    if not pressed and (altered.altered or altered.changes):
         return Done(altered.words)  # it was taken, and turned into something else
+    display = _display(now)
+    if not pressed and not now.tried("focus") and display is not None:
+        return now.click("Pasted text had no effect: give the display the focus.", "focus", display)
     if len(pressed) < len(goal.text):
         char = goal.text[len(pressed)]
         key = _KEY_NAMES.get(char, char)
         return press(f"Pasted text had no effect: press the key {key}.", "keys", key)
-    if altered:
+    if altered.altered or altered.changes or altered.came:
         return Done(altered.words)
     if now.waits < 1:
         return wait("The keys show no effect yet: wait.", 0.5)

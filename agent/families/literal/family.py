@@ -22,7 +22,7 @@ from foundation.families import family_data
 #: The name under which the engine calls actions.
 FUNCTION = "computer_use"
 #: Past screens in a request. The effect of an action is looked for in the few that follow it.
-_PAST_SCREENS = 5
+_PAST_SCREENS = 8
 
 
 class LiteralFamily(Family):
