@@ -27,6 +27,8 @@ _SWITCHES = frozenset({"check box", "check menu item", "switch", "toggle button"
 _AMOUNTS = frozenset({"slider", "spin button", "combo box"})
 _ON = re.compile(r"\b(?:on|enabled?|activate|tick|check)\b", re.IGNORECASE)
 _OFF = re.compile(r"\b(?:off|disabled?|deactivate|untick|uncheck|hide)\b", re.IGNORECASE)
+#: A change as evidence of the built-in engine names it.
+_CHANGE = re.compile(r"(?:setting|file|window|app) .*(?: -> .*|\((?:new|gone)\))$", re.DOTALL)
 _QUOTED = re.compile(r"[\"“„«].*?[\"”“»]|(?<!\w)['‘].*?['’](?!\w)")
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|\d+(?:[.,]\d+)?")
 
@@ -90,8 +92,8 @@ class Claims:
         if against:
             return Verdict(stand, None, f"this is not as asked: {against[-1]}")
         if self._needs and receipt.watched and not counting and not was_set and not self._confirmed(now):
-            others = "" if not receipt.changes else ", only windows, applications or the clipboard"
-            doubt = f"nothing changed that could show it: no setting, no file, nothing that was touched{others}"
+            others = " (only windows, applications or the clipboard)" if receipt.changes else ""
+            doubt = f"nothing changed that could show it: no setting, no file, and nothing that was touched{others}"
             return Verdict(stand, None, doubt)
         shows = [str(change) for change in counting if _meets(self._instruction, _texts(change))]
         meant = [found for found in was_set if _meets(self._instruction, [found.name, found.label, found.value or ""])]
@@ -113,11 +115,12 @@ class Claims:
         evidence = _bounded(claim.evidence)
         if claim.verified is False:
             return Verdict(evidence, False, "it could not be confirmed")
-        if claim.verified and not evidence:
-            return Verdict(evidence, None)
-        if claim.verified is None:
+        if claim.verified is None or not evidence:
             verdict = self.judge(receipt, there)
             return replace(verdict, evidence=evidence or verdict.evidence, doubt=verdict.doubt if self._needs else "")
+        gone = evidence[0]
+        if len(evidence) == 1 and receipt.watched and _CHANGE.match(gone) and gone not in map(str, receipt.changes):
+            return Verdict(evidence, None, f"this is not so any more: {gone}")
         return Verdict(evidence, True)
 
     def _was_set(self, before: Element, now: Element) -> bool:

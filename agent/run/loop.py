@@ -240,11 +240,12 @@ class Loop:
             done.settled = None  # it is to look again, and at what is there now
             return None
         self._receipt = receipt
-        message = ending.message or "It is not known whether the task is done."
+        message = ending.message or "It could not be confirmed that the task is done."
         if not own:
-            message = (
-                f"The model says that the task is done, but {verdict.doubt}. It says: {ending.message or 'nothing'}"
-            )
+            said = f" It says: {ending.message}" if ending.message else ""
+            message = f"The model says that the task is done, but {verdict.doubt}.{said}"
+        elif verdict.doubt and ending.verified is not False:  # the engine's own words are those of a success
+            message = f"It is not confirmed that the task is done: {verdict.doubt}. {ending.message}".rstrip()
         return _End("unverified", ExitStatus.NOT_DONE, message, replace(verdict, verified=False))
 
     async def _there(self) -> list[Element]:

@@ -175,7 +175,16 @@ def test_what_the_engine_could_not_verify_is_not_verified() -> None:
 
 def test_what_the_engine_verified_is_believed_with_its_evidence_only() -> None:
     assert own(Finish(True, "", ("check box “Dark mode” is on",), True), Receipt()) == (True, False)
-    assert own(Finish(True, "", (), True), Receipt((DARK,))) == (None, False)
+    assert own(Finish(True, "", (), True), Receipt()) == (None, True)
+
+
+def test_a_change_that_the_engine_names_must_be_in_the_receipt() -> None:
+    claim = Finish(True, "", (str(DARK),), True)
+    assert own(claim, Receipt((DARK,))) == (True, False)
+    assert own(claim, Receipt((OPENED,))) == (None, True)
+    assert own(claim, Receipt(watched=False)) == (True, False)
+    twice = Finish(True, "", (str(DARK), "and it was switched back"), True)
+    assert own(twice, Receipt()) == (True, False)  # a later part of the task may undo an earlier one
 
 
 def test_an_engine_that_says_nothing_is_judged_by_what_changed() -> None:

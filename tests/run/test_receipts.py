@@ -1,6 +1,8 @@
 """Receipts: every run ends with one, whatever becomes of the run or of who tells what changed."""
 
+import json
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +11,9 @@ from stubs.endpoint import DONE, FakeEndpoint, act, refuse, say, texts
 from stubs.witness import DARK, OPENED, FakeWitness
 
 from agent.changes import Change
+from agent.families.base import PromptRequest
+from agent.families.mai_ui.family import MaiUi
+from agent.model.request import ChatRequest
 from agent.run import loop, watch
 from agent.run.events import Event, Receipt, RunFinished
 from foundation.errors import ExitStatus
@@ -227,3 +232,51 @@ async def test_programs_that_write_late_are_waited_for() -> None:
     events, desk = await run([CLICK, DONE], instruction="enable dark mode", open_witness=witness.open)
     assert (finish(events).outcome, finish(events).verified) == ("done", True)
     assert len(desk.endpoint.requests) == 2
+
+
+def said_by_engine(**arguments: Any) -> str:
+    return f"<tool_call>\n{json.dumps({'name': 'computer_use', 'arguments': arguments})}\n</tool_call>"
+
+
+def own_claim(verified: bool, *evidence: str) -> str:
+    return said_by_engine(action="terminate", status="success", text="All parts.", evidence=evidence, verified=verified)
+
+
+@pytest.mark.parametrize(
+    ("claim", "outcome", "verified"),
+    [
+        (own_claim(True, "the switch is checked"), "done", True),
+        (own_claim(False, "the switch was not found"), "unverified", False),
+        (own_claim(True, str(DARK)), "unverified", False),
+    ],
+)
+async def test_the_built_in_engine_ends_done_only_with_evidence(claim: str, outcome: str, verified: bool) -> None:
+    click = said_by_engine(action="left_click", coordinate=[5, 5])
+    events, desk = await run(
+        [click, claim],
+        instruction="enable dark mode",
+        family="literal",
+        settings={"own_engine": True},
+        open_witness=FakeWitness(OPENED).open,
+    )
+    assert len(desk.endpoint.requests) == 2  # it is not asked again: it would say the same
+    end = finish(events)
+    assert (end.outcome, end.verified, end.status is ExitStatus.DONE) == (outcome, verified, outcome == "done")
+    assert end.evidence
+
+
+async def test_a_family_that_asks_for_it_is_told_what_changed() -> None:
+    told = []
+
+    class Told(MaiUi):
+        def request(self, prompt: PromptRequest) -> ChatRequest:
+            told.append(tuple(prompt.changes))
+            return super().request(prompt)
+
+    family = Told()
+    family.facts = replace(family.facts, outline=True)
+    changed = replace(DARK, undo={"store": "xfconf"})
+    await run([CLICK, DONE], family=family, open_witness=FakeWitness(changed).open)
+    assert told[0] == ()
+    assert told[-1] == (DARK,)
+    assert told[-1][0].undo is None
