@@ -14,7 +14,7 @@ from foundation.configs import config_names
 
 _EPILOG = """\
 exit status:
-  0 done   1 not done   2 wrong usage   3 the machine lacks something   130 you stopped it
+  0 done   1 not done, or not verified   2 wrong usage   3 the machine lacks something   130 you stopped it
 
 examples:
   mai-agent --sandbox "open settings and enable dark mode"

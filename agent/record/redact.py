@@ -167,8 +167,9 @@ class Redactor:
     def _masked_piece(self, piece: str) -> str:
         if self._pattern is not None:
             piece = self._pattern.sub(lambda match: _mask(match[0]), piece)
-        if piece.endswith("…"):  # a value that was cut, maybe in the middle of a secret
-            piece = self._mask_cut(piece[:-1]) + "…"
+        if "…" in piece:  # a value that was cut, maybe in the middle of a secret
+            *cut, rest = piece.split("…")
+            piece = "…".join([*map(self._mask_cut, cut), rest])
         for pattern in self._rules.texts:
             piece = pattern.sub(_mask_secret, piece)
         return piece

@@ -77,6 +77,7 @@ def test_a_typed_secret_shows_in_no_change_and_in_no_file_of_the_bundle(tmp_path
     typed = step(1, act("type", "I type the password.", text=PASSWORD))
     changes = (
         Change("clipboard", "clipboard", "old", PASSWORD),
+        Change("clipboard", "clipboard", None, f"60 characters: “{PASSWORD[:9]}…” and more"),
         Change("setting", "dconf /a/secret", None, f"'{PASSWORD}'", {"store": "dconf", "after": PASSWORD}),
         Change("file", f"/home/me/{PASSWORD}.txt", None, "x" * 290 + PASSWORD[:9] + "…"),
     )
@@ -84,7 +85,7 @@ def test_a_typed_secret_shows_in_no_change_and_in_no_file_of_the_bundle(tmp_path
     write_report(path)
     for file in (path / "run.json", path / "steps.jsonl", path / "report.html"):
         assert PASSWORD[:9] not in file.read_text(), file.name
-    assert is_masked(changes_in(path)[1].undo)
+    assert is_masked(changes_in(path)[2].undo)
 
 
 def test_masking_a_run_later_masks_its_receipt_too(tmp_path: Path) -> None:
