@@ -111,13 +111,13 @@ def view_step(step: StepRecord, number: int) -> Json:
         "instead": _pretty([approval and approval.instead for approval in approvals]),
         "approval": _approval(next(filter(None, approvals), None)),
         "detail": _text("; ".join(action.detail for action in actions if action.detail)),
-        "hit": _text(harmless("; ".join(action.hit for action in actions if action.hit))),
         "error": _text(step.error or next((action.error for action in actions if action.error), None)),
         "changed": step.changed,
         "note": _text(step.note),
         "reply": _text(step.reply),
         "tokens": {"image": step.image and step.image.tokens, **step.tokens.model_dump(include=_TOKENS)},
         **_times(step),
+        **({"hit": _line("; ".join(hit))} if (hit := [action.hit for action in actions if action.hit]) else {}),
     }
 
 
