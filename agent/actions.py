@@ -87,9 +87,14 @@ class HoldKeys:
 
 @dataclass(frozen=True, slots=True)
 class OpenApp:
-    """Start an application by the name a person would call it."""
+    """Start an application by the name a person would call it, or open a file or folder of their home.
+
+    A name that begins with "/", "~/", "./" or "file:" is a path, one that ends in "/" a folder; "./" before a bare name
+    says that it is no application. What no application is called is looked for among the files, too.
+    """
 
     name: str
+    application: str = ""  # that a file or folder is to be opened with; "" for the desktop's own choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ KINDS: Mapping[str, type] = {
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in KINDS.items()}
 #: Fields that are in an action's JSON only where they say something.
-OPTIONAL = ("evidence", "verified")
+OPTIONAL = ("evidence", "verified", "application")
 
 
 def json_name(field: str) -> str:
@@ -224,8 +229,8 @@ def describe(action: Action[P]) -> str:
             return f"press {'+'.join(keys)}"
         case HoldKeys(keys, seconds):
             return f"hold {'+'.join(keys)} for {seconds:g} s"
-        case OpenApp(name):
-            return f"open {shorten(name)}"
+        case OpenApp(name, application):
+            return f"open {shorten(name)}" + (f" with {shorten(application)}" if application else "")
         case Wait(seconds):
             return f"wait {seconds:g} s"
         case Answer(text):

@@ -42,7 +42,8 @@ class Note:
 
 
 def _pattern() -> re.Pattern[str]:
-    kinds = (f"(?P<{kind}>{re.escape(text)})" for kind, text in _TEXTS.items())
+    # A full stop inside of a name, as in "report.txt", ends no note.
+    kinds = (f"(?P<{kind}>{re.escape(text)})(?!\\S)" for kind, text in _TEXTS.items())
     return re.compile("|".join(kinds).replace(r"\{\}", "(?:.*?)"), re.DOTALL)
 
 

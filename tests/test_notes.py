@@ -26,3 +26,8 @@ def test_a_persons_words_cannot_end_their_note(said: str) -> None:
 def test_several_notes_in_one_text_are_read_in_order() -> None:
     notes = [Note("refused"), Note("said", "open mousepad"), Note("no_effect")]
     assert read_notes(" ".join(map(str, notes))) == notes
+
+
+def test_a_full_stop_in_a_name_ends_no_note():
+    note = Note("failed", "several are called 'a.txt': ~/a.txt, ~/b/a.txt")
+    assert read_notes(f"{note} {Note('no_effect')}") == [note, Note("no_effect")]

@@ -50,14 +50,18 @@ class Applications(Protocol):
     def names(self) -> list[str]:
         """What they are called, sorted, each once."""
 
-    def identify(self, name: str) -> tuple[str, ...] | None:
-        """Name, identifier and program of what would be opened; empty where nothing would be, None if not known."""
+    def identify(self, name: str, application: str = "") -> tuple[str, ...] | None:
+        """Name, identifier and program of what would be opened; empty where nothing would be, None if not known.
 
-    def open(self, name: str, stop: StopSwitch) -> str:
-        """Open one, wait for its window, and say what happened.
+        For a file or folder (see `actions.OpenApp`) those of the application that opens it, and the path besides.
+        """
+
+    def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
+        """Open one, or a file or folder of the home with one; wait for its window, and say what happened.
 
         Raises:
-            ActionFailedError: no such application, or it ended with an error.
+            ActionFailedError: no such application or file, several files of that name, a file that is a program, or
+                it ended with an error.
             StoppedError: the stop switch was set.
         """
 

@@ -94,8 +94,8 @@ class InputHand:
             case HoldKeys(keys, seconds):
                 with self._keys_held(keys):
                     self._stop.sleep(seconds)
-            case OpenApp(name):
-                return self._applications.open(name, self._stop)
+            case OpenApp(name, application):
+                return self._applications.open(name, self._stop, application)
             case _:
                 raise ActionFailedError(f"a hand cannot {describe(action)}")
         return None

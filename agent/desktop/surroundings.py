@@ -128,7 +128,7 @@ class DesktopSurroundings:
         if not isinstance(action, TOUCHING):
             return UNKNOWN
         if isinstance(action, OpenApp):
-            return Situation(opens=self._applications.identify(action.name))
+            return Situation(opens=self._applications.identify(action.name, action.application))
         windows = self._windows.get()
         if isinstance(action, TYPING):
             return self._of_typing(action, windows)

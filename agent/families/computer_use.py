@@ -102,6 +102,10 @@ class _Arguments:
             raise ArgumentError("bad_argument", f'{self.action} needs a "text" that is not empty')
         return text
 
+    def called(self, name: str, most: int = 200) -> str:
+        value = self.values.get(name)
+        return "".join(char for char in value if char.isprintable())[:most].strip() if isinstance(value, str) else ""
+
     def word(self, name: str, most: int = 20) -> str:
         return str(self.values.get(name, ""))[:most].strip().lower()
 
@@ -189,7 +193,7 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "type": lambda call: actions.TypeText(call.text(strip=False)),
     "key": lambda call: actions.PressKeys(call.keys()),
     "hold_key": lambda call: actions.HoldKeys(call.keys(), call.seconds()),
-    "open": lambda call: actions.OpenApp(call.text()),
+    "open": lambda call: actions.OpenApp(call.text(), call.called("application")),
     "wait": lambda call: actions.Wait(call.seconds()),
     "answer": lambda call: actions.Answer(call.text()),
     "ask_user": lambda call: actions.AskUser(call.text()),

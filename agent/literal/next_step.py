@@ -1,6 +1,6 @@
 """The next step for a goal of any kind."""
 
-from agent.literal import amounts, choosing, clicking, moving, tasks, toggling, typing_text, window_goals
+from agent.literal import amounts, choosing, clicking, moving, tasks, tasks_open, toggling, typing_text, window_goals
 from agent.literal.goal_state import GoalState, Stuck, Verdict, wait
 from agent.literal.goals import (
     ArrangeWindow,
@@ -57,6 +57,8 @@ def _is_switched(now: GoalState, target: Target) -> bool:
 
 def _pursue(now: GoalState, goal: Goal) -> Verdict:
     match goal:
+        case Open(kind="file" | "folder"):
+            return tasks_open.open_file(now, goal)
         case Open():
             return window_goals.open_it(now, goal)
         case Click():

@@ -91,7 +91,7 @@ def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
         case OpenApp():
             if not written.strip():
                 raise ValueError("write an application's name")
-            return OpenApp(written.strip())
+            return replace(action, name=written.strip())
         case _:
             raise ValueError("nothing about this can be changed")
 

@@ -58,3 +58,11 @@ def test_similar_names_are_offered(catalogue):
 def test_accents_case_and_filler_words_do_not_matter():
     assert plain("The Éditeur App") == "editeur"
     assert plain("App") == "app"
+
+
+def test_the_desktops_own_application_comes_before_one_that_is_called_just_so():
+    editors = [*APPS, App("org.gnome.TextEditor", "Text Editor", command=("gnome-text-editor",), files=("text/plain",))]
+    assert Catalogue(editors, {"XFCE"}).find("text editor").id == "org.xfce.mousepad"
+    assert Catalogue(editors, {"GNOME"}).find("text editor").id == "org.gnome.TextEditor"
+    assert Catalogue(editors, {"XFCE"}).opener(["text/plain"]).id == "org.xfce.mousepad"
+    assert Catalogue(editors, {"XFCE"}).opener(["text/plain"], ["gone", "org.gnome.TextEditor"]).name == "Text Editor"

@@ -140,10 +140,10 @@ class MadeUpDesktop:
     def names(self):
         return ["Editor"]
 
-    def identify(self, name):
+    def identify(self, name, application=""):
         return ("Editor", "editor", "editor") if name == "editor" else ()
 
-    def open(self, name, stop):
+    def open(self, name, stop, application=""):
         raise ActionFailedError("its hand opens nothing")
 
     def open_windows(self):

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from foundation.configs import load_config
 
@@ -18,6 +19,7 @@ class App:
     keywords: tuple[str, ...] = ()  # words it may be found by
     command: tuple[str, ...] = ()  # the program and its arguments
     terminal: bool = False  # whether it needs a terminal around it
+    files: tuple[str, ...] = ()  # the types of files it opens, as MIME names them; empty for none
     in_menus: bool = True  # False for panels of a settings application, which are opened by name only
 
     @property
@@ -38,9 +40,15 @@ def plain(text: str) -> str:
 
 
 class Catalogue:
-    """The installed applications, searchable by the words people use."""
+    """The installed applications, searchable by the words people use.
 
-    def __init__(self, apps: Iterable[App]) -> None:
+    Args:
+        apps: the applications.
+        desktops: what the desktop calls itself (XDG_CURRENT_DESKTOP), whose own applications come first.
+    """
+
+    def __init__(self, apps: Iterable[App], desktops: Collection[str] = ()) -> None:
+        self._desktops = desktops
         self._apps = sorted(apps, key=lambda app: (app.name.casefold(), app.id))
 
     def names(self) -> list[str]:
@@ -52,7 +60,8 @@ class Catalogue:
         wanted = plain(query)
         if not wanted:
             return None
-        exact = [app for app in self._apps if wanted in (plain(app.name), plain(app.id))]
+        exact = self._of_kind(wanted, own=True)[:1]  # before another desktop's that is called just "Text Editor"
+        exact = exact or [app for app in self._apps if wanted in (plain(app.name), plain(app.id))]
         exact = sorted(exact, key=lambda app: not app.in_menus) or self._of_kind(wanted)
         subject, _, last = wanted.rpartition(" ")
         if not exact and last in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
@@ -72,12 +81,39 @@ class Catalogue:
         )
         return [name for name, _, _ in found]
 
-    def _of_kind(self, wanted: str) -> list[App]:
-        """The applications of a kind ("settings", "terminal"), by the table in `configs/applications.toml`."""
+    def _of_kind(self, wanted: str, *, own: bool = False) -> list[App]:
+        """The applications of a kind ("settings", "terminal"), by the table in `configs/applications.toml`.
+
+        Those of the running desktop come first; `own`: no others.
+        """
         by_id = {app.id.casefold(): app for app in self._apps}
         kinds = load_config("applications.toml")["kinds"].values()
-        named = [kind["desktop_files"] for kind in kinds if wanted in (plain(word) for word in kind["words"])]
-        return [by_id[name.casefold()] for files in named for name in files if name.casefold() in by_id]
+        named = [kind for kind in kinds if wanted in (plain(word) for word in kind["words"])]
+        ids = [name for kind in named for name in (*self._own(kind), *([] if own else kind["desktop_files"]))]
+        return [by_id[name.casefold()] for name in ids if name.casefold() in by_id]
+
+    def _own(self, kind: Mapping[str, Any]) -> list[str]:
+        """Those of a kind that belong to the running desktop."""
+        return [name for desktop, names in kind.get("own", {}).items() if desktop in self._desktops for name in names]
+
+    def opener(self, types: Sequence[str], chosen: Sequence[str] = ()) -> App | None:
+        """The application that opens files of a type; None for none.
+
+        Args:
+            types: the type, then those that are more general ("text/markdown", "text/plain").
+            chosen: the desktop files that the person or the system chose for it, the first that is installed counts.
+        """
+        by_id = {app.id: app for app in self._apps}
+        for identifier in chosen:
+            if identifier in by_id:
+                return by_id[identifier]
+        for kind in load_config("applications.toml")["kinds"].values():
+            if set(types) & set(kind.get("files", ())):
+                own = next((app for app in self._of_kind(plain(kind["words"][0])) if app.in_menus), None)
+                if own is not None:
+                    return own
+        able = (app for kind in types for app in self._apps if kind in app.files)
+        return next((app for app in able if not app.terminal), None)
 
     def _panels(self, subject: str) -> list[App]:
         """The one settings panel whose name has these words; none where it is not the only one."""

@@ -9,8 +9,9 @@ from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
-from agent.desktop.apps import linux, macos, windows
+from agent.desktop.apps import linux, macos, openers, windows
 from agent.desktop.apps.catalogue import App, Catalogue
+from agent.desktop.apps.files import find_file, is_path, may_start_something
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
 from agent.safety.stop import StopSwitch
@@ -43,36 +44,76 @@ class Launcher:
                 return Catalogue(macos.installed_apps())
             case "win32":
                 return Catalogue(windows.installed_apps())
-        return Catalogue(linux.installed_apps(self._environ))
+        return Catalogue(linux.installed_apps(self._environ), linux.desktops(self._environ))
 
     def names(self) -> list[str]:
         """See `Applications.names`."""
         return self.catalogue.names()
 
-    def identify(self, name: str) -> tuple[str, ...] | None:
+    def identify(self, name: str, application: str = "") -> tuple[str, ...] | None:
         """See `Applications.identify`."""
         try:
-            app = self.catalogue.find(name)
+            app, path = self._meant(name, application)
         except OSError:
             return None
-        if app is None:
+        except ActionFailedError:  # nothing will be opened, and `open` says why
             return ()
+        if path is not None and may_start_something(path):  # no application's name can make that an ordinary thing
+            return (str(path),)
         return tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
 
-    def open(self, name: str, stop: StopSwitch) -> str:
+    def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         """See `Applications.open`."""
-        app = self.catalogue.find(name)
-        if app is None:
-            similar = self.catalogue.similar(name)
-            hint = f"; similar names: {', '.join(similar)}" if similar else ""
-            raise ActionFailedError(f"no installed application is called {name[:60]!r}{hint}")
+        app, path = self._meant(name, application)
         with closing(Connection(self._open_windows)) as connection:
             known = connection.get()
             before = {window.id for window in known.windows()} if known else set()
-            return self._wait_for_window(app, self._start(app), known, before, stop)
+            what = app.name if path is None else f"{path} with {app.name}"
+            return self._wait_for_window(what, self._start(app, path), known, before, stop)
 
-    def _start(self, app: App) -> "subprocess.Popen[bytes]":
-        command = linux.start_command(app)
+    def _meant(self, name: str, application: str) -> tuple[App, Path | None]:
+        """The application to start, and the file or folder that it opens.
+
+        Raises:
+            ActionFailedError: there is none, or several, or the file starts something itself.
+        """
+        app = None if application or is_path(name) else self.catalogue.find(name)
+        if app is not None:
+            return app, None
+        path = self._file(name)
+        if path is None:
+            raise ActionFailedError(self._not_found(name, application))
+        if application:
+            return self._called(application), path
+        if may_start_something(path):
+            raise ActionFailedError(f"{path.name} may be a program: say which application is to open it")
+        types = openers.types_of(path)
+        opener = self.catalogue.opener(types, openers.chosen_for(types, self._environ))
+        if opener is None:
+            raise ActionFailedError(f"no application is known to open {path.name} ({types[0]})")
+        return opener, path
+
+    def _file(self, name: str) -> Path | None:
+        home = self._environ.get("HOME", "")
+        if not sys.platform.startswith("linux") or not Path(home).is_dir():
+            return None
+        return find_file(name, Path(home), self._environ)
+
+    def _called(self, application: str) -> App:
+        app = self.catalogue.find(application)
+        if app is None:
+            raise ActionFailedError(self._not_found(application, ""))
+        return app
+
+    def _not_found(self, name: str, application: str) -> str:
+        if application or is_path(name):
+            return f"no file or folder in your home is called {name[:60]!r}"
+        similar = self.catalogue.similar(name)
+        hint = f"; similar names: {', '.join(similar)}" if similar else ""
+        return f"no installed application, file or folder is called {name[:60]!r}{hint}"
+
+    def _start(self, app: App, path: Path | None) -> "subprocess.Popen[bytes]":
+        command = linux.start_command(app, path)
         if command is None:
             raise ActionFailedError(f"{app.name} needs a terminal, and none is installed")
         home = self._environ.get("HOME", "")
@@ -89,7 +130,7 @@ class Launcher:
 
     def _wait_for_window(
         self,
-        app: App,
+        what: str,
         process: "subprocess.Popen[bytes]",
         known: Windows | None,
         before: set[WindowId],
@@ -100,10 +141,10 @@ class Launcher:
             stop.sleep(0.05)
             status = process.poll()
             if status:
-                raise ActionFailedError(f"{app.name} ended at once with status {status}")
+                raise ActionFailedError(f"{what} ended at once with status {status}")
             if status == 0:
                 deadline = min(deadline, time.monotonic() + _HANDOVER_TIMEOUT)
             new = [window for window in known.windows() if window.id not in before] if known else []
             if new:
-                return f"opened {app.name} (window “{new[-1].title}”)"
-        return f"started {app.name}; no new window appeared"
+                return f"opened {what} (window “{new[-1].title}”)"
+        return f"started {what}; no new window appeared"

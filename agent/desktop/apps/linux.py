@@ -9,13 +9,15 @@ from pathlib import Path
 
 from agent.desktop.apps.catalogue import App
 
+#: Types of files of one application.
+_MOST_TYPES = 1000
 _TERMINALS = ("x-terminal-emulator", "xfce4-terminal", "gnome-terminal", "konsole", "xterm")
 
 
 def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
     """The applications that the running desktop would show; a file in an earlier folder hides later ones."""
     languages = _languages(environ)
-    desktops = frozenset(environ.get("XDG_CURRENT_DESKTOP", "").split(":")) - {""}
+    running = desktops(environ)
     seen: set[str] = set()
     for folder in application_folders(environ):
         for path in sorted(folder.rglob("*.desktop")):
@@ -23,7 +25,7 @@ def installed_apps(environ: Mapping[str, str]) -> Iterator[App]:
             if identifier in seen:
                 continue
             seen.add(identifier)
-            app = read_desktop_file(path, identifier, languages, desktops)
+            app = read_desktop_file(path, identifier, languages, running)
             if app is not None:
                 yield app
 
@@ -70,17 +72,27 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
         keywords=tuple(dict.fromkeys(keywords)),
         command=_command(entry.get("Exec", "")),
         terminal=entry.get("Terminal") == "true",
+        files=tuple(_list(entry.get("MimeType", ""))[:_MOST_TYPES]),
         in_menus=entry.get("NoDisplay") != "true",
     )
     return app if app.command and shutil.which(entry.get("TryExec") or app.program) else None
 
 
-def start_command(app: App) -> list[str] | None:
-    """The program and arguments that start an application; None where it needs a terminal and there is none."""
+def start_command(app: App, path: Path | None = None) -> list[str] | None:
+    """The program and arguments that start an application, with a file to open where one is given.
+
+    None where it needs a terminal and there is none.
+    """
+    command = [*app.command, *([] if path is None else [str(path)])]
     if not app.terminal:
-        return list(app.command)
+        return command
     terminal = next((name for name in _TERMINALS if shutil.which(name)), None)
-    return None if terminal is None else [terminal, "-e", *app.command]
+    return None if terminal is None else [terminal, "-e", *command]
+
+
+def desktops(environ: Mapping[str, str]) -> frozenset[str]:
+    """What the running desktop calls itself: XFCE, GNOME, KDE, MATE, X-Cinnamon, ..."""
+    return frozenset(environ.get("XDG_CURRENT_DESKTOP", "").split(":")) - {""}
 
 
 def _command(text: str) -> tuple[str, ...]:

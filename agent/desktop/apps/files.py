@@ -1,0 +1,195 @@
+"""Finds the file or folder of a home that a person means by a name or path. Only looks, and only within the home."""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from agent.desktop.apps.catalogue import plain
+from agent.desktop.hand import ActionFailedError
+
+#: Levels of folders that are searched below the home, and entries looked at in all: more is no search by name.
+_DEEPEST = 4
+_MOST_ENTRIES = 20_000
+#: Paths told where several are meant.
+_MOST_TOLD = 4
+#: The folders of a home by their keys in user-dirs.dirs (xdg-user-dirs), and their English names.
+_USER_FOLDERS = {
+    "DESKTOP": "Desktop", "DOCUMENTS": "Documents", "DOWNLOAD": "Downloads", "MUSIC": "Music", "PICTURES": "Pictures",
+    "PUBLICSHARE": "Public", "TEMPLATES": "Templates", "VIDEOS": "Videos",
+}  # fmt: skip
+_USER_FOLDER = re.compile(r'^\s*XDG_([A-Z]+)_DIR="\$HOME/([^"\n]{1,200})"', re.MULTILINE)
+#: Files that start something when they are opened, by what their names end in.
+_PROGRAMS = frozenset(
+    {
+        ".appimage", ".bash", ".bat", ".cmd", ".com", ".command", ".csh", ".deb", ".desktop", ".dll", ".elf", ".exe",
+        ".fish", ".flatpak", ".flatpakref", ".jar", ".js", ".ksh", ".kwinscript", ".lnk", ".lua", ".msi", ".pif", ".pl",
+        ".plasmoid", ".ps1", ".py", ".pyc", ".pyw", ".rb", ".rpm", ".run", ".scr", ".service", ".sh", ".snap", ".so",
+        ".tcl", ".url", ".vbs", ".wsf", ".zsh",
+    }
+)  # fmt: skip
+
+
+def is_path(name: str) -> bool:
+    """Whether a name can only be that of a file or folder, and of no application."""
+    return name.startswith(("/", "~/", "./", "../", "file:")) or name.endswith("/") or name == "~"
+
+
+def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
+    """The file or folder of that name or path in a home; None for none.
+
+    A bare name is looked for in the home and its usual folders first, then further below; hidden ones are passed over.
+
+    Raises:
+        ActionFailedError: several of that name, or it lies outside of the home.
+    """
+    written = _without_scheme(name.strip())
+    if written is None or "\0" in written or not written:
+        return None
+    only_folders = written.endswith("/") and written not in ("~/", "/")
+    folders = user_folders(home, environ)
+    if written in ("~", "~/") or plain(written) in ("home", "home folder", "home directory"):
+        return home
+    bare = written.removeprefix("./").rstrip("/")
+    if written.startswith(("/", "~/", "../")):
+        return _inside(Path(home, written.removeprefix("~/")), home, only_folders)
+    if "/" in bare:
+        first, _, rest = bare.partition("/")
+        starts = [folders.get(plain(first)), *(base / first for base in _bases(home, folders))]
+        found = [path for start in starts if start is not None if (path := _inside(start / rest, home, only_folders))]
+        return _only_one(found, name, home)
+    if (folder := folders.get(plain(bare))) is not None and folder.is_dir():
+        return folder
+    return _by_name(bare, home, folders, only_folders)
+
+
+def may_start_something(path: Path) -> bool:
+    """Whether opening a file may run it: programs, scripts, packages, desktop files, what is marked so."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return True
+    if stat.S_ISDIR(mode):
+        return False
+    return not stat.S_ISREG(mode) or bool(mode & 0o111) or path.suffix.lower() in _PROGRAMS
+
+
+def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
+    """The usual folders of a home by their names, in the person's language and in English, as `plain` writes them."""
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "user-dirs.dirs"
+    text = ""
+    with suppress(OSError):
+        text = config.read_text(encoding="utf-8", errors="replace")[:20_000]
+    told = {key: home / folder.rstrip("/") for key, folder in _USER_FOLDER.findall(text) if ".." not in folder}
+    found: dict[str, Path] = {}
+    for key, english in _USER_FOLDERS.items():
+        folder = told.get(key, home / english)
+        for name in (folder.name, english):
+            for words in (name, f"{name} folder"):
+                found.setdefault(plain(words), folder)
+    return found
+
+
+def _without_scheme(name: str) -> str | None:
+    """A path from a file URL of this computer; other names as they are."""
+    if not name.startswith("file:"):
+        return name
+    url = urlsplit(name)
+    return unquote(url.path) if url.netloc in ("", "localhost") else None
+
+
+def _inside(path: Path, home: Path, only_folders: bool) -> Path | None:
+    """A path that is there; raises ActionFailedError where it is outside of the home."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
+    if not real.is_relative_to(home.resolve()):
+        raise ActionFailedError(f"{str(path)[:120]} is not in your home: open it yourself")
+    return Path(os.path.normpath(path)) if real.is_dir() or not only_folders else None
+
+
+def _bases(home: Path, folders: Mapping[str, Path]) -> list[Path]:
+    """Where a bare name is looked for first."""
+    return [home, *(folder for folder in dict.fromkeys(folders.values()) if folder != home)]
+
+
+def _by_name(name: str, home: Path, folders: Mapping[str, Path], only_folders: bool) -> Path | None:
+    near = [path for base in _bases(home, folders) for path in _listed(base) if path.is_dir() or not only_folders]
+    if found := _named(name, near, home):
+        return _only_one(found, name, home)
+    far = (path for path in _below(home) if path.is_dir() or not only_folders)
+    return _only_one(_named(name, far, home), name, home)
+
+
+def _named(name: str, paths: Iterable[Path], home: Path) -> list[Path]:
+    """Those of exactly that name; else without regard to case; else whose name without its ending is that."""
+    exact, alike, stems = [], [], []
+    for path in paths:
+        if path.name == name:
+            exact.append(path)
+        elif path.name.casefold() == name.casefold():
+            alike.append(path)
+        elif path.stem.casefold() == name.casefold():
+            stems.append(path)
+    found = list(dict.fromkeys(exact or alike or stems))
+    return [path for path in found if _is_in(path, home)]
+
+
+def _is_in(path: Path, home: Path) -> bool:
+    try:
+        return path.resolve(strict=True).is_relative_to(home.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:
+    paths = list(dict.fromkeys(found))
+    if len(paths) > 1:
+        told = [f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path) for path in paths]
+        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        raise ActionFailedError(f"several are called {name[:60]!r}: {', '.join(told[:_MOST_TOLD])}{more}")
+    return paths[0] if paths else None
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder and not hidden, sorted."""
+    return sorted(Path(entry.path) for entry in _entries(folder))
+
+
+def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
+    with suppress(OSError), os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count >= _MOST_ENTRIES:
+                return
+            if not entry.name.startswith("."):
+                yield entry
+
+
+def _below(home: Path) -> Iterator[Path]:
+    """What is in a home, nearer things first, within limits, and on its own file system."""
+    device = _device(home)
+    count, level = 0, [home]
+    for _ in range(_DEEPEST):
+        deeper: list[Path] = []
+        for folder in level:
+            for entry in _entries(folder):
+                count += 1
+                if count > _MOST_ENTRIES:
+                    return
+                path = Path(entry.path)
+                yield path
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False) and _device(path) == device:
+                        deeper.append(path)
+        level = deeper
+
+
+def _device(path: Path) -> int:
+    try:
+        return path.stat().st_dev
+    except OSError:
+        return -1
