@@ -5,10 +5,10 @@ import math
 from agent.literal.conversation import Move
 from agent.literal.find import PART, WHOLE
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
-from agent.literal.goals import SetValue, Target
+from agent.literal.goals import Choose, SetValue, Target
 from agent.literal.looking import known_place, look_further
 from agent.literal.places import Place
-from agent.literal.scene import AMOUNTS, FIELDS
+from agent.literal.scene import AMOUNTS, CHOICES, COMBOS, FIELDS, TEXTS
 from agent.literal.toggling import targets_of
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element
@@ -24,10 +24,12 @@ _HANDLE = 0.5
 _FULL_VOLUME = 65536
 
 
-def set_value(now: GoalState, goal: SetValue) -> Verdict:
+def set_value(now: GoalState, goal: SetValue) -> Verdict | Choose:
     """The next step of having something hold a number."""
     place = known_place(now, goal.target)
     control = _control(now, goal, place)
+    if control is None and not now.tried("keys") and (shown := as_choice(now, goal, place)) is not None:
+        return shown
     if control is None:
         if now.tried("act"):
             return Stuck(f"{describe_target(goal.target)} is not to be seen any more.")
@@ -50,6 +52,19 @@ def set_value(now: GoalState, goal: SetValue) -> Verdict:
     if control.role in ("slider", "dial"):
         return _slide(now, goal, control, held or 0.0, wanted)
     return _enter(now, goal, control, held, wanted)
+
+
+def as_choice(now: GoalState, goal: SetValue, place: Place | None) -> Choose | None:
+    """The number as one of the choices of a combo box, where that is what is called so."""
+    if goal.value is None or goal.direction:
+        return None
+    combo = next((one for one in targets_of(goal.target, place) if now.finder.best(one, COMBOS) is not None), None)
+    if combo is None and not any(move.about == goal.target.name for move in now.tried("focus")):
+        return None
+    number = f"{goal.value:g}"
+    ways = [f"{number}{goal.unit}", f"{number} {goal.unit}".strip(), *(("Full", "Maximum") if goal.unit == "%" else ())]
+    there = next((way for way in ways if now.finder.all(Target(way), CHOICES | TEXTS)), ways[0])
+    return Choose(there, goal.target)
 
 
 def number_of(element: Element) -> float | None:

@@ -69,7 +69,7 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
     if effects.changes or effects.windows or effects.altered:
         return Done(f"I clicked {words}: {effects.words}")
     own = now.finder.best(goal.target)
-    if own is not None and is_chosen(own):
+    if own is not None and is_on(own.element) and goal.button == "left" and goal.count == 1:
         return Done(state_of(own.element))
     if (told := _status(now, goal.target.name)) and told not in _statuses(attempt):
         return Done(f"I clicked {words}: it says “{told}”")

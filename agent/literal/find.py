@@ -196,10 +196,14 @@ class Finder:
         titles = self.scene.titles_of(element)
         if element.role not in _GROUPED:
             return titles
-        groups = [
-            up.name for up in self.scene.parents(element) if up.name and up.role in ("panel", "grouping", "frame")
+        parents = self.scene.parents(element)
+        groups = [up for up in parents if up.name and up.role in ("panel", "grouping", "frame")][:2]
+        alone = [
+            group.name
+            for group in groups[:1]
+            if [one.id for one in self.scene.within(group) if one.role in _GROUPED] == [element.id]
         ]
-        return [*titles, *(f"{group} {title}" for group in groups[:2] for title in titles)]
+        return [*titles, *(f"{group.name} {title}" for group in groups for title in titles), *alone]
 
     def believes(self, element: Element) -> bool:
         """Whether its name and box can be believed: by itself, by the words on it, or by its row.

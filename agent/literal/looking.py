@@ -250,6 +250,9 @@ def _behind_a_tab(now: GoalState) -> Verdict | None:
     """The next tab of the window in front that was not looked behind yet."""
     if now.scene.menu_is_open:
         return None
+    shown = [one for one in now.scene.elements if one.role == "page tab" and now.scene.in_front(one)]
+    if any(now.clicked(move, tab.box) for move in now.earlier for tab in shown if move.intent == "act"):
+        return None  # the person said which
     gone = [move.about for move in now.tried("place")]
     tabs = [
         element

@@ -71,7 +71,8 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
         case SetValue(target, None, _, direction) if direction and _is_switched(now, target):
             return toggling.toggle(now, Toggle(target, on=direction == "up"))
         case SetValue():
-            return amounts.set_value(now, goal)
+            held = amounts.set_value(now, goal)
+            return _pursue(now, held) if isinstance(held, Choose) else held
         case Type():
             return typing_text.type_text(now, goal)
         case Press():

@@ -118,6 +118,11 @@ class Scene:
         """What only says something, and has words."""
         return [element for element in self.elements if element.role in TEXTS and element.name.strip()]
 
+    @cached_property
+    def _marked(self) -> list[Element]:
+        """What is ticked so that the control beside it counts: "Custom DPI setting:"."""
+        return [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
+
     def text_of(self, element: Element) -> str:
         """What it is called: its own name, its label, or the text beside it on its row."""
         return element.name.strip() or element.label.strip() or self._beside(element)
@@ -132,12 +137,14 @@ class Scene:
     def _beside(self, element: Element) -> str:
         """The text that stands on the same row, the nearest one left of it, else right of it; "" for none."""
         best: tuple[float, str] | None = None
-        for text in self.texts:
+        beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
+        for text in beside:
             if not self._same_place(text, element) or not same_row(text.box, element.box):
                 continue
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40
-            if gap <= _FAR * max(text.box.height, 12) and not self._between(text, element):
+            near = gap <= _FAR * max(text.box.height, 12)
+            if near and text.id != element.id and not self._between(text, element):
                 best = min(best or (cost, text.name), (cost, text.name))
         return best[1].strip() if best else ""
 

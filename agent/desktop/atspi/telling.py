@@ -31,7 +31,11 @@ def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[E
     """The elements, window by window from the top, each in reading order; and the same by their nodes."""
     rank = {layer.window.id: index for index, layer in enumerate(layers)}
     windows = sorted(found, key=lambda seen: rank.get(seen.layer.window.id, len(rank)))
-    entries = [(seen, draft) for seen in windows for draft in reading_order(seen.drafts)][:_MOST_ELEMENTS]
+    told: dict[Ref, tuple[Seen, Draft]] = {}
+    for seen in windows:
+        for draft in reading_order(seen.drafts):
+            told.setdefault(draft.node.ref, (seen, draft))  # an open list is in its own window and in its owner's
+    entries = list(told.values())[:_MOST_ELEMENTS]
     numbers = {draft.node.ref: index + 1 for index, (_, draft) in enumerate(entries)}
     elements = tuple(
         element_of(seen.layer, draft, numbers[draft.node.ref], numbers.get(draft.parent) if draft.parent else None)

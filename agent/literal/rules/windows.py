@@ -91,7 +91,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if match := re.fullmatch(rf"(?P<name>.+) (?:{_SETTINGS})", bare, re.IGNORECASE):
         return Open(part.shown(match["name"]), "settings", place)
     if match := re.fullmatch(
-        rf"(?:{_APPLICATION}) {called}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
+        rf"(?:{_APPLICATION}) {called}(?P<name>(?!manager\b).+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
     ):
         return Open(part.shown(match["name"] or match["before"]), "application", place)
     if part.quotation(bare) is None and _COMMAND.search(shown):
