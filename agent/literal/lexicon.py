@@ -90,3 +90,10 @@ def applications() -> frozenset[str]:
 def shortcuts() -> Mapping[str, str]:
     """Chords for what people say."""
     return {words: keys for keys, said in config()["shortcuts"].items() for words in said}
+
+
+@cache
+def programs() -> frozenset[str]:
+    """Names of applications and settings dialogs, lower case: none of their words says what kind of thing it is."""
+    tables = (load_config(f"places/{desktop}.toml") for desktop in config_names("places") if desktop != "things")
+    return applications() | {page["app"].casefold() for table in tables for page in table["pages"].values()}

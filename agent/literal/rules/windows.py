@@ -72,18 +72,20 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
         return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
     if part.shown(bare).casefold() in ("it", "this", "that"):
         return Open(read_target(part, bare).name, inside=place)
-    if _GENERIC.fullmatch(bare):
-        raise NotUnderstoodError(f"I do not understand which “{part.shown(bare)}” to open: name it.")
     shown = part.shown(bare)
-    if shown.casefold() in lexicon.applications():
+    # "open Files" and "open Applications" name one; "open the files" does not say which.
+    known = shown.casefold() in lexicon.programs()
+    if _GENERIC.fullmatch(bare) and (bare != text or not (known or shown[0].isupper())):
+        raise NotUnderstoodError(f"I do not understand which “{shown}” to open: name it.")
+    if known:
         return Open(shown, inside=place)
     called = r"(?:(?:called|named) )?"
     if match := re.fullmatch(
-        rf"(?:folder|directory) {called}(?P<name>.+)|(?P<before>.+) (?:folder|directory)", bare, re.IGNORECASE
+        rf"(?-i:folder|directory) {called}(?P<name>.+)|(?P<before>.+) (?:folder|directory)", bare, re.IGNORECASE
     ):
         return Open(part.shown(match["name"] or match["before"]), "folder", place)
     if match := re.fullmatch(
-        rf"(?:text )?(?:file|document) {called}(?P<name>.+)|(?P<before>.+) (?:file|document)", bare, re.IGNORECASE
+        rf"(?-i:text )?(?-i:file|document) {called}(?P<name>.+)|(?P<before>.+) (?:file|document)", bare, re.IGNORECASE
     ):
         return Open(part.shown(match["name"] or match["before"]), "file", place)
     if match := re.fullmatch(rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)", bare, re.IGNORECASE):
@@ -91,7 +93,7 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if match := re.fullmatch(rf"(?P<name>.+) (?:{_SETTINGS})", bare, re.IGNORECASE):
         return Open(part.shown(match["name"]), "settings", place)
     if match := re.fullmatch(
-        rf"(?:{_APPLICATION}) {called}(?P<name>(?!manager\b).+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
+        rf"(?-i:{_APPLICATION}) {called}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
     ):
         return Open(part.shown(match["name"] or match["before"]), "application", place)
     if part.quotation(bare) is None and _COMMAND.search(shown):
