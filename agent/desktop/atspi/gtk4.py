@@ -110,13 +110,19 @@ def placed(
             moved[root.ref] = window.left - root.box.left, window.top - root.box.top
             _move(known, root, *moved[root.ref])
             root.role = POPUP_MENU
-    closed = {ref for node in below if _is_popover(node) and node.ref not in moved for ref in _inside(known, node)}
+    opened = {ref for root in moved for ref in _inside(known, known[root])}
+    closed = {
+        ref
+        for node in below
+        if _is_popover(node) and node.ref not in opened and not (inside := _inside(known, node)) & moved.keys()
+        for ref in inside
+    }
     return [node for node in below if node.ref not in closed], moved
 
 
 def _is_popover(node: Node) -> bool:
     """Whether a node is a popover, which keeps what it holds, and where that was, while it is closed."""
-    return node.role == MENU or (node.name.startswith("GtkPopover") and node.name != "GtkPopoverContent")
+    return node.role == MENU or node.name.startswith("GtkPopover")
 
 
 def _inside(known: dict[Ref, Node], root: Node) -> set[Ref]:

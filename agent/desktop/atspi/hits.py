@@ -75,8 +75,8 @@ def trust_gtk4(
 ) -> Question[None]:
     """The same for GTK 4, which answers at once, in coordinates of the window that begins at `origin` on the screen.
 
-    It answers nothing for an icon on a button, which is no node: then points beside the icon are tried. What is in a
-    popover is asked of that, where it says that it is; `moved` tells how far that is away.
+    It answers nothing for an icon on a button or the knob of a switch, which are no nodes: then points beside them are
+    tried. What is in a popover is asked of that, where it says that it is; `moved` tells how far that is away.
     """
 
     def question(draft: Draft, point: tuple[int, int]) -> Call:
@@ -86,7 +86,7 @@ def trust_gtk4(
         return hit(start, point[0] - origin[0] - right, point[1] - origin[1] - down, WINDOW)
 
     waiting = list(wanted)
-    for place in (_middle, _inner_edge, _outer_edge, _above):
+    for place in (_middle, _upper, _inner_edge, _outer_edge, _above):
         replies = yield [question(draft, place(draft)) for draft in waiting]
         told = [reply_ref(reply) for reply in replies]
         for draft, below in zip(waiting, told, strict=True):
@@ -104,6 +104,10 @@ def _is_disabled_in(tree: Tree, draft: Draft, ref: Ref) -> bool:
 
 def _middle(draft: Draft) -> tuple[int, int]:
     return draft.center
+
+
+def _upper(draft: Draft) -> tuple[int, int]:
+    return draft.center[0], draft.box.top + draft.box.height // 5
 
 
 def _inner_edge(draft: Draft) -> tuple[int, int]:

@@ -100,13 +100,13 @@ class Tree:
 
     def name(self, node: Node) -> str:
         """What a node is called by itself."""
-        lines = node.name.strip().splitlines()
+        told = _once(node.name.strip()) if self._class_names else node.name.strip()
+        lines = told.splitlines()
         # What stands on a row's further lines is about it: "Adwaita-dark", "GTK 3, GTK 2".
-        name = one_line(lines[0] if lines and node.role in ROWS else node.name, LONGEST_NAME)
+        name = one_line(lines[0] if lines and node.role in ROWS else told, LONGEST_NAME)
         if self._class_names and (_CLASS_NAME.match(name) if node.role not in LABELS else name == "GtkLabel"):
             return ""
-        half = name[: len(name) // 2]
-        return half if self._class_names and len(name) % 2 and name == f"{half} {half}" else name
+        return name
 
     def labels(self, ref: Ref) -> list[str]:
         """What is written below a node, without what belongs to another control there; each text once."""
@@ -153,6 +153,14 @@ def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] 
     return list(made.values())
 
 
+def _once(name: str) -> str:
+    """A name that GTK 4 tells twice, told once: "Open Open", and with its mnemonic before, "_Open Open"."""
+    for at in {(len(name) - 1) // 2, len(name) // 2}:
+        if name[at : at + 1] == " " and name[:at].replace("_", "", 1) == name[at + 1 :]:
+            return name[at + 1 :]
+    return name
+
+
 def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
     """Whether a node is something to a person."""
     if any(one.name == _TOOL_TIP for one in tree.above(node.ref)):
@@ -197,6 +205,9 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
             if has(draft.node.states, SELECTED):
                 holder.value = draft.name
             del made[ref]
+        elif _is_choice_shown(tree, draft, holder):
+            holder.value = draft.name or holder.value
+            del made[ref]
         elif draft.role in TEXTS and not draft.clickable:
             named = holder.name == draft.name
             # GTK 3 has the page of a tab below the tab: what is written there is not the tab's.
@@ -212,6 +223,14 @@ def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
                 holder.twins |= {ref, *draft.twins}
                 holder.node.states |= draft.node.states
                 del made[ref]
+
+
+def _is_choice_shown(tree: Tree, draft: Draft, holder: Draft) -> bool:
+    """Whether a node is what a combo box of GTK 4 shows while it is closed: a list of one row."""
+    if holder.role != COMBO_BOX or draft.role not in CONTAINERS | ROWS:
+        return False
+    inside = holder.box.contains(DesktopPoint(*draft.center))
+    return inside and not any(node.role in POPUP_MENUS for node in tree.above(draft.node.ref))
 
 
 def _near(inner: Region, outer: Region) -> bool:

@@ -1,0 +1,84 @@
+"""What GTK 4 tells of its windows, as GTK 4.8 told it in GNOME Settings 43."""
+
+from agent.desktop.atspi import gtk4
+from agent.desktop.atspi.hits import trust_gtk4
+from agent.desktop.atspi.roles import numbers
+from agent.desktop.atspi.shape import Draft, Tree, drafts
+from agent.desktop.atspi.tree import NULL, Node, Ref
+from agent.geometry import Region
+
+WINDOW = Region(0, 0, 980, 640)
+#: Enabled, sensitive and visible: GTK 4.8 never says that something is showing.
+STATES = 1 << 8 | 1 << 24 | 1 << 30
+
+
+def role(name: str) -> int:
+    [number] = numbers(name)
+    return number
+
+
+def node(path: str, kind: str, name: str = "", box: tuple[int, int, int, int] | None = None, parent: str = "") -> Node:
+    region = Region(*box) if box else None
+    return Node(("app", path), role(kind), name, STATES, region, ("app", parent), [], 0)
+
+
+def row(*inside: Node) -> Tree:
+    return Tree(("app", "frame"), [node("combo", "combo box", "Screen Blank", (371, 118, 538, 51), "frame"), *inside],
+                class_names=True)  # fmt: skip
+
+
+def answer(tree: Tree, draft: Draft, at: dict[tuple[int, int], Ref]) -> bool:
+    """Whether an element is trusted when the application answers so for points of its window."""
+    question = trust_gtk4(tree, [draft], (0, 0), {})
+    calls = next(question)
+    try:
+        while True:
+            calls = question.send([(at.get(tuple(call.body[:2]), ("", NULL)),) for call in calls])
+    except StopIteration:
+        return draft.trusted
+
+
+def test_a_closed_combo_box_holds_the_choice_that_it_shows() -> None:
+    tree = row(
+        node("subtitle", "label", "Turns the screen off after a period of inactivity.", None, "combo"),
+        node("list", "list", "GtkListView", (798, 132, 77, 22), "combo"),
+        node("shown", "list item", "", (800, 134, 73, 18), "list"),
+        node("text", "label", "5 minutes", None, "shown"),
+    )
+    [combo] = drafts(tree, WINDOW, WINDOW)
+    assert (combo.name, combo.value) == ("Screen Blank", "5 minutes")
+
+
+def test_names_are_told_once() -> None:
+    names = {"_Clear History… Clear History…": "Clear History…", "Open Open": "Open", "Open File": "Open File"}
+    for told, name in names.items():
+        [button] = drafts(row(node("b", "push button", told, (10, 10, 80, 20), "frame")), WINDOW, WINDOW)[1:]
+        assert button.name == name
+
+
+def test_a_switch_is_where_it_says_though_its_knob_is_no_node() -> None:
+    tree = row(node("switch", "check box", "Do Not Disturb", (851, 92, 44, 22), "frame"))
+    switch = drafts(tree, WINDOW, WINDOW)[1]
+    beside_the_knob = {(x, y): ("app", "switch") for x in range(851, 895) for y in (*range(92, 99), *range(108, 114))}
+    assert answer(tree, switch, beside_the_knob)  # type: ignore[arg-type]
+    assert not answer(tree, switch, {})
+
+
+def test_what_a_closed_popover_holds_is_not_told() -> None:
+    known = {
+        one.ref: one
+        for one in (
+            node("frame", "frame"),
+            node("popover", "filler", "", None, "frame"),
+            node("content", "filler", "GtkPopoverContent", None, "popover"),
+            node("item", "list item", "5 minutes", None, "content"),
+        )
+    }
+    gtk4._link(known)
+    question = gtk4.placed(known, ("app", "frame"), 0, 0)
+    try:
+        calls = next(question)
+        question.send([None for _ in calls])
+    except StopIteration as end:
+        told, _ = end.value
+    assert [one.ref[1] for one in told] == ["popover"]
