@@ -16,6 +16,8 @@ from agent.screen.outline import Element, ShownWindow
 _TELLING = frozenset({"checked", "selected", "expanded", "pressed", "disabled", "indeterminate"})
 #: What is selected rather than switched on.
 _CHOSEN = frozenset({"list item", "table cell", "tree item", "page tab", "icon", "table row"})
+#: A cell with a box to tick is at most so wide, in pixels.
+_TICK = 40
 #: So many new texts of some length are a new page, where only words are known.
 _PAGE_OF_WORDS = 3
 #: Names told as evidence at most.
@@ -178,9 +180,16 @@ def is_on(element: Element) -> bool | None:
         return bool(element.states & {"checked", "pressed"})
     if element.role == "push button" and "pressed" in element.states:  # GTK 4 tells its toggle buttons so
         return True
+    if is_tick(element):
+        return "checked" in element.states
     if element.role in _CHOSEN:
         return "selected" in element.states
     return None
+
+
+def is_tick(element: Element) -> bool:
+    """Whether it may be the box to tick in a row of a list: a small cell without a name."""
+    return element.role == "table cell" and not element.name.strip() and element.box.width <= _TICK
 
 
 def _short(text: str | None) -> str:

@@ -156,6 +156,8 @@ def to_front(now: GoalState, window: ShownWindow, intent: str, about: str) -> Ve
 def _later(now: GoalState) -> Verdict | None:
     """Wait once after something was opened: its window may come up empty first."""
     latest = now.latest
+    if latest is None and now.earlier:
+        return wait("It may not be shown yet: wait.")
     if latest is not None and latest.intent in ("prepare", "place") and not now.effects_of(latest):
         return wait("It may not be shown yet: wait.")
     return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from agent.literal.conversation import Move
-from agent.literal.effects import is_on, state_of
+from agent.literal.effects import is_on, is_tick, state_of
 from agent.literal.find import PART, WHOLE
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Toggle
@@ -115,6 +115,9 @@ def find_switch(now: GoalState, targets: Iterable[Target]) -> Element | None:
             for row in now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least):
                 if (switch := _on_row_of(now, row.element)) is not None:
                     return switch
+            for row in now.finder.all(target, {"table cell", "tree item"}, least=least):
+                if (tick := _tick_in(now, row.element)) is not None:
+                    return tick
     return None
 
 
@@ -134,6 +137,17 @@ def _on_row_of(now: GoalState, row: Element) -> Element | None:
         and one.box.left >= right_of(row.box) - 4
     ]
     return min(beside, key=lambda one: one.box.left, default=None)
+
+
+def _tick_in(now: GoalState, row: Element) -> Element | None:
+    """The box to tick in a row of a list: the cell in the column in which other rows are ticked, or may be."""
+    cells = [one for one in (*now.scene.within(row), *_beside_in_table(now, row)) if is_tick(one) and one.trusted]
+    ticked = {one.box.left for one in now.scene.elements if is_tick(one) and one.states & {"checked", "checkable"}}
+    return min((one for one in cells if one.box.left in ticked), key=lambda one: one.box.left, default=None)
+
+
+def _beside_in_table(now: GoalState, row: Element) -> list[Element]:
+    return [one for one in now.scene.elements if one.parent == row.parent and same_row(one.box, row.box)]
 
 
 def setting_tells(now: GoalState, move: Move, place: Place | None, *, on: bool) -> tuple[bool, str] | None:
