@@ -64,9 +64,9 @@ def effects(
     windows = _windows(before.windows, now.windows)
     old, new = _concerned(before, now), _concerned(now, before)
     altered = _altered(old, new)
-    came, gone = _difference(
-        [one for one in old if one.source != "words"], [one for one in new if one.source != "words"]
-    )
+    came, gone = _difference(_told_by_trees(old), _told_by_trees(new))
+    items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
+    gone = tuple(name for name in gone if name not in items)  # a menu that shuts tells nothing
     if not came and not gone:
         came, gone = _difference(old, new)
         if len(came) < _PAGE_OF_WORDS:  # a word or two may be read differently at any time

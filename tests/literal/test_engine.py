@@ -109,6 +109,35 @@ def test_what_is_greyed_out_is_not_clicked(engine):
     assert "greyed out" in reply.arguments["text"]
 
 
+def test_a_row_of_a_list_is_ticked_in_the_column_of_its_boxes(engine):
+    def rows(*states):
+        return screen(
+            element("table cell", "Home", 200, 200, 300, 20, id=1),
+            element("table cell", "", 200, 200, 20, 20, parent=1, states={"checked"}),
+            element("table cell", "Trash", 200, 220, 300, 20, id=3),
+            element("table cell", "", 200, 220, 20, 20, parent=3, states=states),
+            element("table cell", "", 226, 220, 16, 20, parent=3),
+        )
+
+    first, last = follow(engine, "uncheck Trash", rows("checked"), rows())
+    assert call_of(first)["coordinate"] == [210, 230]
+    assert ending(last) == ("success", True)
+
+
+def test_a_menu_that_shuts_is_no_evidence(engine):
+    bar = element("menu bar", id=1)
+    view = element("menu", "View", id=2, parent=1)
+    opened = screen(bar, view, element("menu item", "Reload", y=260, parent=2))
+    replies = follow(engine, "click Reload", opened, *[screen(bar, view)] * 4)
+    assert ending(replies[-1]) == ("success", False)
+
+
+def test_a_window_that_vanishes_while_it_is_typed_into_is_told(engine):
+    replies = follow(engine, "type 'hello'", screen(field("")), screen(windows=()))
+    assert ending(replies[-1])[0] == "fail"
+    assert "vanished" in replies[-1].arguments["text"]
+
+
 # Clicks
 
 
