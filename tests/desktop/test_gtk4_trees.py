@@ -27,13 +27,15 @@ def row(*inside: Node) -> Tree:
                 class_names=True)  # fmt: skip
 
 
-def answer(tree: Tree, draft: Draft, at: dict[tuple[int, int], Ref]) -> bool:
-    """Whether an element is trusted when the application answers so for points of its window."""
+def answer(tree: Tree, draft: Draft, at: dict[tuple[int, int], Ref] | None) -> bool:
+    """Whether an element is trusted when the application answers so for points of its window, or is silent."""
     question = trust_gtk4(tree, [draft], (0, 0), {})
     calls = next(question)
     try:
         while True:
-            calls = question.send([(at.get(tuple(call.body[:2]), ("", NULL)),) for call in calls])
+            calls = question.send(
+                [None if at is None else (at.get(tuple(call.body[:2]), ("", NULL)),) for call in calls]
+            )
     except StopIteration:
         return draft.trusted
 
@@ -61,7 +63,14 @@ def test_a_switch_is_where_it_says_though_its_knob_is_no_node() -> None:
     switch = drafts(tree, WINDOW, WINDOW)[1]
     beside_the_knob = {(x, y): ("app", "switch") for x in range(851, 895) for y in (*range(92, 99), *range(108, 114))}
     assert answer(tree, switch, beside_the_knob)  # type: ignore[arg-type]
-    assert not answer(tree, switch, {})
+    assert not answer(tree, switch, {}) and switch.tested
+
+
+def test_silence_is_no_answer_to_whether_something_is_where_it_says() -> None:
+    tree = row(node("switch", "check box", "Do Not Disturb", (851, 92, 44, 22), "frame"))
+    switch = drafts(tree, WINDOW, WINDOW)[1]
+    assert not answer(tree, switch, None)
+    assert not switch.tested
 
 
 def test_what_a_closed_popover_holds_is_not_told() -> None:

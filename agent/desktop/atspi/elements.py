@@ -235,7 +235,7 @@ class AtspiElements:
             yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
         else:
             yield from trust(seen.tree, fresh)
-        memory.trusted |= {draft.node.ref: draft.trusted for draft in fresh}
+        memory.trusted |= {draft.node.ref: draft.trusted for draft in fresh if draft.tested}
 
     def _on_top(self, seen: Seen, found: list[Draft], layers: list[Layer], parts: list[Region]) -> list[Draft]:
         """Those that no other window covers at their middle; what lies off the screen is kept as such."""

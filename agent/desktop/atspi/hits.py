@@ -14,10 +14,13 @@ _RESUMED = 4
 _BESIDE = 3
 
 
-def descend(starts: Sequence[Ref], points: Sequence[tuple[int, int]]) -> Question[list[list[Ref]]]:
+def descend(
+    starts: Sequence[Ref], points: Sequence[tuple[int, int]], unanswered: set[int] | None = None
+) -> Question[list[list[Ref]]]:
     """For each point on the screen, the nodes from where it starts down to what lies there, the deepest last.
 
-    ATK's bridge and Qt go down one level a call, so it is asked again until it answers itself.
+    ATK's bridge and Qt go down one level a call, so it is asked again until it answers itself. The indices of points
+    about which an application was silent are added to `unanswered`.
     """
     paths: list[list[Ref]] = [[] for _ in points]
     going = list(range(len(points)))
@@ -27,6 +30,8 @@ def descend(starts: Sequence[Ref], points: Sequence[tuple[int, int]]) -> Questio
         going = []
         for (index, ref), reply in zip(asked, replies, strict=True):
             below = reply_ref(reply)
+            if reply is None and unanswered is not None:
+                unanswered.add(index)
             if below is not None and below != ref and below not in paths[index]:
                 paths[index].append(below)
                 going.append(index)
@@ -44,7 +49,10 @@ def trust(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
     # A menu lies over its window, whose other nodes know nothing of it.
     starts = [draft.popup or tree.frame for draft in waiting]
     for _ in range(_RESUMED):
-        paths = yield from descend(starts, [draft.center for draft in waiting])
+        unanswered: set[int] = set()
+        paths = yield from descend(starts, [draft.center for draft in waiting], unanswered)
+        for index in unanswered:
+            waiting[index].tested = False
         left: list[tuple[Draft, Ref]] = []
         for draft, start, path in zip(waiting, starts, paths, strict=True):
             end = path[-1] if path else start
@@ -89,9 +97,10 @@ def trust_gtk4(
     for place in (_middle, _upper, _inner_edge, _outer_edge, _above):
         replies = yield [question(draft, place(draft)) for draft in waiting]
         told = [reply_ref(reply) for reply in replies]
-        for draft, below in zip(waiting, told, strict=True):
+        for draft, reply, below in zip(waiting, replies, told, strict=True):
+            draft.tested = reply is not None
             draft.trusted = below is not None and (_is(tree, draft, below) or _is_disabled_in(tree, draft, below))
-        waiting = [draft for draft, below in zip(waiting, told, strict=True) if below is None]
+        waiting = [draft for draft, below in zip(waiting, told, strict=True) if below is None and draft.tested]
 
 
 def _is_disabled_in(tree: Tree, draft: Draft, ref: Ref) -> bool:

@@ -52,6 +52,7 @@ class Draft:
     value: str | None = None
     limits: tuple[float, float] | None = None
     trusted: bool = True
+    tested: bool = True  # False where an application that was asked what is there did not answer
     twins: set[Ref] = field(default_factory=set)  # other nodes that stand for the same thing
 
     @property
