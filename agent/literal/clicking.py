@@ -10,6 +10,7 @@ from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS
 from agent.literal.wording import describe_target
 
 _CLICKS = {"left": "click", "right": "right_click", "middle": "middle_click"}
+_PAGES = frozenset({"page tab", "list item", "tree item"})
 _MOST_WAITS = 2
 _MENUS = frozenset({"menu", "push button menu", "menu button", "toggle button", "push button"})
 
@@ -20,7 +21,7 @@ def click(now: GoalState, goal: Click) -> Verdict:
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
     if now.acted is not None:
         return _came_of_it(now, goal, now.acted)
-    found = find(now, target)
+    found = find(now, target, pages=goal.or_open)
     if found is not None:
         element = found.element
         if "disabled" in element.states:
@@ -35,8 +36,10 @@ def click(now: GoalState, goal: Click) -> Verdict:
     return look_further(now, target, known_place(now, target), tabs=False)
 
 
-def find(now: GoalState, target: Target) -> Found | None:
-    """What is to be clicked."""
+def find(now: GoalState, target: Target, *, pages: bool = False) -> Found | None:
+    """What is to be clicked; `pages`: where one goes to, what stands for a page comes before a button."""
+    if pages and (page := now.finder.best(target, _PAGES)) is not None:
+        return page
     found = now.finder.best(target, CLICKABLE | TEXTS | {"image", "panel"})
     if found is None and len(target.name.split()) > 1:  # "the Sound settings": the kind was not meant as a name
         found = None

@@ -230,6 +230,7 @@ class Finder:
                 "disabled" in element.states,
                 -round(one.fit, 2),
                 element.role in TEXTS,
+                element.source != "both",  # what is written there comes before the name of a picture
                 element.role not in CLICKABLE,
             )
 

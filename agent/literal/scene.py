@@ -26,6 +26,8 @@ CHOICES = frozenset(
         "check menu item", "icon", "page tab", "desktop icon", "list box row",
     }
 )  # fmt: skip
+#: What holds others on a line of a list.
+_ROWS = frozenset({"list item", "table cell", "table row", "tree item", "list box row"})
 MENU_ITEMS = frozenset({"menu", "menu item", "check menu item", "radio menu item", "tearoff menu item"})
 #: What a click is meant for.
 BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "link", "menu button"})
@@ -141,6 +143,8 @@ class Scene:
         for text in beside:
             if not self._same_place(text, element) or not same_row(text.box, element.box):
                 continue
+            if element.role in _ROWS and contains(element.box, text.box):
+                continue  # one of several texts in it, which are not its name
             gap = gap_between(text.box, element.box)
             cost = gap if text.box.left < element.box.left else gap + 40
             near = gap <= _FAR * max(text.box.height, 12)

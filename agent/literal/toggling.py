@@ -8,6 +8,7 @@ from agent.literal.effects import is_on, is_tick, state_of
 from agent.literal.find import PART, WHOLE
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Toggle
+from agent.literal.labels import plain
 from agent.literal.looking import known_place, look_further
 from agent.literal.places import Place
 from agent.literal.scene import CHOICES, MENU_ITEMS, SWITCHES, TEXTS, Scene, right_of, same_row
@@ -135,12 +136,18 @@ def _on_row_of(now: GoalState, row: Element) -> Element | None:
         for one in now.scene.elements
         if one.role in SWITCHES - {"menu item"}
         and now.finder.believes(one)
-        and (not one.name.strip() or one.name == row.name)
+        and (one.name == row.name or not _is_called(now, one))
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
         and one.box.left >= right_of(row.box) - 4
     ]
     return min(beside, key=lambda one: one.box.left, default=None)
+
+
+def _is_called(now: GoalState, switch: Element) -> bool:
+    """Whether a switch has a name that a person sees: GNOME's panels call the one in their title bar "Enable"."""
+    name = plain(switch.name)
+    return bool(name) and any(plain(one.name) == name for one in now.scene.elements if one.id != switch.id)
 
 
 def _tick_in(now: GoalState, row: Element) -> Element | None:
