@@ -19,6 +19,12 @@ class Witness(Protocol):
         Blocks for some milliseconds; call it on a worker.
         """
 
+    def settle(self, within: float) -> None:
+        """Wait until what was just done is written down as settings: some 0.3 s without news, at most so many seconds.
+
+        Blocks; call it on a worker.
+        """
+
     def close(self) -> None:
         """End the watch; never raises."""
 

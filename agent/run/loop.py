@@ -37,6 +37,8 @@ DRY_RUN_ENDS = "Dry run: the model repeats itself, because the screen does not s
 DRY_RUN_TOUCHES_NOTHING = "Dry run: nothing was touched."
 #: How long to ask what changed, in seconds: for the end of a run, of one that was stopped, and for every step.
 _LOOK, _LOOK_STOPPED, _LOOK_EACH_STEP = 3.0, 0.8, 0.5
+#: How many of these seconds to wait for settings to be written: at the end of a run, and of one that was stopped.
+_SETTLE, _SETTLE_STOPPED = 1.0, 0.35
 #: Programs write down what they were told some time later: when to look again for what a model says is done.
 _LATE = 0.7
 #: How long a hand that was stopped may take to let go before the loop goes on without it, in seconds.
@@ -225,11 +227,11 @@ class Loop:
         if isinstance(ending, Answer) or not ending.success or self._settings.dry_run:
             return _ending(ending)
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
-        receipt = await self._race(self._watch.look(_LOOK))
+        receipt = await self._race(self._watch.look(_LOOK, _SETTLE))
         verdict = judge(receipt, await self._there())
         if verdict.doubt and verdict.verified is None and self._claims.did_something:
             await self._race(asyncio.sleep(_LATE))
-            receipt = await self._race(self._watch.look(_LOOK))
+            receipt = await self._race(self._watch.look(_LOOK, _SETTLE))
             verdict = judge(receipt, await self._there())
         if not verdict.doubt:
             self._receipt = receipt
@@ -259,7 +261,10 @@ class Loop:
     async def _last_look(self, end: _End) -> events.Receipt:
         if self._settings.dry_run:
             return events.Receipt(remarks=(DRY_RUN_TOUCHES_NOTHING,), watched=False)
-        return self._receipt or await self._watch.look(_LOOK_STOPPED if end.outcome == "stopped" else _LOOK)
+        if self._receipt is not None:
+            return self._receipt
+        stopped = end.outcome == "stopped"
+        return await self._watch.look(*((_LOOK_STOPPED, _SETTLE_STOPPED) if stopped else (_LOOK, _SETTLE)))
 
     def _check_budgets(self) -> None:
         self._context.stop.check()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from agent.changes import Change
 from agent.desktop.witness import OpenWitness, Witness
@@ -17,7 +18,7 @@ from agent.run.worker import Worker
 #: How long the first action waits for the witness, in seconds: what is done before it watches, it does not see.
 _OPENING = 2.0
 #: Of a receipt: changes, remarks, and the characters of each of their texts, all of which come from strangers.
-_MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 1000, 20, 300
+_MOST_CHANGES, _MOST_REMARKS, _MOST_CHARS = 5000, 20, 300
 
 NOBODY = "Nothing tells here what changes on the computer."
 _TOO_LATE = "It could not be found out in time what changed."
@@ -49,15 +50,18 @@ class Watch:
             await asyncio.wait({self._opening}, timeout=_OPENING)
             self._late = not self._opening.done()
 
-    async def look(self, within: float) -> Receipt:
-        """What changed until now, found out within so many seconds; otherwise what was known before. Never raises."""
+    async def look(self, within: float, settle: float = 0.0) -> Receipt:
+        """What changed until now, found out within so many seconds; otherwise what was known before. Never raises.
+
+        Of these seconds, up to `settle` are spent waiting until programs have written their settings.
+        """
         if self._worker is None:
             return Receipt(remarks=(self._trouble,), watched=False)
         until = time.monotonic() + within
         fresh = False
         while not fresh:
             if self._asking is None or self._asking.done():
-                fresh, self._asking = True, asyncio.ensure_future(self._worker.call(self._ask))
+                fresh, self._asking = True, asyncio.ensure_future(self._worker.call(partial(self._ask, settle)))
             await asyncio.wait({self._asking}, timeout=max(0.0, until - time.monotonic()))
             if not self._asking.done():
                 return self._as_known(_TOO_LATE)
@@ -87,9 +91,11 @@ class Watch:
         except Exception as error:
             self._trouble = _failed(error)
 
-    def _ask(self) -> Receipt:
+    def _ask(self, settle: float) -> Receipt:
         if self._witness is None:
             return Receipt(remarks=(self._trouble,), watched=False)
+        if settle:
+            self._witness.settle(settle)
         return _receipt(self._witness.changes(), self._witness.remarks)
 
     def _close(self) -> None:
@@ -109,8 +115,8 @@ def _receipt(changes: Sequence[Change], remarks: Sequence[str]) -> Receipt:
         for change in changes[:_MOST_CHANGES]
     )
     more = len(changes) - len(kept)
-    told = (*map(_cut, remarks[:_MOST_REMARKS]), *([f"{more} more changes are left out."] if more else []))
-    return Receipt(kept, told)
+    left_out = (f"{more} more changes are left out, and cannot be undone.",) if more else ()
+    return Receipt(kept, (*map(_cut, remarks[:_MOST_REMARKS]), *left_out))
 
 
 def _cut(text: str) -> str:

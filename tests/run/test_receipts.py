@@ -108,6 +108,17 @@ async def test_a_witness_that_raises_costs_the_receipt_only() -> None:
     assert witness.closed.wait(5)
 
 
+async def test_the_last_look_waits_until_programs_have_written_and_that_of_a_stop_less() -> None:
+    witness, stopped = FakeWitness(DARK), FakeWitness(DARK)
+    await run([CLICK, DONE], open_witness=witness.open)
+    assert witness.settled
+    with FakeEndpoint([say(CLICK), say(CLICK)]) as endpoint:
+        desk = Desk(endpoint, open_witness=stopped.open)
+        events = await desk.run(lambda event: desk.stop.stop("enough") if type(event).__name__ == "Acted" else None)
+    assert receipt_of(events).changes == (DARK,)
+    assert 0 < stopped.settled[-1] < witness.settled[-1]
+
+
 async def test_a_stop_does_not_wait_for_a_witness_that_hangs() -> None:
     over, witness = threading.Event(), FakeWitness(DARK)
     witness.behave = over.wait  # until after the run
@@ -142,11 +153,11 @@ async def test_what_is_done_before_the_watch_began_makes_the_receipt_doubtful(mo
 
 
 async def test_what_strangers_wrote_is_of_bounded_length() -> None:
-    many = [Change("file", f"/home/me/{'x' * 5000}{number}", None, "y" * 5000) for number in range(1500)]
+    many = [Change("file", f"/home/me/{'x' * 5000}{number}", None, "y" * 5000) for number in range(5500)]
     events, _ = await run([CLICK, DONE], open_witness=FakeWitness(*many).open)
     receipt = receipt_of(events)
-    assert len(receipt.changes) == 1000
-    assert receipt.remarks == ("500 more changes are left out.",)
+    assert len(receipt.changes) == 5000
+    assert receipt.remarks == ("500 more changes are left out, and cannot be undone.",)
     assert max(len(line) for line in receipt.lines) < 1000
 
 

@@ -17,6 +17,7 @@ class FakeWitness:
         self.remarks = list(remarks)
         self.behave: Callable[[], object] = lambda: None
         self.asked = 0
+        self.settled: list[float] = []  # the seconds that it was given each time
         self.closed = threading.Event()
 
     def open(self) -> "FakeWitness":
@@ -26,6 +27,9 @@ class FakeWitness:
         self.asked += 1
         self.behave()
         return list(self.found)
+
+    def settle(self, within: float) -> None:
+        self.settled.append(within)
 
     def close(self) -> None:
         self.closed.set()

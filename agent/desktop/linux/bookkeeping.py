@@ -11,7 +11,7 @@ from foundation.configs import load_config
 
 def is_setting_of_programs(what: str) -> bool:
     """Whether a setting, by the name that receipts give it, is bookkeeping."""
-    return _matches("settings", "bookkeeping", what)
+    return _matches("settings", "bookkeeping", what) and not _matches("settings", "choices", what)
 
 
 def is_written_when_starting(what: str) -> bool:
@@ -22,6 +22,17 @@ def is_written_when_starting(what: str) -> bool:
 def starting_seconds() -> list[float]:
     """When to look for such settings, in seconds after the watch began."""
     return list(load_config("receipt.toml")["settings"]["starting_seconds"])
+
+
+def starting_age() -> float:
+    """How old a session is at most, in seconds, for its desktop to be still starting."""
+    age: float = load_config("receipt.toml")["settings"]["starting_age"]
+    return age
+
+
+def xfconf_channels() -> list[str]:
+    """Channels of XFCE's settings that are asked for although its daemon may not list them."""
+    return list(load_config("receipt.toml")["settings"]["xfconf_channels"])
 
 
 def is_neutral(what: str, value: str) -> bool:

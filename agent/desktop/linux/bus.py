@@ -1,14 +1,18 @@
 """The session bus of an environment, with a limit on every wait."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jeepney import DBusAddress, MessageFlag, MessageType, new_method_call
+import psutil
+from jeepney import DBusAddress, Message, MessageFlag, MessageType, new_method_call
 from jeepney.bus import get_bus
 from jeepney.bus_messages import message_bus
 from jeepney.io.blocking import DBusConnection, DBusConnectionBase, prep_socket
 from jeepney.io.common import MessageFilters
+
+#: Signals that are taken in at a time: more come only from a program that sends without an end.
+_MOST_SIGNALS = 10_000
 
 _DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
 
@@ -55,6 +59,22 @@ class Bus(DBusConnection):  # type: ignore[misc]
         message.header.flags |= 0 if start else MessageFlag.no_auto_start
         return self._send(message)
 
+    def listen(self, rule: str) -> None:
+        """Hear the signals that a rule of D-Bus fits; see `heard`. Raises BusError."""
+        self.ask(_DBUS, "AddMatch", "s", rule)
+
+    def heard(self) -> Iterator[Message]:
+        """The signals that came since, without waiting. Raises BusError: the bus was lost, and so were signals."""
+        for _ in range(_MOST_SIGNALS):
+            try:
+                message = self.receive(timeout=0)
+            except TimeoutError:
+                return
+            except Exception as error:
+                raise BusError(f"the session bus was lost: {error}") from error
+            if message.header.message_type == MessageType.signal:
+                yield message
+
     def _send(self, message: Any) -> tuple[Any, ...]:
         left = self._deadline - time.monotonic()
         try:
@@ -69,3 +89,14 @@ class Bus(DBusConnection):  # type: ignore[misc]
             raise BusError(" ".join(map(str, reply.body)) or "refused")
         body: tuple[Any, ...] = reply.body
         return body
+
+
+def age(environ: Mapping[str, str], seconds: float = 0.5) -> float:
+    """For how long there has been this session bus, in seconds: no desktop on it is older. Infinite where unknown."""
+    try:
+        with Bus(environ, seconds) as bus:
+            (pid,) = bus.ask(_DBUS, "GetConnectionUnixProcessID", "s", _DBUS.bus_name)
+        began: float = psutil.Process(pid).create_time()
+    except (BusError, psutil.Error, ValueError, TypeError):
+        return float("inf")
+    return max(0.0, time.time() - began)

@@ -17,7 +17,7 @@ from agent.desktop.linux.home import Home
 #: The home's trash, below it (FreeDesktop.org Trash specification, with the default folder of data).
 TRASH = ".local/share/Trash/files"
 #: Entries of a receipt about files; what is more is counted.
-_MOST = 500
+_MOST = 2000
 
 Entries = Mapping[str, Entry]
 
@@ -94,10 +94,12 @@ class Files:
         paths = sorted(home.touched)
         before = {path: home.before[path] for path in paths if path in home.before}
         after = {path: entry for path in paths if (entry := entry_at(home.at(path)))}
-        found = list(self._told(compare(before, after, home.moves)))
+        differences = compare(before, after, home.moves)
+        found = [*self._told(differences), *self._made_and_trashed(differences.made)]
         if len(found) > _MOST:
             more = len(found) - _MOST
-            found[_MOST:] = [Change("file", home.root, None, f"{more} more files changed than are listed here")]
+            told = f"{more} more files changed than are listed and can be undone"
+            found[_MOST:] = [Change("file", home.root, None, told)]
         return found
 
     def _told(self, differences: Differences) -> Iterator[Change]:
@@ -112,6 +114,16 @@ class Files:
         for path, entry in differences.gone.items():
             if not _is_left_out(path, entry):
                 yield self._change(path, str(entry), None, "gone", entry, content=_text(entry))
+
+    def _made_and_trashed(self, made: Entries) -> Iterator[Change]:
+        """What was made and thrown away in the same run: the trash has it. There is nothing to undo."""
+        origins = {target: source for source, target in self._home.moves.items()}
+        for target, entry in made.items():
+            origin = origins.get(target)
+            if origin is None or not _in_trash(target) or _in_trash(origin) or _is_left_out(origin, entry):
+                continue
+            after = f"made, and then in the trash, as {self._home.at(target)}"
+            yield self._change(origin, None, after, "made", entry, state=None)
 
     def _told_move(self, path: str, target: str, entry: Entry) -> Iterator[Change]:
         if _is_left_out(path, entry):

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from agent.changes import Change
@@ -68,16 +69,19 @@ class KdeStore:
 
     def _read(self, known: Mapping[str, tuple[object, bytes]]) -> Iterator[tuple[str, tuple[object, bytes]]]:
         """The files by their names, with what tells that one is unchanged; those are not read again."""
-        for path in [*_files(self._folder), *_files(self._folder / "kdedefaults")]:
-            name = str(path.relative_to(self._folder))
-            try:
-                status = path.stat()
-            except OSError:
-                continue
-            mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+        for name, mark in marks(self._folder):
+            before = known.get(name)
+            yield name, before if before and before[0] == mark else (mark, read_bounded(self._folder / name, _LARGEST))
+
+
+def marks(folder: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """KDE's files by their names below the folder of configurations, and what is another once one was written."""
+    for path in [*_files(folder), *_files(folder / "kdedefaults")]:
+        name = str(path.relative_to(folder))
+        with suppress(OSError):
+            status = path.stat()
             if is_kde_file(name):
-                before = known.get(name)
-                yield name, before if before and before[0] == mark else (mark, read_bounded(path, _LARGEST))
+                yield name, (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _files(folder: Path) -> list[Path]:

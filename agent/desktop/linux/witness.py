@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.changes import Change
-from agent.desktop.linux import places
-from agent.desktop.linux.bookkeeping import is_written_when_starting, starting_seconds
+from agent.desktop.linux import bus, places
+from agent.desktop.linux.bookkeeping import is_written_when_starting, starting_age, starting_seconds
 from agent.desktop.linux.dconf import DconfStore
 from agent.desktop.linux.files import Files
 from agent.desktop.linux.home import Home
 from agent.desktop.linux.kde import KdeStore
+from agent.desktop.linux.news import SettingsNews
 from agent.desktop.linux.shown import Shown
 from agent.desktop.linux.xfconf import XfconfStore
 from agent.desktop.windows import OpenWindows
@@ -21,7 +22,10 @@ from agent.desktop.windows import OpenWindows
 _READY_TIMEOUT = 1.5
 #: Seconds that the first question waits for the look through a large home, and every later one.
 _HOME_TIMEOUT, _HOME_TIMEOUT_LATER = 1.0, 0.1
-
+#: Seconds without news after which settings count as written: an application takes some 100 ms from the click to dconf.
+_QUIET = 0.3
+#: Seconds between two looks for news, each some 0.3 ms.
+_LOOK_AGAIN = 0.03
 
 T = TypeVar("T")
 
@@ -69,8 +73,11 @@ class LinuxWitness:
         self._home = Home(places.home(environ), tuple(without), self._ended.is_set)
         self._files = Files(self._home)
         self._broken: list[str] = []
-        stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ)]
+        self._environ = environ
+        self._news = SettingsNews(environ)
+        stores: list[Source] = [DconfStore(environ), KdeStore(environ), XfconfStore(environ, self._news)]
         self._stores, self._others = stores, [Shown(open_windows), clipboard]
+        self._starting = False  # whether the desktop itself was started just before
         self._started: dict[str, Change] = {}  # what the desktop wrote about itself when it started, by name
         threading.Thread(target=self._begin, name="witness", daemon=True).start()
 
@@ -95,33 +102,50 @@ class LinuxWitness:
             self._last = found
             return list(found)
 
+    def settle(self, within: float) -> None:
+        """See `Witness.settle`."""
+        until = time.monotonic() + within
+        if not self._ready.wait(min(within, _READY_TIMEOUT)):
+            return
+        with self._asking:
+            last, since = self._news.mark(), time.monotonic()
+            while (now := time.monotonic()) < until and now - since < _QUIET:
+                time.sleep(_LOOK_AGAIN)
+                if (mark := self._news.mark()) != last:
+                    last, since = mark, time.monotonic()
+
     def close(self) -> None:
         """See `Witness.close`."""
         self._ended.set()
         if self._home_ready.is_set():
             with self._asking:
                 self._home.close()
+                self._news.close()
 
     def _begin(self) -> None:
+        self._safely(self._news, self._news.begin)  # before the stores: what is written meanwhile is heard
         for sources in (self._stores, self._others):
             for source in list(sources):
                 if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]
                     sources.remove(source)  # without a beginning, everything would seem new
+        self._starting = bus.age(self._environ) <= starting_age()
         self._ready.set()
         self._safely(self._home, self._home.begin)
         self._home_ready.set()
-        for seconds in starting_seconds():
+        for seconds in starting_seconds() if self._starting else ():
             if self._ended.wait(max(0.0, self._began + seconds - time.monotonic())):
                 break
             with self._asking:
                 self._settings()
         if self._ended.is_set():
-            self._home.close()
+            with self._asking:
+                self._home.close()
+                self._news.close()
 
     def _settings(self) -> list[Change]:
         """The settings that changed; against what the desktop wrote when it started, where it did."""
         told: list[Change] = []
-        starting = time.monotonic() - self._began <= max(starting_seconds())
+        starting = self._starting and time.monotonic() - self._began <= max(starting_seconds())
         for change in (change for store in self._stores for change in self._asked(store)):
             if starting and is_written_when_starting(change.what):
                 self._started[change.what] = change

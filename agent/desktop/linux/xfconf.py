@@ -8,7 +8,9 @@ from jeepney import DBusAddress
 
 from agent.changes import Change
 from agent.desktop.linux import places
+from agent.desktop.linux.bookkeeping import xfconf_channels
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.news import SettingsNews
 from agent.desktop.linux.settings import Setting, differences, read_bounded
 
 _NAME = "org.xfce.Xfconf"
@@ -26,10 +28,17 @@ _Key = tuple[str, str]  # channel and property
 
 
 class XfconfStore:
-    """See `Store`."""
+    """See `Store`.
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    Args:
+        environ: of the run's applications.
+        news: the settings that were written since: the daemon does not list a channel before it has written its file.
+    """
+
+    def __init__(self, environ: Mapping[str, str], news: SettingsNews) -> None:
         self._environ = environ
+        self._news = news
+        self._without_daemon = False  # whether how it was is known from files alone
         self._before: dict[_Key, Setting] = {}
         self._last: list[Change] = []
         self._patience = _PATIENCE
@@ -51,6 +60,10 @@ class XfconfStore:
             self._hung()
             return self._last
         self.remark, self._patience = "", _PATIENCE
+        if self._without_daemon and self._news.hears_all:
+            # What nobody set, and the daemon knows: defaults of the system, from places of its own.
+            known = {key: one for key, one in now.items() if key not in self._before and key not in self._news.written}
+            self._before |= known
         self._last = list(differences("xfconf", self._before, now, name=" ".join, place=list))
         return self._last
 
@@ -66,10 +79,12 @@ class XfconfStore:
             return self._read()
         with bus:
             if not bus.owned(_NAME):
+                self._without_daemon = True
                 return self._read()
             (channels,) = bus.ask(_XFCONF, "ListChannels")
             found: dict[_Key, Setting] = {}
-            for channel in channels:
+            self._news.listen()  # after an answer: what was set before that has been told by now
+            for channel in dict.fromkeys([*channels, *xfconf_channels(), *(one for one, _ in self._news.written)]):
                 (properties,) = bus.ask(_XFCONF, "GetAllProperties", "ss", channel, "/")
                 for name, (signature, value) in properties.items():
                     found[channel, name] = Setting(as_text(signature, value), as_json(signature, value))

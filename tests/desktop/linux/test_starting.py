@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.changes import Change
+from agent.desktop.linux import bus
 from agent.desktop.linux import witness as witnesses
 from agent.desktop.linux.witness import LinuxWitness
 
@@ -34,6 +35,7 @@ class Silent:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / ".config").mkdir()
     monkeypatch.setattr(witnesses, "starting_seconds", lambda: [1e6])
+    monkeypatch.setattr(bus, "age", lambda _: 5.0)
     yield tmp_path
 
 
@@ -56,6 +58,18 @@ def test_it_counts_as_having_been_there(home: Path, monkeypatch: pytest.MonkeyPa
     witness.close()
 
 
+def test_on_a_desktop_that_was_there_for_long_nothing_does(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "age", lambda _: 60.0)
+    witness = opened(home, Silent())
+    (home / ".config/plasmashellrc").write_text("[Panels]\nHeight=30\n")
+    assert [change.what for change in witness.changes()] == ["kde plasmashellrc/Panels/Height"]
+    witness.close()
+
+
+def test_a_session_of_unknown_age_is_no_young_one() -> None:
+    assert bus.age({"DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere/at/all"}) == float("inf")
+
+
 def test_a_source_that_cannot_begin_tells_nothing_and_that_is_said(home: Path) -> None:
     witness = opened(home, Silent("begin"))
     (home / ".config/kdeglobals").write_text("[General]\nName=x\n")
@@ -70,4 +84,22 @@ def test_a_source_that_breaks_later_does_not_cost_the_others(home: Path) -> None
     assert [change.what for change in witness.changes()] == [str(home / "new")]
     assert any("Silent failed" in remark for remark in witness.remarks)
     assert any("Windows are not known" in remark for remark in witness.remarks)
+    witness.close()
+
+
+def test_it_settles_when_nothing_was_written_for_a_moment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = opened(home, Silent())
+    monkeypatch.setattr(witnesses, "_QUIET", 0.05)
+    marks = [*range(8), *[8] * 10_000]
+    monkeypatch.setattr(witness._news, "mark", lambda: marks.pop(0))
+    witness.settle(1000)
+    assert marks[0] == 8
+    witness.close()
+
+
+def test_it_does_not_wait_for_a_program_that_never_stops_writing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = opened(home, Silent())
+    monkeypatch.setattr(witnesses, "_QUIET", 1e6)
+    monkeypatch.setattr(witness._news, "mark", object)
+    witness.settle(0.1)
     witness.close()

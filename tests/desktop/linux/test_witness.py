@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.changes import Change
+from agent.desktop.linux.news import SettingsNews
+from agent.desktop.linux.put_back import standing
 from agent.desktop.linux.witness import LinuxWitness
 from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
 from agent.desktop.x11.windows import open_windows
@@ -24,8 +26,14 @@ class Scene:
     def __init__(self, sandbox: Sandbox) -> None:
         self.environ = sandbox.environ
         self.home = Path(self.environ["HOME"])
+        self.watch()
+
+    def watch(self) -> None:
+        """Begin a watch, in place of one that there was."""
+        if hasattr(self, "witness"):
+            self.witness.close()
         self.witness = LinuxWitness(self.environ, open_windows, X11ClipboardWatch())
-        self.witness.changes()
+        self.wait_for(lambda _: not any("looked through" in remark for remark in self.witness.remarks))
 
     def run(self, *command: str) -> str:
         done = subprocess.run(
@@ -43,7 +51,7 @@ class Scene:
             elif "=" in line:
                 key, value = line.split("=", 1)
                 found[f"dconf /{folder}/{key}".replace("//", "/")] = value
-        for channel in self.run("xfconf-query", "-l").splitlines()[1:]:
+        for channel in [*self.run("xfconf-query", "-l").splitlines()[1:], "made-up"]:
             for line in self.run("xfconf-query", "-c", channel.strip(), "-lv").splitlines():
                 name, _, value = line.partition("  ")
                 if "UNSUPPORTED" not in value:
@@ -106,8 +114,7 @@ def test_a_setting_of_gnome_is_told_with_its_default(scene: Scene) -> None:
 def test_files_are_told_as_made_changed_moved_trashed_and_deleted(scene: Scene) -> None:
     for name in ("changed", "renamed", "moved", "trashed", "deleted", "same"):
         (scene.home / name).write_text(name)
-    scene.witness.close()
-    scene.witness = LinuxWitness(scene.environ, open_windows, X11ClipboardWatch())
+    scene.watch()
     assert scene.witness.changes() == []
     scene.run("sh", "-c", "echo longer > changed; mv renamed 'new name'; mv moved Documents/; rm deleted; echo > made")
     scene.run("sh", "-c", "printf same > same.new; mv same.new same; mkdir -p a/b; touch a/b/c; touch x; rm x")
@@ -185,6 +192,7 @@ def test_every_setting_is_told_that_other_tools_tell_and_no_other(scene: Scene) 
         scene.run("xfconf-query", "-c", "made-up", "-p", f"/a/{kind}", "-n", "-t", kind, "-s", value)
     scene.run("xfconf-query", "-c", "xfwm4", "-p", "/general/title_alignment", "-s", "right")
     after = scene.settings()
+    scene.wait_for(lambda found: any("made-up" in change.what for change in found))
     assert scene.told("setting").keys() == {what for what in after if before.get(what) != after[what]}
     assert {what: new for what, (_, new) in scene.told("setting").items()} == {
         what: value for what, value in after.items() if before.get(what) != value
@@ -221,9 +229,7 @@ def test_a_hung_settings_daemon_costs_little_and_is_told(scene: Scene) -> None:
 def test_kdes_settings_are_told_by_key(scene: Scene) -> None:
     config = scene.home / ".config"
     (config / "kdeglobals").write_text("[General]\nColorScheme=BreezeLight\n")
-    scene.witness.close()
-    scene.witness = LinuxWitness(scene.environ, open_windows, X11ClipboardWatch())
-    scene.witness.changes()
+    scene.watch()
     (config / "kdeglobals").write_text("[General]\nColorScheme=BreezeDark\n[KDE]\nSingleClick=false\n")
     (config / "newrc").write_text("[General]\n" + "".join(f"Default{number}=1\n" for number in range(9)))
     assert scene.told("setting", "file") == {
@@ -234,3 +240,70 @@ def test_kdes_settings_are_told_by_key(scene: Scene) -> None:
     assert scene.told("setting")["kde newrc/General/Default3"] == ("1", "2")
     for name in ("kdeglobals", "newrc"):
         (config / name).unlink()
+
+
+def test_a_channel_that_xfce_does_not_list_yet_is_told(scene: Scene) -> None:
+    for channel, name in (("accessibility", "/StickyKeys"), ("nobody-knows-it", "/a")):
+        assert channel not in scene.run("xfconf-query", "-l").split()
+        scene.run("xfconf-query", "-c", channel, "-p", name, "-n", "-t", "bool", "-s", "true")
+        scene.wait_for(bool)
+        assert scene.told("setting") == {f"xfconf {channel} {name}": (None, "true")}
+        scene.run("xfconf-query", "-c", channel, "-p", name, "-r")
+        assert scene.told("setting") == {}
+
+
+def test_a_setting_that_was_set_without_being_listed_is_told_with_what_it_was(scene: Scene) -> None:
+    scene.run("xfconf-query", "-c", "keyboards", "-p", "/Default/KeyRepeat/Rate", "-n", "-t", "int", "-s", "20")
+    scene.watch()
+    assert scene.witness.changes() == []
+    scene.run("xfconf-query", "-c", "keyboards", "-p", "/Default/KeyRepeat/Rate", "-s", "30")
+    assert scene.told("setting") == {"xfconf keyboards /Default/KeyRepeat/Rate": ("20", "30")}
+    scene.run("xfconf-query", "-c", "keyboards", "-p", "/Default/KeyRepeat/Rate", "-r")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gsettings", "set", "org.gnome.desktop.privacy", "hide-identity", "true"),
+        ("gsettings", "reset", "org.gnome.desktop.privacy", "hide-identity"),
+        ("xfconf-query", "-c", "pointers", "-p", "/a", "-n", "-t", "int", "-s", "5"),
+        ("xfconf-query", "-c", "pointers", "-p", "/a", "-r"),
+        ("sh", "-c", "echo '[A]' > .config/kdeglobals"),
+        ("rm", ".config/kdeglobals"),
+    ],
+)
+def test_every_writing_of_settings_is_news(scene: Scene, command: tuple[str, ...]) -> None:
+    news = SettingsNews(scene.environ)
+    news.begin()
+    before = news.mark()
+    assert news.mark() == before
+    scene.run(*command)
+    deadline = time.monotonic() + 20
+    while news.mark() == before:  # XFCE's daemon tells of it when it has nothing else to do
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert news.hears_all
+    news.close()
+
+
+def test_a_file_that_was_made_and_trashed_is_told(scene: Scene) -> None:
+    scene.run("sh", "-c", "echo > made-now")
+    scene.witness.changes()
+    scene.run("gio", "trash", "made-now")
+    trashed = f"{scene.home}/.local/share/Trash/files/made-now"
+    assert scene.told("file") == {"made-now": (None, f"made, and then in the trash, as {trashed}")}
+    change = next(change for change in scene.witness.changes() if change.kind == "file")
+    assert change.undo is not None
+    assert standing(scene.environ, change.undo) == "as_before"
+
+
+def test_a_daemon_of_settings_that_starts_only_later_does_not_make_its_defaults_changes(scene: Scene) -> None:
+    next(one for one in marked(scene.environ[MARK]) if one.name() == "xfconfd").kill()
+    scene.watch()
+    assert scene.witness.changes() == []
+    scene.run("xfconf-query", "-c", "xfce4-session", "-p", "/a", "-n", "-t", "int", "-s", "1")
+    assert scene.run("xfconf-query", "-c", "xfce4-session", "-l").count("/") > 1  # what the system says, besides
+    scene.wait_for(lambda found: len(found) == 1)
+    assert scene.told("setting") == {"xfconf xfce4-session /a": (None, "1")}
+    scene.run("xfconf-query", "-c", "xfce4-session", "-p", "/a", "-r")
+    assert scene.told("setting") == {}

@@ -1,0 +1,73 @@
+"""What a menu or a switch toggles is a change; sizes, places, orders and what was used last are bookkeeping."""
+
+import pytest
+
+from agent.desktop.linux.bookkeeping import is_neutral, is_setting_of_programs
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "xfconf thunar /last-side-pane",
+        "xfconf thunar /last-view",
+        "xfconf thunar /last-show-hidden",
+        "xfconf thunar /last-location-bar",
+        "xfconf thunar /last-statusbar-visible",
+        "xfconf thunar /last-menubar-visible",
+        "xfconf ristretto /window/toolbar/show",
+        "xfconf displays /Default/HDMI-1/Primary",
+        "xfconf displays /Default/HDMI-1/RefreshRate",
+        "xfconf xfwm4 /general/workspace_names",
+        "xfconf xfce4-panel /plugins/plugin-1/recent-items-max",
+        "dconf /org/mate/caja/window-state/start-with-status-bar",
+        "dconf /org/nemo/window-state/start-with-menu-bar",
+        "dconf /org/nemo/window-state/side-pane-view",
+        "dconf /org/gnome/nautilus/window-state/start-with-sidebar",
+        "dconf /org/xfce/mousepad/state/search/match-case",
+        "dconf /org/xfce/mousepad/preferences/window/statusbar-visible",
+        "kde katerc/MainWindow/MenuBar",
+        "kde dolphinrc/MainWindow/StatusBar",
+        "kde kdeglobals/KFileDialog Settings/Show hidden files",
+        "kde katerc/UiSettings/ColorScheme",
+        "kde ksmserverrc/General/confirmLogout",
+        "kde baloofilerc/Basic Settings/Indexing-Enabled",
+        "kde kded5rc/Module-touchpad/autoload",
+        "kde dolphinrc/DetailsMode/ExpandableFolders",
+    ],
+)
+def test_what_a_person_switches_is_told(what: str) -> None:
+    assert not is_setting_of_programs(what)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "xfconf thunar /last-window-width",
+        "xfconf thunar /last-window-maximized",
+        "xfconf thunar /last-separator-position",
+        "xfconf thunar /last-details-view-column-widths",
+        "xfconf thunar /last-sort-column",
+        "xfconf ristretto /window/width",
+        "xfconf xfce4-session /sessions/Failsafe/Client0_Command",
+        "dconf /org/mate/caja/window-state/geometry",
+        "dconf /org/nemo/window-state/sidebar-width",
+        "dconf /org/gnome/nautilus/window-state/initial-size",
+        "dconf /org/gnome/nautilus/window-state/maximized",
+        "dconf /org/gnome/control-center/window-state",
+        "dconf /org/xfce/mousepad/state/window/height",
+        "kde katerc/MainWindow/State",
+        "kde katerc/MainWindow/Height 1080",
+        "kde dolphinrc/DetailsMode/ColumnWidths",
+        "kde kdeglobals/KFileDialog Settings/Sort by",
+    ],
+)
+def test_what_programs_note_for_themselves_is_not(what: str) -> None:
+    assert is_setting_of_programs(what)
+
+
+def test_what_a_program_writes_down_at_its_first_start_says_nothing() -> None:
+    assert is_neutral("xfconf thunar /last-view", "ThunarIconView")
+    assert not is_neutral("xfconf thunar /last-view", "ThunarDetailsView")
+    assert is_neutral("xfconf displays /Default/screen/Primary", "true")
+    assert is_neutral("kde dolphinrc/MainWindow/MenuBar", "Disabled")
+    assert not is_neutral("kde katerc/MainWindow/MenuBar", "Disabled")
