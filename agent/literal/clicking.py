@@ -5,7 +5,7 @@ from agent.literal.effects import is_on, state_of
 from agent.literal.find import Found
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, start, wait
 from agent.literal.goals import Click, Close, Press, Target
-from agent.literal.looking import known_place, look_further
+from agent.literal.looking import known_place, look_further, to_offscreen
 from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS
 from agent.literal.wording import describe_target
 
@@ -26,6 +26,12 @@ def click(now: GoalState, goal: Click) -> Verdict:
         element = found.element
         if "disabled" in element.states:
             return Stuck(f"{describe_target(target)} cannot be clicked now: it is greyed out.")
+        if element.role in TEXTS and (row := now.finder.hidden(target, CLICKABLE)) is not None:
+            # What is written above a page is not its row, which must be scrolled to.
+            if "selected" in row.states:
+                return Done(f"{state_of(row)} already")
+            if (step := to_offscreen(now, target)) is not None:
+                return step
         if is_chosen(found) and goal.button == "left" and goal.count == 1:
             return Done(f"{state_of(element)} already")
         return now.click(f"“{found.text[:60]}” is there: {action.replace('_', ' ')} it.", "act", element, action)

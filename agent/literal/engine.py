@@ -61,6 +61,12 @@ class Engine:
             return _give_up(f"{error} This is the literal engine; it understands: {UNDERSTOOD}.", ())
         told, unclear = _read_told(conversation.told)
         goals += told
+        outline = conversation.screen.outline
+        if outline is not None and not outline.elements:
+            # Reading takes seconds: what is opened, or only waited for, needs no words.
+            answer = _Run(conversation, goals, unclear, Scene(outline)).reply()
+            if answer.arguments["action"] == "wait" or (answer.arguments["action"] == "open" and not outline.windows):
+                return answer
         return _Run(conversation, goals, unclear, self._scene(conversation)).reply()
 
     def _scene(self, conversation: Conversation) -> Scene:

@@ -138,11 +138,13 @@ class Finder:
             return None
         return found[0] if found else None
 
-    def hidden(self, target: Target) -> Element | None:
-        """What fits as a whole, but must be scrolled to; its parents in a menu or list are shown."""
+    def hidden(self, target: Target, roles: Collection[str] = ()) -> Element | None:
+        """What fits as a whole, but must be scrolled to; of any kind where no `roles` are named."""
         names = [*self._names.of(target.whole), *self._names.of(target.name)]
         for element in self.scene.elements:
             if "offscreen" not in element.states or not self.scene.in_front(element):
+                continue
+            if roles and element.role not in roles:
                 continue
             if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
                 return element

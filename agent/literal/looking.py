@@ -175,7 +175,8 @@ def to_offscreen(now: GoalState, target: Target) -> Verdict | None:
     spot = safe_spot(now.scene, panes[0] if panes else None)
     if spot is None:
         return None
-    box = panes[0].box if panes else Region(0, 0, *astuple(now.scene.outline.size))
+    shown = now.scene.front.box if now.scene.front is not None else Region(0, 0, *astuple(now.scene.outline.size))
+    box = panes[0].box if panes else shown
     away = hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
     notches = max(1, min(10, abs(away) // _NOTCH))
     direction = "down" if away > 0 else "up"

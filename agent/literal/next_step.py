@@ -55,6 +55,14 @@ def _is_switched(now: GoalState, target: Target) -> bool:
     return place is not None and place.role in ("switch", "check box")
 
 
+def _as_choice(now: GoalState, target: Target, *, on: bool) -> Choose | None:
+    """What to choose for a thing that is a combo box on this desktop: GNOME's clock shows 24 hours, or AM / PM."""
+    place = known_place(now, target, on=on)
+    if place is None or place.role != "combo box" or not place.choices or not place.control:
+        return None
+    return Choose(place.choices[0], Target(place.control, inside=target.inside))
+
+
 def _pursue(now: GoalState, goal: Goal) -> Verdict:
     match goal:
         case Open(kind="file" | "folder"):
@@ -63,6 +71,8 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
             return window_goals.open_it(now, goal)
         case Click():
             return clicking.click(now, goal)
+        case Toggle(target, on) if (chosen := _as_choice(now, target, on=on)) is not None:
+            return _pursue(now, chosen)
         case Toggle():
             return toggling.toggle(now, goal)
         case Choose():

@@ -31,3 +31,39 @@ def test_the_switch_in_a_title_bar_belongs_to_the_title():
     switch = element("check box", "Enable", x=880, y=116, w=44, h=22, source="tree", states=("checked",))
     answer = reply("turn off Camera", row, title, switch)
     assert (answer["action"], answer["coordinate"]) == ("click", [891, 127])
+
+
+ON_GNOME = {"XDG_CURRENT_DESKTOP": "GNOME"}
+TIME_FORMAT = {"role": "combo box", "name": "Time Format", "x": 371, "y": 344, "w": 200, "h": 50}
+
+
+def test_a_thing_that_is_a_combo_box_is_opened_and_chosen_from():
+    now = ScreenText(outline(element(**TIME_FORMAT, value="24-hour")), environ=ON_GNOME)
+    answer = Engine().reply(talk("set Time Format to AM/PM", now)).arguments
+    assert (answer["action"], answer["coordinate"]) == ("click", [471, 369])
+    now = ScreenText(outline(element(**TIME_FORMAT, value="AM / PM")), environ=ON_GNOME)
+    assert Engine().reply(talk("set Time Format to AM/PM", now)).arguments["verified"]
+
+
+def test_the_title_of_a_page_is_not_clicked_for_its_row_further_down():
+    title = element("label", "About", x=500, y=119, w=60, h=18)
+    row = element("list item", "About", x=119, y=1122, w=271, h=42, states=("offscreen", "selected"))
+    answer = reply("click About", title, row)
+    assert (answer["action"], answer["verified"]) == ("terminate", True)
+    row = element("list item", "About", x=119, y=1122, w=271, h=42, states=("offscreen",))
+    side = element("list", "Settings categories", x=105, y=158, w=280, h=440)
+    assert reply("click About", title, side, row)["action"] == "scroll"
+
+
+def test_what_is_further_down_than_the_window_is_scrolled_down_to():
+    row = element("list item", "Typing Assist", x=371, y=700, w=271, h=42, states=("offscreen",))
+    answer = reply("click Typing Assist", element("list", "Seeing", x=105, y=158, w=280, h=440), row)
+    assert (answer["action"], answer["direction"]) == ("scroll", "down")
+
+
+def test_an_empty_desktop_is_not_read_to_open_something():
+    def read(_image):
+        raise AssertionError("nothing is to be read")
+
+    now = ScreenText(outline(windows=()))
+    assert Engine(read).reply(talk("open Settings", now)).arguments["action"] == "open"

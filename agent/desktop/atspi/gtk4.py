@@ -42,6 +42,7 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[d
     """
     known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
+    answered: set[Ref] = set()  # a busy application is silent: then it is asked again the next time
     for _ in range(_DEEPEST):
         [reply] = yield [_cached(application)]
         if not reply or not reply[0]:
@@ -61,13 +62,14 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[d
         for _ in range(_DEEPEST):  # down to the leaves, before all of them are read again
             replies = yield [children(ref) for ref in fresh]
             asked.update(fresh)
+            answered.update(ref for ref, reply in zip(fresh, replies, strict=True) if reply is not None)
             below = [ref for reply in replies for ref in refs(reply)]
             fresh = [ref for ref in below if ref not in known and ref not in asked]
             if not fresh or len(asked) > _MOST_NODES:
                 break
     for ref in [ref for ref in unfolded if ref not in known]:
         del unfolded[ref]
-    unfolded.update({ref: (known[ref].count, len(known[ref].children)) for ref in asked if ref in known})
+    unfolded.update({ref: (known[ref].count, len(known[ref].children)) for ref in answered if ref in known})
     return known
 
 
