@@ -8,6 +8,7 @@ with the nearest sentence that it does (`suggestions`).
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agent.keys import chord
@@ -33,7 +34,7 @@ from agent.literal.goals import (
     Wait,
     WriteFile,
 )
-from agent.literal.phrases import find_phrase
+from agent.literal.phrases import Phrase, find_phrase, wanted
 from agent.literal.places import is_switch
 from agent.literal.refusals import check_refusals
 from agent.literal.rules import all_rules
@@ -44,6 +45,10 @@ from agent.literal.targets import place_name
 
 _PLACE = re.compile(r"(?:in|inside|within|on|under) (?P<place>.+)", re.IGNORECASE)
 
+#: A tab said with the window that it is in.
+_TAB = re.compile(
+    r"(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)", re.IGNORECASE
+)
 _SECRET = re.compile(
     r"\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b", re.IGNORECASE
 )
@@ -65,7 +70,7 @@ def read_instruction(instruction: str) -> list[Goal]:
     reading = _Reading()
     for index, piece in enumerate(pieces):
         reading = _read(reading, piece, quoted, last=index == len(pieces) - 1)
-    goals = _joined(reading.goals)
+    goals = _joined(_through_tabs(reading.goals))
     if not goals:
         raise NotUnderstoodError("The instruction is empty." if not pieces else "The instruction says nothing to do.")
     return goals
@@ -84,16 +89,34 @@ def asks_for_change(instruction: str) -> bool | None:
 
 
 def _read(reading: _Reading, text: str, quoted: list[str], *, last: bool) -> _Reading:
-    if (phrase := find_phrase(text)) is not None:
-        if phrase.complaint and not last:
-            return replace(reading, about=phrase.about)
-        if not phrase.means:
-            examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
-            shown = quotes.show(text, quoted)
-            raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
-        quoted = [*quoted]
-        text = quotes.hide_quotes(phrase.means, quoted) if "'" in phrase.means else phrase.means
-        text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
+    if (phrase := find_phrase(text, quoted)) is not None:
+        return _read_phrase(reading, phrase, text, quoted, last=last)
+    try:
+        return _read_literally(reading, text, quoted)
+    except NotUnderstoodError:
+        wishes = [] if (said := wanted(text)) == text else [Phrase(said)]
+        if (wish := find_phrase(text, quoted, wishes=True)) is not None:
+            wishes.append(wish)
+        for one in wishes:
+            with suppress(NotUnderstoodError):
+                return _read_phrase(reading, one, text, quoted, last=last)
+        raise
+
+
+def _read_phrase(reading: _Reading, phrase: Phrase, text: str, quoted: list[str], *, last: bool) -> _Reading:
+    if phrase.complaint and not last:
+        return replace(reading, about=phrase.about)
+    if not phrase.means:
+        examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
+        shown = quotes.show(text, quoted)
+        raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
+    quoted = [*quoted]
+    text = quotes.hide_quotes(phrase.means, quoted) if "'" in phrase.means else phrase.means
+    text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
+    return _read_literally(reading, text, quoted)
+
+
+def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading:
     name = quotes.show(text, quoted)
     if lexicon.is_risky(name) and is_switch(name):  # "Sort folders before files"
         return replace(reading, goals=(*reading.goals, Toggle(Target(name), on=True)), about="")
@@ -157,7 +180,7 @@ def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
 def _it(reading: _Reading) -> tuple[str, bool]:
     """What "it" is after what was read, and whether it was opened."""
     if reading.about:
-        return reading.about, False
+        return reading.about, reading.about.casefold() in lexicon.programs()
     for goal in reversed(reading.goals):
         match goal:
             case Open(name):
@@ -213,6 +236,37 @@ def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
 
 def _inside(target: Target, place: str) -> Target:
     return replace(target, inside=target.inside or place)
+
+
+def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
+    """The goals, with "in the Focus tab of Window Manager" as a click on the tab and what is in the window."""
+    through: list[Goal] = []
+    for goal in goals:
+        match goal:
+            case Click(target) | Toggle(target) | SetValue(target):
+                inside = target.inside
+            case Choose(_, control):
+                inside = control.inside
+            case Type(_, Target() as into):
+                inside = into.inside
+            case _:
+                inside = ""
+        found = _TAB.fullmatch(inside)
+        if found is None:
+            through.append(goal)
+            continue
+        window = re.sub("^the ", "", found["window"] or found["owner"], flags=re.IGNORECASE)
+        tab = Click(Target(found["tab"] or found["own"], "page tab", inside=window))
+        if tab not in through:
+            through.append(tab)
+        match goal:
+            case Click(target) | Toggle(target) | SetValue(target):
+                through.append(replace(goal, target=replace(target, inside=window)))
+            case Choose(_, control):
+                through.append(replace(goal, control=replace(control, inside=window)))
+            case Type(_, Target() as into):
+                through.append(replace(goal, into=replace(into, inside=window)))
+    return through
 
 
 def _joined(goals: Sequence[Goal]) -> list[Goal]:

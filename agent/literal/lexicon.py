@@ -97,3 +97,14 @@ def programs() -> frozenset[str]:
     """Names of applications and settings dialogs, lower case: none of their words says what kind of thing it is."""
     tables = (load_config(f"places/{desktop}.toml") for desktop in config_names("places") if desktop != "things")
     return applications() | {page["app"].casefold() for table in tables for page in table["pages"].values()}
+
+
+#: Verbs that double their last letter before -ing.
+_DOUBLED = ("set", "put", "run", "tap", "hit", "get", "stop", "shut", "wrap", "dim")
+
+
+def gerund(verb: str) -> str:
+    """The -ing form of a verb."""
+    if verb in _DOUBLED:
+        return f"{verb}{verb[-1]}ing"
+    return f"{verb.removesuffix('e')}ing"

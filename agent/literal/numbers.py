@@ -25,6 +25,10 @@ _ENDS = {
     "maximum": 100, "the maximum": 100, "max": 100, "full": 100, "the max": 100, "full volume": 100, "its maximum": 100,
     "minimum": 0, "the minimum": 0, "min": 0, "the min": 0, "its minimum": 0, "half": 50, "a half": 50,
 }  # fmt: skip
+_MINUTES = {
+    "half an hour": 30, "a half hour": 30, "a quarter of an hour": 15, "quarter of an hour": 15, "an hour": 60,
+    "an hour and a half": 90, "a minute": 1,
+}  # fmt: skip
 
 _OPERATORS = {
     "times": "*", "multiplied by": "*", "x": "*", "×": "*", "·": "*", "*": "*",
@@ -53,6 +57,8 @@ def amount_of(text: str) -> tuple[float, str] | None:
     text = " ".join(text.split()).casefold()
     if text in _ENDS:
         return float(_ENDS[text]), "%"
+    if text in _MINUTES:
+        return float(_MINUTES[text]), "minutes"
     text = re.sub(r"\s?(?:percent|per cent|procent)$", "%", text)
     match = _NUMBER.fullmatch(text)
     value = number_of(match["number"]) if match else None

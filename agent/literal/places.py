@@ -96,6 +96,15 @@ def is_switch(name: str) -> bool:
     return not entries or any("on" in entry or entry.get("role") in _SWITCHES for entry in entries)
 
 
+def is_choice(name: str) -> bool:
+    """Whether the thing of that name is chosen from a list, wherever a desktop has it: "hinting full" is no number."""
+    if (known := known_thing(name)) is None:
+        return False
+    tables = (load_config(f"places/{desktop}.toml")["things"] for desktop in get_args(Desktop))
+    roles = {table[known[0]].get("role") for table in tables if known[0] in table}
+    return bool(roles) and roles <= {"combo box", "radio button", "table cell"}
+
+
 def names_of_things() -> frozenset[str]:
     """All names that people use for things the tables know, as they are compared."""
     return frozenset(_names())

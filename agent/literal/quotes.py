@@ -10,6 +10,8 @@ _PAIRS = {
 _MARK = re.compile("[\x00\x01](\\d+)[\x00\x01]")
 #: What stands before a part of an instruction.
 _BEGINS = re.compile(r"(?:^|[,.;:!?\n]|\b(?:and|then|but|please|to))\s*$", re.IGNORECASE)
+_SWITCHES = re.compile(r"\b(?:turn|switch|toggle|put|flip)\s*$", re.IGNORECASE)
+_ON_OFF = re.compile(r"(?:on|off)\b", re.IGNORECASE)
 #: A text that is one quotation, or one name that was hidden.
 _ONE = re.compile("\\s*([\x00\x01])(\\d+)\\1\\s*")
 
@@ -42,9 +44,14 @@ def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted
 
     def hide(found: re.Match[str]) -> str:
         if _BEGINS.search(text[: found.start()]) and verbs.match(found[0]):
-            first, space, rest = found[0].partition(" ")
-            return first + space + names.sub(hide_rest, rest)
+            return without_first(found)
+        if _SWITCHES.search(text[: found.start()]) and _ON_OFF.match(found[0]):  # "turn on screen keyboard"
+            return without_first(found)
         return hide_rest(found)
+
+    def without_first(found: re.Match[str]) -> str:
+        first, space, rest = found[0].partition(" ")
+        return first + space + names.sub(hide_rest, rest)
 
     def hide_rest(found: re.Match[str]) -> str:
         quoted.append(found[0])
@@ -56,6 +63,11 @@ def hide_names(text: str, names: re.Pattern[str], verbs: re.Pattern[str], quoted
 def show(text: str, quoted: list[str]) -> str:
     """A text with its quotations and names put back, without the quotation marks."""
     return _MARK.sub(lambda match: quoted[int(match[1])], text)
+
+
+def show_names(text: str, quoted: list[str]) -> str:
+    """A text with its names put back; its quotations stay hidden."""
+    return re.sub("\x01(\\d+)\x01", lambda match: quoted[int(match[1])], text)
 
 
 def only_quotation(text: str, quoted: list[str], *, names: bool = False) -> str | None:

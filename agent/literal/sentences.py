@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from agent.literal import lexicon, quotes
+from agent.literal.phrases import find_phrase
 
 #: Characters of an instruction, and of it outside quotation marks: more is a text, not an instruction.
 _MOST = 100_000
@@ -53,11 +54,54 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
         raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
     text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
-    text = " ".join(text.split())
+    text = _without_reasons(" ".join(text.split()))
     parts = [without_courtesy(piece) for piece in _pieces(text)]
     if any(len(part) > _MOST_PART for part in parts):
         raise NotUnderstoodError("A part of the instruction is too long: put long texts in quotation marks.")
     return [part for part in parts if part], quoted
+
+
+_SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
+#: Said after an instruction, and nothing to do: why it is wanted.
+_REASON_AFTER = re.compile(
+    rf",? (?:because|since) {_SUBJECT} [^.;]+$"
+    r"|,? so (?:that )?(?:i|we|it|they|nobody|no one) (?:can|could|cannot|can['’]?t|do not|don['’]?t|does not|"
+    r"doesn['’]?t|won['’]t|will not|see|will) [^.;,]+$"
+    rf"|, (?:{_SUBJECT}) (?:is|are|was|am|have|has|had|hurts?|looks?|helps?|easier|better|nicer|too|so|much|more|like|"
+    r"prefer|find|hate|love|annoys?|distracts?|bothers?) ?[^.;,]*$",
+    re.IGNORECASE,
+)
+#: What a reason may not hold to be left out.
+_SAYS_MORE = re.compile(
+    r"\b(?:if|unless|but|until|till|except|when|while|only|before|after|or|instead|without|should|must)\b",
+    re.IGNORECASE,
+)
+#: Said before one, with the "so" that brings what to do about it.
+_REASON_BEFORE = re.compile(rf"(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
+    r"(?P<on> on| off| up| down)? (?:(?:for me|me please|please|pls|plz|kindly|quickly|just),? )+(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def _without_reasons(text: str) -> str:
+    """An instruction without why it is given. A reason that names what "it" is stays, for the grammar to read."""
+    bare = text.rstrip(" .!")
+    if re.search(rf"\b{_TYPING.pattern}", bare, re.IGNORECASE):
+        return text
+    why = _REASON_AFTER.search(bare)
+    says_more = why is not None and (_SAYS_MORE.search(why[0]) or _joints().search(why[0]))
+    if why is not None and why.start() and not says_more and not _is_complaint(without_courtesy(why[0])):
+        text = bare[: why.start()]
+    reason = _REASON_BEFORE.fullmatch(text)
+    if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
+        text = reason["what"]
+    return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
+
+
+def _is_complaint(text: str) -> bool:
+    return any(find_phrase(text, [], wishes=wishes) is not None for wishes in (False, True))
 
 
 def without_courtesy(text: str) -> str:
@@ -68,7 +112,7 @@ def without_courtesy(text: str) -> str:
         shorter = after.sub("", bare).strip(" ,;.!?")
         if match := gerund.match(shorter):
             shorter = f"{_infinitive(match['verb'])}{shorter[match.end() :]}"
-        elif match := before.match(shorter):
+        elif match := before.match(shorter) or _wanted_verb().match(shorter):
             shorter = shorter[match.end() :]
         if shorter == bare or not shorter or _only_verb().fullmatch(shorter):
             break
@@ -122,6 +166,7 @@ def _joints() -> re.Pattern[str]:
     return re.compile(
         rf"(?: ?[,.:!] ?(?:and )?(?:then )?| (?:and then|and|then|afterwards|after that),? )"
         rf"(?=(?:{courtesy},? ){{0,3}}(?:{place})?{lexicon.verbs()}(?![\w’'-]))"
+        rf"| and (?=on (?:the )?[^ ,.][^,.]{{0,30}} (?:tab|page),? {lexicon.verbs()}(?![\w’'-]))"
         rf"|(?: ?, ?(?:and |then ){{0,2}}| and then | and | then )(?=(?:in|inside|within) (?:the )?[^ "
         rf",.][^,.]{{0,40}}, ?(?:{courtesy} )?{lexicon.verbs()}(?![\w’'-]))",
         re.IGNORECASE,
@@ -139,10 +184,19 @@ def _verb_first() -> re.Pattern[str]:
 
 
 @cache
+def _wanted_verb() -> re.Pattern[str]:
+    """ "I want open the calculator": what is wanted is done."""
+    verbs = (
+        "open|launch|start|close|enable|disable|activate|deactivate|turn|switch|see|show|hide|maximi[sz]e|minimi[sz]e"
+    )
+    return re.compile(rf"(?:i|me) want (?=(?:{verbs}) (?!windows?\b))", re.IGNORECASE)
+
+
+@cache
 def _courtesy() -> tuple[re.Pattern[str], ...]:
     table = lexicon.config()
     both = lexicon.either([*table["courtesy_before"], *table["courtesy_after"]])
-    verbs = {_gerund(verb) for verb in [*table["verbs"].split(), "have"]}
+    verbs = {lexicon.gerund(verb) for verb in [*table["verbs"].split(), "have"]}
     return (
         re.compile(rf"{lexicon.either(table['courtesy_before'])}(?![\w’'-])[, ]*(?=[^ ,])", re.IGNORECASE),
         re.compile(rf"(?<=[^ ,])(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$", re.IGNORECASE),
@@ -151,15 +205,6 @@ def _courtesy() -> tuple[re.Pattern[str], ...]:
     )
 
 
-_DOUBLED = ("set", "put", "run", "tap", "hit", "get")
-
-
-def _gerund(verb: str) -> str:
-    if verb in _DOUBLED:
-        return f"{verb}{verb[-1]}ing"
-    return f"{verb.removesuffix('e')}ing"
-
-
 def _infinitive(gerund: str) -> str:
     verbs = lexicon.config()["verbs"].split()
-    return next((verb for verb in verbs if _gerund(verb) == gerund.casefold()), gerund)
+    return next((verb for verb in verbs if lexicon.gerund(verb) == gerund.casefold()), gerund)

@@ -29,6 +29,7 @@ _IN = re.compile(
     r" (?P<place>\S.*)",
     re.IGNORECASE,
 )
+_OF = re.compile(r"(?P<thing>.+) of (?P<place>.+)", re.IGNORECASE)
 _UNDER = re.compile(
     r"(?P<thing>.+) (?:under|below|beneath|underneath|next to|beside|near|to the (?:left|right) of) (?P<label>.+)",
     re.IGNORECASE,
@@ -62,7 +63,7 @@ def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = Tru
     Raises:
         NotUnderstoodError: it names nothing, or "it" where nothing was named before.
     """
-    text = text.strip(" ,.")
+    text = text.strip(" ,.:")
     if part.shown(text).casefold() in _PRONOUNS:
         if not part.it:
             raise NotUnderstoodError(f"I do not know what “{part.shown(text)}” is: name it.")
@@ -134,6 +135,10 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
         return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
     if (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE):
         return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
+    if (match := _OF.fullmatch(text)) and not known_thing(part.shown(text)):
+        place = place_name(part, match["place"])
+        if place.casefold() in lexicon.programs() and not known_thing(place):  # "the status bar of Mousepad"
+            return _at(part, text, the + match["thing"], inside=place)
     if (match := _UNDER.fullmatch(text)) and not _BOX_OF.fullmatch(text):
         return _at(part, text, the + match["thing"], under=read_target(part, match["label"], places=False).name)
     return None

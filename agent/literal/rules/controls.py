@@ -7,7 +7,7 @@ from typing import Literal
 from agent.actions import Button
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.numbers import NUMBER, amount_of
-from agent.literal.places import is_switch, known_thing
+from agent.literal.places import is_choice, is_switch, known_thing
 from agent.literal.rules.base import Groups, Rule, times
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, read_targets, split_list
@@ -41,6 +41,11 @@ CHOOSABLE = (
 )
 _TEXT_FIELDS = re.compile(
     r"\b(?:name|title|text|caption|address|url|hostname|comment|description|e-?mail|host|user ?name|file ?name|value)$",
+    re.IGNORECASE,
+)
+#: What no one setting makes faster or better.
+_MACHINES = re.compile(
+    r"(?:computer|pc|laptop|machine|system|internet|network|connection|wifi|desktop|it all|life|work|day)",
     re.IGNORECASE,
 )
 _GROUPS = re.compile(r"\b(?:page tab|menu|menu bar|tool bar|push button|dialog)\b")
@@ -183,7 +188,7 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     target = replace(target, inside=target.inside or inside)
     if re.fullmatch(rf"{_STATE}|true|false|yes|no", shown, re.IGNORECASE):
         return [Toggle(target, shown.casefold() in _ON)]
-    if (amount := amount_of(shown)) is not None:
+    if (amount := amount_of(shown)) is not None and not (shown.isalpha() and is_choice(target.name)):
         return [SetValue(target, *amount)]
     if "\x00" not in value and is_switch(shown):
         return [Toggle(Target(shown), on=True)]
@@ -207,6 +212,8 @@ def _as(part: Part, match: Groups) -> list[Goal] | None:
 
 def _make(part: Part, match: Groups) -> list[Goal]:
     target = read_target(part, match["what"])
+    if _MACHINES.fullmatch(target.name):
+        raise NotUnderstoodError(f"I do not know how to make “{target.name}” {match['way']}: name what to set.")
     value, unit = (amount_of(part.shown(match["amount"])) if match["amount"] else None) or (None, "")
     return [SetValue(target, value, unit, _direction(match["way"]))]
 
@@ -276,7 +283,7 @@ RULES: list[Rule] = [
     (rf"(?:make|turn|get) (?P<what>.+?){_BIT}(?: by)?(?: {_AMOUNT})? (?P<way>{_UP}|{_DOWN})", _make),
     (rf"(?:make|turn|get) (?P<what>.+?) (?P<way>{_UP}|{_DOWN})(?: by {_AMOUNT})", _make),
     (rf"(?P<verb>increase|raise|boost|enlarge|decrease|lower|reduce|shrink) (?P<what>.+?){_BIT}{_BY}", _increase),
-    (r"(?P<verb>speed up|slow down) (?P<what>.+?)(?P<to>)(?P<by>)", _increase),
+    (rf"(?P<verb>speed up|slow down) (?P<what>.+?){_BIT}(?P<to>)(?P<by>)", _increase),
     (rf"make (?P<what>.+?) {_AMOUNT}(?: (?:big|large|wide|high|long|tall))?", _make_value),
     (r"(?:use|i want|i need|give me|i(?:['’]d| would) like|set|choose|pick)?(?: to have)? ?(?:an? |the )"
      rf"?{_BIT_BEFORE}(?P<way>{_UP}|{_DOWN}) (?P<what>.+)",
@@ -286,7 +293,7 @@ RULES: list[Rule] = [
     (r"(?:use|set|have|take|choose|select|pick|make) (?P<value>.+?) (?:as|for|be|to be) (?P<control>.+)", _as),
     (r"make (?P<value>\S+) (?P<control>(?:the|my) .+)", _as),
     (r"(?:choose|select|pick|use|set) (?P<value>.+) (?P<preposition>in|for|as|from) (?P<control>.+)", _choose),
-    (r"get rid of (?P<verb>)(?P<what>.+)", _hide),
+    (r"get rid of (?P<what>.+)", _turned_off),
     (r"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<value>\x00\d+\x00|\S.*) "
      rf"(?P<control>{CHOOSABLE})", _choose_named),
     (rf"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<control>{CHOOSABLE}) (?P<value>\x00\d+\x00|"
