@@ -71,8 +71,8 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
             return window_goals.open_it(now, goal)
         case Click():
             return clicking.click(now, goal)
-        case Toggle(target, on) if (chosen := _as_choice(now, target, on=on)) is not None:
-            return _pursue(now, chosen)
+        case Toggle(target, on) if (instead := _as_choice(now, target, on=on)) is not None:
+            return _pursue(now, instead)
         case Toggle():
             return toggling.toggle(now, goal)
         case Choose():
