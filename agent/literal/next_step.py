@@ -76,8 +76,8 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
         case Toggle():
             return toggling.toggle(now, goal)
         case Choose():
-            chosen = choosing.choose(now, goal)
-            return _pursue(now, chosen) if isinstance(chosen, Click | SetValue | Type) else chosen
+            come_to = choosing.choose(now, goal)
+            return _pursue(now, come_to) if isinstance(come_to, Click | SetValue | Type) else come_to
         case SetValue(target, None, _, direction) if direction and _is_switched(now, target):
             return toggling.toggle(now, Toggle(target, on=direction == "up"))
         case SetValue():
