@@ -2,13 +2,25 @@
 
 from typing import TypeAlias
 
-from agent.literal.goal_state import GoalState, Stuck, Verdict
+from agent.literal import tasks_folders, tasks_sum, tasks_text
+from agent.literal.goal_state import GoalState, Verdict
 from agent.literal.goals import Calculate, MakeFolder, Rename, SaveAs, Trash, WriteFile
-from agent.literal.wording import describe_goal
 
 Task: TypeAlias = MakeFolder | Rename | Trash | WriteFile | SaveAs | Calculate
 
 
-def pursue(now: GoalState, goal: Task) -> Verdict:  # noqa: ARG001
+def pursue(now: GoalState, goal: Task) -> Verdict:
     """The next step of a task."""
-    return Stuck(f"I cannot do this yet: {describe_goal(goal)}.")
+    match goal:
+        case MakeFolder():
+            return tasks_folders.make_folder(now, goal)
+        case Rename():
+            return tasks_folders.rename(now, goal)
+        case Trash():
+            return tasks_folders.trash(now, goal)
+        case WriteFile():
+            return tasks_text.write_file(now, goal)
+        case SaveAs():
+            return tasks_text.save_as(now, goal)
+        case Calculate():
+            return tasks_sum.calculate(now, goal)

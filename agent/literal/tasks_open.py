@@ -2,6 +2,7 @@
 
 import re
 
+from agent.literal.conversation import Intent
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, wait
 from agent.literal.goals import Open
 from agent.screen.outline import ShownWindow
@@ -29,7 +30,9 @@ def open_file(now: GoalState, goal: Open) -> Verdict:
     return Stuck(f"I opened “{goal.name}”, but no window of that name appeared.")
 
 
-def open_step(name: str, *, folder: bool = False, application: str = "", intent: str = "act") -> Step:
+def open_step(
+    name: str, *, folder: bool = False, application: str = "", intent: Intent = "act", about: str = ""
+) -> Step:
     """The step that opens a file or folder; see `actions.OpenApp` for how it is told apart from an application."""
     words = f"Open {'the folder' if folder else 'the file'} “{name}”" + (
         f" with “{application}”" if application else ""
@@ -37,7 +40,7 @@ def open_step(name: str, *, folder: bool = False, application: str = "", intent:
     path = name if name.startswith(("/", "~", "./", "file:")) else f"./{name}"
     path = f"{path.rstrip('/')}/" if folder else path
     arguments = {"action": "open", "text": path} | ({"application": application} if application else {})
-    return Step(f"{words}.", "place" if intent == "place" else "act", arguments, name)
+    return Step(f"{words}.", intent, arguments, about or name)
 
 
 def last_part(path: str) -> str:

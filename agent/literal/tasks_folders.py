@@ -1,0 +1,236 @@
+"""Folders made, things renamed and moved to the trash, in the desktop's file manager.
+
+All file managers have the same keys: ctrl+shift+n for a new folder, ctrl+s to select by a pattern, F2 to rename, Delete
+to move to the trash. Nothing is renamed or trashed before the file manager itself says that this one thing is selected.
+"""
+
+import re
+
+from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press
+from agent.literal.goals import MakeFolder, Rename, Trash
+from agent.literal.scene import CLICKABLE, TEXTS
+from agent.literal.tasks_open import names_it, open_step
+from agent.literal.tasks_stages import (
+    empty,
+    focused_entry,
+    fresh,
+    holds,
+    last_name,
+    last_stage,
+    leave,
+    select_back,
+    stage_of,
+    to_end,
+    type_step,
+    wait_or,
+)
+from agent.screen.outline import ShownWindow
+
+#: The applications that are file managers, as their windows tell it.
+_FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGNORECASE)
+#: Where something without a said place may be, where no file manager is open.
+_PLACES = ("~", "Documents", "Desktop", "Downloads")
+_ITEMS = frozenset({"icon", "table cell", "list item", "table row", "tree item", "canvas"})
+#: A name as file managers quote it in their status bars.
+_QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
+
+
+def make_folder(now: GoalState, goal: MakeFolder) -> Verdict:
+    """The next step of creating a folder."""
+    where, name = _split(goal.name, goal.where)
+    field = focused_entry(now)
+    match stage_of(now):
+        case "new folder":
+            if field is None:
+                return wait_or(now, "The field for the name", leave(now, "I found no field for a new folder's name."))
+            return empty()  # the name that stands there is selected
+        case "empty":
+            return type_step(f"Call it “{name}”.", name, "name")
+        case "name":
+            if not holds(field, name):
+                return wait_or(now, "The name", leave(now, f"The field does not hold “{name}”."))
+            return press(f"Create “{name}”.", "act", "enter", "made")
+        case "made" | "leave":
+            return _came(now, name, f"I could not create the folder “{name}”")
+    if not _is_name(name):
+        return Stuck(f"“{goal.name}” cannot be the name of a folder.")
+    way = _to_folder(now, where or "~", anywhere=not where)
+    if way is not None:
+        return way
+    if _lists(now, name):
+        return Stuck(f"“{name}” exists already in “{_front_title(now)}”.")
+    return press("Make a new folder.", "keys", "ctrl+shift+n", "new folder")
+
+
+def rename(now: GoalState, goal: Rename) -> Verdict:
+    """The next step of renaming a file or folder."""
+    where, old = _split(goal.old, goal.where)
+    new = last_name(goal.new)
+    field = focused_entry(now)
+    match stage_of(now):
+        case "rename":
+            if field is None:
+                return wait_or(now, "The field for the name", leave(now, f"I found no field to rename “{old}”."))
+            if not holds(field, old):
+                return leave(now, f"The field to rename “{old}” holds “{field.value}”: I rename nothing.")
+            return to_end()
+        case "end":
+            return select_back()
+        case "all":
+            return empty()
+        case "empty":
+            return type_step(f"Call it “{new}”.", new, "name")
+        case "name":
+            if not holds(field, new):
+                return wait_or(now, "The name", leave(now, f"The field does not hold “{new}”."))
+            return press(f"Rename “{old}” to “{new}”.", "act", "enter", "made")
+        case "made" | "leave":
+            return _came(now, new, f"I could not rename “{old}” to “{new}”")
+    if goal.new.rpartition("/")[0] not in ("", where):
+        return Stuck(f"“{goal.new}” is no new name: it would move “{old}”.")
+    if not _is_name(new) or not _is_name(old):
+        return Stuck(f"“{goal.old}” cannot be renamed to “{goal.new}”.")
+    way = _select(now, old, where)
+    if way is not None:
+        return way
+    if _lists(now, new):
+        return Stuck(f"“{new}” exists already in “{_front_title(now)}”.")
+    return press(f"“{old}” is selected: rename it.", "keys", "f2", "rename")
+
+
+def trash(now: GoalState, goal: Trash) -> Verdict:
+    """The next step of moving something to the trash."""
+    where, name = _split(goal.name, goal.where)
+    if stage_of(now) in ("trashed", "leave"):
+        for change in fresh(now, now.acted):
+            if (change.after or "").startswith("in the trash") and name in (
+                last_name(change.what), last_name(change.after or "")
+            ):  # fmt: skip
+                return Done(f"“{name}” is in the trash: {change}")
+        return wait_or(now, "That it is gone", leave(now, f"Nothing shows that “{name}” is in the trash now."))
+    if not _is_name(name):
+        return Stuck(f"“{goal.name}” cannot be the name of a file or folder.")
+    way = _select(now, name, where)
+    return way or press(f"“{name}” is selected: move it to the trash.", "act", "delete", "trashed")
+
+
+def _split(name: str, where: str) -> tuple[str, str]:
+    """Where it is, and what it is called."""
+    folder, slash, last = name.rstrip("/").rpartition("/")
+    return (where or folder, last) if slash and folder else (where, name.rstrip("/"))
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and "/" not in name and name not in (".", "..") and name.isprintable()
+
+
+def _file_manager(now: GoalState) -> ShownWindow | None:
+    """The window in front, where it is a file manager's."""
+    front = now.scene.front
+    return front if front is not None and _FILE_MANAGERS.search(front.app) else None
+
+
+def _front_title(now: GoalState) -> str:
+    front = now.scene.front
+    return front.title if front is not None else ""
+
+
+def _to_folder(now: GoalState, where: str, *, anywhere: bool) -> Verdict | None:
+    """Open a folder in the file manager; None where it is in front. `anywhere`: any that is in front will do."""
+    window = _file_manager(now)
+    if window is not None and (anywhere or any(names_it(window.title, one) for one in now.names.of(last_name(where)))):
+        return None
+    opened = last_stage(now)
+    if opened is not None and opened.about == f"in {where}":
+        if opened.has("failed"):
+            reason = next((note.detail for note in opened.notes if note.kind == "failed"), "")
+            return Stuck(f"I could not open “{where}”: {reason}.")
+        if window is not None and where == "~":
+            return None
+        return wait_or(now, f"“{where}”", Stuck(f"I opened “{where}”, but it did not come to the front."), 1)
+    return open_step(where, folder=True, intent="place", about=f"in {where}")
+
+
+def _select(now: GoalState, name: str, where: str) -> Verdict | None:
+    """Select something by its name; None where it, and nothing else, is selected."""
+    stage, pattern = stage_of(now), _pattern(name)
+    field = focused_entry(now)
+    match stage:
+        case "by pattern":
+            if field is None:
+                return wait_or(now, "The field for a pattern", leave(now, "I found no way to select by name."))
+            return type_step(f"Select “{name}”.", pattern, "pattern")
+        case "pattern":
+            if not holds(field, pattern):
+                return wait_or(now, "The pattern", leave(now, f"The field does not hold “{pattern}”."))
+            return press("Select it.", "pick", "enter", "selected")
+        case "selected":
+            if _is_selected(now, name):
+                return None
+            return wait_or(now, f"“{name}”", _elsewhere(now, name, where))
+        case "leave":
+            return Stuck(f"I could not select “{name}”.")
+    way = _to_folder(now, _next_place(now, where), anywhere=not where and not now.tried("place"))
+    return way or press("Select by name.", "pick", "ctrl+s", "by pattern")
+
+
+def _next_place(now: GoalState, where: str) -> str:
+    """The folder that is looked at."""
+    told = [move.about.removeprefix("in ") for move in now.tried("place")]
+    return where or (told[-1] if told else _PLACES[0])
+
+
+def _elsewhere(now: GoalState, name: str, where: str) -> Verdict:
+    """The next folder to look in, or the end."""
+    told = [move.about.removeprefix("in ") for move in now.tried("place")]
+    if where or not told or told[-1] == _PLACES[-1]:
+        place = f" in “{_front_title(now)}”"
+        return Stuck(
+            f"I could not select “{name}”, and nothing else{place}: it may not be there, or not be the only one."
+        )
+    place = _PLACES[_PLACES.index(told[-1]) + 1]
+    return open_step(place, folder=True, intent="place", about=f"in {place}")
+
+
+def _pattern(name: str) -> str:
+    """A pattern for exactly that name; one without any wildcard would be searched for within names by Thunar."""
+    pattern = re.sub(r"[*?\[\]{}\\]", "?", name)
+    if "?" in pattern:
+        return pattern
+    stem, dot, ending = pattern.rpartition(".")
+    return f"{stem}?{ending}" if dot and stem else f"?{pattern[1:]}"
+
+
+def _is_selected(now: GoalState, name: str) -> bool:
+    """Whether the file manager says that this, and only this, is selected."""
+    inside = [element for element in now.scene.elements if now.scene.in_front(element) and element.source != "words"]
+    if now.scene.front is not None and "nautilus" in now.scene.front.app.casefold():
+        # Its list of files is in the tree; what it says may be about something that is gone.
+        chosen = {one.name.split("\n")[0] for one in inside if one.role == "table cell" and "selected" in one.states}
+        if chosen - {""}:
+            return chosen - {""} == {name}
+    quoted = re.compile(rf"\s*{_QUOTES[0]}{re.escape(name)}{_QUOTES[1]}")
+    return any(quoted.match(one.name) for one in inside if one.role in TEXTS | {"status bar"})
+
+
+def _lists(now: GoalState, name: str) -> bool:
+    """Whether the file manager in front shows something of that name."""
+    items = _ITEMS - {"list item"}
+    return any(
+        one.name.split("\n")[0] == name and now.scene.in_front(one) and one.role in items & CLICKABLE
+        for one in now.scene.elements
+    )
+
+
+def _came(now: GoalState, name: str, failed: str) -> Verdict:
+    """Whether something of that name came into being."""
+    for change in fresh(now, now.acted):
+        if change.before is None and change.after is not None and last_name(change.what) == name:
+            return Done(f"“{name}” is there: {change}")
+        if (change.after or "").startswith("moved to ") and last_name(change.after or "") == name:
+            return Done(f"“{name}” is there: {change}")
+    shown = [
+        one.name for one in now.scene.elements if now.scene.in_front(one) and one.role in TEXTS and name in one.name
+    ]
+    said = next((f" It says: “{' '.join(text.split())[:120]}”." for text in shown if len(text) > len(name) + 8), "")
+    return wait_or(now, f"“{name}”", leave(now, f"{failed}: no file of that name came.{said}"))

@@ -1,0 +1,155 @@
+"""Folders made, things renamed and trashed: what is pressed, and that nothing is before the right thing is selected."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.changes import Change
+from agent.geometry import Region
+from agent.literal.engine import Engine
+from agent.screen.outline import ShownWindow
+from tests.literal.made_up import call_of, element, ending, outline, screen, taken, talk
+
+HOME = ShownWindow("home - Thunar", "Thunar", Region(0, 0, 640, 500), active=True)
+DIALOG = ShownWindow("Dialog", "Thunar", Region(100, 100, 300, 150), active=True)
+OF_HOME = {"window": HOME.title, "app": HOME.app, "source": "tree"}
+
+
+def status(text):
+    return element("status bar", text, 10, 480, 400, 20, **OF_HOME)
+
+
+def folder(*elements, changes=(), text="8 folders | 2 files"):
+    """The home in the file manager."""
+    return screen(status(text), *elements, windows=(HOME,), changes=changes)
+
+
+def asking(value, text="8 folders | 2 files"):
+    """A dialog of the file manager with a field that has the focus."""
+    field = element(
+        "text", "", 120, 150, 200, 30, value=value, states={"focused", "editable"}, window=DIALOG.title, app=DIALOG.app
+    )
+    return screen(field, status(text), windows=(DIALOG, replace(HOME, active=False)))
+
+
+def follow(instruction, *screens):
+    """The replies to an instruction, one a screen, until it ends."""
+    engine = Engine(lambda _: outline())
+    moves, replies = [], []
+    for now in screens:
+        replies.append(engine.reply(talk(instruction, now, *moves)))
+        if replies[-1].arguments["action"] == "terminate":
+            break
+        moves.append(taken(replies[-1], now))
+    return replies
+
+
+def done(replies):
+    """What was done, in short."""
+    calls = [call_of(reply) for reply in replies]
+    return [str(call.get("keys") or call.get("text") or call["action"]) for call in calls]
+
+
+def file_change(name, before, after):
+    return Change("file", f"/home/me/{name}", before, after)
+
+
+SELECTED = '"draft.txt" | 5 bytes | plain text document'
+SELECTING = [folder(), asking(""), asking("draft?txt"), folder(text=SELECTED)]
+KEYS_OF_SELECTING = ["ctrl+s", "draft?txt", "enter"]
+
+
+def test_a_folder_is_made_by_the_keys_of_the_file_manager_and_the_new_folder_is_the_evidence():
+    made = file_change("Invoices", None, "a folder")
+    screens = [folder(), asking("New Folder"), asking(""), asking("Invoices"), folder(changes=[made])]
+    replies = follow("create a folder called Invoices", *screens)
+    assert done(replies)[:-1] == ["ctrl+shift+n", "backspace", "Invoices", "enter"]
+    assert ending(replies[-1]) == ("success", True)
+    assert "/home/me/Invoices" in replies[-1].arguments["evidence"][0]
+
+
+def test_a_field_that_holds_something_else_is_left():
+    screens = [folder(), asking("New Folder"), asking(""), *[asking("New FolderInvoices")] * 4, *[folder()] * 6]
+    replies = follow("create a folder called Invoices", *screens)
+    assert done(replies)[-2] == "escape"
+    assert "enter" not in done(replies)
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_a_folder_that_is_there_already_is_said():
+    there = element("icon", "Invoices", 200, 100, **OF_HOME)
+    (reply,) = follow("create a folder called Invoices", folder(there))
+    assert ending(reply)[0] == "fail"
+    assert "exists already" in reply.arguments["text"]
+
+
+def test_a_folder_that_came_before_is_no_evidence_for_one_that_did_not():
+    made = file_change("Invoices", None, "a folder")
+    dialog = replace(asking("Invoices"), changes=(made,))
+    screens = [
+        folder(changes=[made]),
+        asking("New Folder"),
+        asking(""),
+        dialog,
+        *[dialog] * 5,
+        *[folder(changes=[made])] * 5,
+    ]
+    last = follow("create a folder called Invoices", *screens)[-1]
+    assert ending(last)[0] == "fail"
+
+
+def test_something_is_renamed_where_its_own_name_is_asked_for():
+    moved = file_change("draft.txt", "5 bytes", "moved to /home/me/final.txt")
+    field = asking("draft.txt", SELECTED)
+    screens = [*SELECTING, field, field, field, asking(""), asking("final.txt"), folder(changes=[moved])]
+    replies = follow("rename draft.txt to final.txt", *screens)
+    assert done(replies)[:-1] == [*KEYS_OF_SELECTING, "f2", "end", "shift+home", "backspace", "final.txt", "enter"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_nothing_is_renamed_where_another_name_is_asked_for():
+    screens = [*SELECTING, asking("draft.txt.bak"), *[folder()] * 3]
+    replies = follow("rename draft.txt to final.txt", *screens)
+    assert done(replies)[:-1] == [*KEYS_OF_SELECTING, "f2", "escape"]
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_something_is_trashed_once_it_alone_is_selected():
+    gone = file_change("draft.txt", "5 bytes", "in the trash, as /home/me/.local/share/Trash/files/draft.txt")
+    replies = follow("move draft.txt to the trash", *SELECTING, folder(changes=[gone]))
+    assert done(replies)[:-1] == [*KEYS_OF_SELECTING, "delete"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+@pytest.mark.parametrize(
+    "text", ["8 folders | 2 files", "2 files selected: 9 bytes", '"draft.txt.bak" | 5 bytes', '"my draft.txt" | 1 byte']
+)
+def test_nothing_is_trashed_while_something_else_or_nothing_is_selected(text):
+    where = "move draft.txt to the trash"
+    replies = follow(where, *SELECTING[:3], *[folder(text=text)] * 4, *[screen(windows=())] * 20)
+    assert "delete" not in done(replies)
+
+
+def test_what_nautilus_selected_after_the_trashed_thing_is_not_taken_for_it():
+    window = ShownWindow("home", "org.gnome.Nautilus", Region(0, 0, 640, 500), active=True)
+    inside = {"window": window.title, "app": window.app, "source": "tree"}
+    now = screen(
+        element("label", "“draft.txt” moved to trash", **inside),
+        element("table cell", "other.txt", 300, 300, states={"selected"}, **inside),
+        windows=(window,),
+    )
+    replies = follow("move draft.txt to the trash", *SELECTING[:3], *[now] * 20)
+    assert "delete" not in done(replies)
+
+
+def test_without_a_file_manager_the_folder_is_opened_first():
+    (reply,) = follow("rename a.txt to b.txt", screen())
+    assert call_of(reply) == {"action": "open", "text": "~/"}
+    (reply,) = follow("rename ~/notes/a.txt to b.txt", folder())
+    assert call_of(reply) == {"action": "open", "text": "~/notes/"}
+
+
+@pytest.mark.parametrize("name", ["'..'", "'.'", "'a/../../b'"])
+def test_a_name_that_leads_elsewhere_is_refused(name):
+    (reply, *_) = follow(f"rename draft.txt to {name}", folder())
+    assert ending(reply)[0] == "fail"
