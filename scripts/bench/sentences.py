@@ -98,7 +98,8 @@ class Desk:
         for command in self.entry.open:
             shown = self._windows()
             self._spawn(command)
-            _until(lambda shown=shown: self._windows() - shown, 20)
+            if not _until(lambda shown=shown: self._windows() - shown, 25):
+                raise RuntimeError(f"{command} showed no window")
             time.sleep(0.8)
         for command in self.entry.after:
             self.looker.run(command)
@@ -171,10 +172,11 @@ def _spec(entry: Entry) -> Any:
     return SandboxSpec(**wanted)
 
 
-def _until(holds: Any, seconds: float) -> None:
+def _until(holds: Any, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
+    while not (held := bool(holds())) and time.monotonic() < deadline:
         time.sleep(0.1)
+    return held
 
 
 def run(entry: Entry, options: argparse.Namespace) -> Result:
