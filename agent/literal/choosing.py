@@ -83,7 +83,7 @@ def _choice(now: GoalState, goal: Choose, place: Place | None) -> Found | None:
     page = now.finder.best(Target(name, inside=inside), {"page tab", "list item"})
     if page is not None and "selected" in page.element.states:
         ways.append(Target(goal.value, inside=inside))
-    if place is not None:
+    if place is not None and (place.under or place.control):
         ways.append(Target(goal.value, under=place.under or place.control))
     if any(move.intent in ("place", "prepare") for move in now.moves):  # on the page where it lives
         ways.append(Target(goal.value, inside=inside))

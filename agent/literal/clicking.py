@@ -6,6 +6,7 @@ from agent.literal.find import Found
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, start, wait
 from agent.literal.goals import Click, Close, Press, Target
 from agent.literal.looking import known_place, look_further, to_offscreen
+from agent.literal.places import Place
 from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS
 from agent.literal.wording import describe_target
 
@@ -40,6 +41,20 @@ def click(now: GoalState, goal: Click) -> Verdict:
     if goal.or_open and not target.inside and not now.opened(target.name):
         return start(f"{describe_target(target)} is not to be seen: open it.", "act", target.name)
     return look_further(now, target, known_place(now, target), tabs=False)
+
+
+def go_to(now: GoalState, page: Place) -> Verdict:
+    """The next step on the way to a page of a settings window: its row there, which is selected in the end."""
+    target = Target(page.path[-1])
+    found = now.finder.best(target, _PAGES)
+    row = found.element if found is not None else now.finder.hidden(target, _PAGES)
+    if row is not None and "selected" in row.states:
+        return Done(state_of(row))
+    if now.acted is not None:
+        return _came_of_it(now, Click(target), now.acted)
+    if found is not None:
+        return now.click(f"Go to “{found.text}”.", "act", found.element)
+    return look_further(now, target, page, tabs=False)
 
 
 def find(now: GoalState, target: Target, *, pages: bool = False) -> Found | None:

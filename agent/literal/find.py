@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from agent.literal.goals import Target
 from agent.literal.labels import plain
 from agent.literal.names import Names
+from agent.literal.places import find_page
 from agent.literal.scene import (
     AMOUNTS,
     CLICKABLE,
@@ -164,8 +165,11 @@ class Finder:
         for name in self._names.of(target.inside):
             if (window := self.scene.named_window(name)) is not None:
                 return [element for element in elements if self.scene.in_window(element, window)]
-        group = self.group(target.inside)
-        return None if group is None else group
+        if (group := self.group(target.inside)) is not None:
+            return group
+        desktop = self._names.desktop
+        is_page = desktop is not None and find_page(target.inside, desktop, self._names.of) is not None
+        return [one for one in elements if self.scene.in_front(one)] if is_page else None
 
     def group(self, name: str) -> list[Element] | None:
         """What lies in the group, page or list of that name; None where there is none, or it is not open."""

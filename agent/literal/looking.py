@@ -13,7 +13,7 @@ from agent.literal.effects import effects
 from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import Target
-from agent.literal.places import Place, find_place
+from agent.literal.places import Place, find_page, find_place
 from agent.literal.scene import AMOUNTS, COMBOS, FIELDS, MENU_ITEMS, Scene, below, contains, right_of
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element, ShownWindow
@@ -39,7 +39,15 @@ def known_place(now: GoalState, target: Target, *, on: bool = True) -> Place | N
     desktop = now.names.desktop
     if desktop is None or not target.name:
         return None
-    return find_place(target.whole or target.name, desktop, on=on) or find_place(target.name, desktop, on=on)
+    known = find_place(target.whole or target.name, desktop, on=on) or find_place(target.name, desktop, on=on)
+    return known or page_named(now, target.inside)
+
+
+def page_named(now: GoalState, name: str) -> Place | None:
+    """The page of that name in the tables, where no window is called so."""
+    if not name or now.names.desktop is None or any(now.scene.named_window(one) for one in now.names.of(name)):
+        return None
+    return find_page(name, now.names.desktop, now.names.of)
 
 
 def look_further(now: GoalState, target: Target, place: Place | None = None, *, tabs: bool = True) -> Verdict:
@@ -67,7 +75,7 @@ def not_found(now: GoalState, target: Target) -> Verdict:
 
 def _to_its_place(now: GoalState, target: Target, place: Place | None) -> Verdict | None:
     """To the application, page and row that the tables name."""
-    if place is None or target.inside:
+    if place is None or (target.inside and page_named(now, target.inside) is None):
         return None
     window = next((found for name in now.names.of_window(place) if (found := now.scene.named_window(name))), None)
     program = place.desktop_file or place.app
@@ -109,7 +117,7 @@ def walk(now: GoalState, path: Sequence[str]) -> Verdict | None:
 def _to_what_it_is_in(now: GoalState, target: Target) -> Verdict | None:
     """To the window, application, page or tab that the person named."""
     name = target.inside
-    if not name:
+    if not name or page_named(now, name) is not None:
         return None
     gone = [move.about for move in now.tried("place", "prepare")]
     window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)

@@ -23,13 +23,14 @@ from agent.literal.goals import (
     Wait,
     WriteFile,
 )
-from agent.literal.looking import known_place
+from agent.literal.looking import known_place, page_named
+from agent.literal.places import Place
 from agent.literal.wording import describe_goal
 
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
 #: A busy window is waited for so many times so many seconds; its tree is asked again after ten.
-_BUSY, _MOST_BUSY = 2.5, 8
+_BUSY, _MOST_BUSY = 1.2, 14
 
 
 def next_step(now: GoalState) -> Verdict:
@@ -55,6 +56,12 @@ def _is_switched(now: GoalState, target: Target) -> bool:
     return place is not None and place.role in ("switch", "check box")
 
 
+def _page(now: GoalState, name: str) -> Place | None:
+    """The page of a settings window that is to be opened: a row there, not an application."""
+    page = page_named(now, name)
+    return page if page is not None and page.path else None
+
+
 def _as_choice(now: GoalState, target: Target, *, on: bool) -> Choose | None:
     """What to choose for a thing that is a combo box on this desktop: GNOME's clock shows 24 hours, or AM / PM."""
     place = known_place(now, target, on=on)
@@ -67,6 +74,10 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
     match goal:
         case Open(kind="file" | "folder"):
             return tasks_open.open_file(now, goal)
+        case Open(name, "settings" | "") if (page := _page(now, name)) is not None:
+            return clicking.go_to(now, page)
+        case Click(target, "left", 1, True) if not target.inside and (page := _page(now, target.name)) is not None:
+            return clicking.go_to(now, page)
         case Open():
             return window_goals.open_it(now, goal)
         case Click():

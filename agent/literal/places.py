@@ -4,7 +4,7 @@ The tables are in `configs/places`: `things.toml` has the names that people use,
 All labels there are English; `agent.literal.translations` has what they are called on a desktop in another language.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -85,6 +85,44 @@ def find_place(name: str, desktop: Desktop, *, on: bool = True) -> Place | None:
     table = load_config(f"places/{desktop}.toml")
     entry = table["things"].get(thing)
     return None if entry is None else _place(thing, table["pages"][entry["page"]], entry, on=on is same)
+
+
+def find_page(
+    name: str, desktop: Desktop, labels: Callable[[str], Iterable[str]] = lambda label: (label,)
+) -> Place | None:
+    """The page or settings panel of that name ("privacy", "the mouse settings"), as a place with no control; or None.
+
+    Args:
+        name: what the person calls it.
+        desktop: where it is.
+        labels: what a label of the tables may be called there.
+    """
+    wanted = _bare(name)
+    pages = load_config(f"places/{desktop}.toml")["pages"].values()
+    for depth in (-1, 0):  # panels by their own names, then the page that leads to several
+        for page in pages:
+            path = page.get("path", ())
+            shown = [label for part in path[depth:][:1] for label in labels(part)]
+            titles = [title for label in shown for title in (label, *label.split(" & "))]
+            if wanted and wanted in map(_bare, titles):
+                whole = depth == -1
+                way = {
+                    "app": page["app"],
+                    "file": page.get("file", "") if whole else "",
+                    "path": path if whole else path[:1],
+                }
+                return _place("", way | {"window": page.get("window", page["app"])}, {}, on=True)
+    return None
+
+
+def _bare(name: str) -> str:
+    """A name without what people put around it, and in the singular."""
+    bare = plain(name.replace("&", "and"))
+    for prefix in _AROUND:
+        bare = bare.removeprefix(prefix)
+    for suffix in (*_AFTER, " panel", " page"):
+        bare = bare.removesuffix(suffix)
+    return bare.removesuffix("s")
 
 
 def is_switch(name: str) -> bool:

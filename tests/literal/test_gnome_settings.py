@@ -67,3 +67,23 @@ def test_an_empty_desktop_is_not_read_to_open_something():
 
     now = ScreenText(outline(windows=()))
     assert Engine(read).reply(talk("open Settings", now)).arguments["action"] == "open"
+
+
+def test_a_page_of_settings_is_gone_to_in_its_window():
+    empty = ScreenText(outline(windows=()), environ=ON_GNOME)
+    for sentence in ("open the mouse settings", "go to the notification settings", "open the privacy settings"):
+        assert Engine().reply(talk(sentence, empty)).arguments["action"] == "open"
+    row = element("list item", "Notifications", x=119, y=247, w=271, h=42)
+    shown = ScreenText(outline(row), environ=ON_GNOME)
+    answer = Engine().reply(talk("go to the notification settings", shown)).arguments
+    assert (answer["action"], answer["coordinate"]) == ("click", [254, 268])
+    row = element("list item", "Notifications", x=119, y=247, w=271, h=42, states=("selected",))
+    shown = ScreenText(outline(row), environ=ON_GNOME)
+    assert Engine().reply(talk("go to the notification settings", shown)).arguments["verified"]
+
+
+def test_a_thing_in_the_settings_of_a_page_is_looked_for_on_that_page():
+    switch = element("check box", "Do Not Disturb", x=851, y=192, w=44, h=22)
+    shown = ScreenText(outline(switch), environ=ON_GNOME)
+    answer = Engine().reply(talk("turn on Do Not Disturb in the notification settings", shown)).arguments
+    assert (answer["action"], answer["coordinate"]) == ("click", [862, 203])

@@ -235,7 +235,11 @@ class AtspiElements:
             yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
         else:
             yield from trust(seen.tree, fresh)
-        memory.trusted |= {draft.node.ref: draft.trusted for draft in fresh if draft.tested}
+        # While a page of GTK 4 fades in, the one before is still found there, and nothing moves afterwards.
+        fading = seen.application.is_gtk4
+        memory.trusted |= {
+            draft.node.ref: draft.trusted for draft in fresh if draft.tested and (draft.trusted or not fading)
+        }
 
     def _on_top(self, seen: Seen, found: list[Draft], layers: list[Layer], parts: list[Region]) -> list[Draft]:
         """Those that no other window covers at their middle; what lies off the screen is kept as such."""
