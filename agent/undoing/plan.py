@@ -112,7 +112,10 @@ def _whole(made: Mapping[str, Item], folder: str) -> bool:
 
 def _ordered(items: Sequence[Item]) -> Iterator[Item]:
     """Settings; folders, the outermost first, so that there is a place for what comes back into them; the rest."""
-    yield from (item for item in items if "how" not in item.undo)
+    # XFCE's daemon copies its theme and fonts to dconf when they are set: dconf's own come after that.
+    yield from sorted(
+        (item for item in items if "how" not in item.undo), key=lambda item: item.undo.get("store") == "dconf"
+    )
     places = [item for item in items if item.undo.get("how") == "moved" or _is_gone_folder(item)]
     yield from sorted(places, key=lambda item: _path(item.undo).split("/"))
     for how in ("gone", "changed", "made"):

@@ -53,6 +53,12 @@ def test_what_stands_as_the_run_left_it_is_undone():
     assert (item.verdict, item.words) == ("undo", "set to 1")
 
 
+def test_settings_that_xfces_daemon_copies_are_put_back_before_their_copies():
+    undo = {"store": "xfconf", "key": ["xsettings", "/Net/ThemeName"], "before": ONE, "after": None}
+    theme = Change("setting", "xfconf xsettings /Net/ThemeName", "1", "2", undo)
+    assert order([SETTING, theme]) == [theme.what, SETTING.what]
+
+
 def test_what_is_as_it_was_already_needs_nothing():
     [item] = plan([SETTING], lambda undo: "as_before")
     assert item.verdict == "nothing_to_do"
