@@ -139,9 +139,11 @@ def _on_row_of(now: GoalState, row: Element) -> Element | None:
         and (one.name == row.name or not _is_called(now, one))
         and same_row(one.box, row.box)
         and (one.window, one.app) == (row.window or one.window, row.app or one.app)
-        and one.box.left >= right_of(row.box) - 4
     ]
-    return min(beside, key=lambda one: one.box.left, default=None)
+    right = [one for one in beside if one.box.left >= right_of(row.box) - 4]
+    if not right and len(beside) == 1 and right_of(beside[0].box) <= row.box.left + 4:
+        return beside[0]  # a dialog's title bar may have it on the left
+    return min(right, key=lambda one: one.box.left, default=None)
 
 
 def _is_called(now: GoalState, switch: Element) -> bool:

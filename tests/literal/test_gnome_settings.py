@@ -87,3 +87,10 @@ def test_a_thing_in_the_settings_of_a_page_is_looked_for_on_that_page():
     shown = ScreenText(outline(switch), environ=ON_GNOME)
     answer = Engine().reply(talk("turn on Do Not Disturb in the notification settings", shown)).arguments
     assert (answer["action"], answer["coordinate"]) == ("click", [862, 203])
+
+
+def test_the_switch_in_a_title_bar_may_stand_left_of_the_title():
+    switch = element("check box", "Enable", x=180, y=116, w=44, h=22, source="tree", states=("checked",))
+    title = element("label", "Repeat Keys", x=350, y=119, w=80, h=18)
+    answer = reply("turn off Repeat Keys", switch, title, element("push button", "Close", x=600, y=116, w=24, h=24))
+    assert (answer["action"], answer["coordinate"]) == ("click", [191, 127])
