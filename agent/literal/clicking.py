@@ -1,12 +1,13 @@
 """Clicking what is shown: buttons, links, icons, rows, items of menus."""
 
 from agent.literal.conversation import Move
-from agent.literal.effects import is_on, state_of
+from agent.literal.effects import called, is_on, state_of
 from agent.literal.find import Found
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, start, wait
-from agent.literal.goals import Click, Close, Press, Target
+from agent.literal.goals import Click, Target
 from agent.literal.looking import known_place, look_further, to_offscreen
 from agent.literal.places import Place
+from agent.literal.proof import has_focus, led_to, may_close, vanished
 from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS
 from agent.literal.wording import describe_target
 
@@ -89,6 +90,8 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
         if attempt.action == "open" and not now.tried("late"):
             return look_further(now, goal.target, known_place(now, goal.target), tabs=False)
         return Stuck(f"{words} could not be clicked.")
+    if not may_close(goal.target.name) and (gone := vanished(now, attempt)):
+        return Stuck(f"When I clicked {words}, {gone}.")
     effects = now.effects_of(attempt)
     if effects.changes or effects.windows or effects.altered:
         return Done(f"I clicked {words}: {effects.words}")
@@ -101,8 +104,8 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
         return Done(f"I clicked {words}: {effects.words}")
     if now.waits < _MOST_WAITS and not (now.waits and not now.last):
         return wait(f"{words} shows no effect yet: wait and look again.")
-    if isinstance(now.following, Press | Close):  # what follows may need only the focus
-        return Done(f"I clicked {words}", verified=False)
+    if (told := led_to(now, attempt)) or (field := has_focus(now, attempt)) is not None:
+        return Done(f"I clicked {words}: {told or f'{called(field)} has the focus'}")
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent.literal.conversation import Conversation, Intent, Move, Reached, memory
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
-from agent.literal.goals import Click, Close, Goal, Open, Press, Scroll, Type, Wait
+from agent.literal.goals import Click, Close, Goal, Open, Press, Type, Wait
 from agent.literal.grammar import read_instruction
 from agent.literal.names import Names
 from agent.literal.next_step import next_step
+from agent.literal.proof import leads
 from agent.literal.reader import Reader
 from agent.literal.scene import Scene
 from agent.literal.sentences import NotUnderstoodError
@@ -182,16 +183,14 @@ class _Run:
         return Reply(words, _finish("success", words, evidence, verified=not unverified))
 
     def _unverified(self) -> list[Reached]:
-        """The goals that nothing shows; keys and the wheel on the way to something that is shown do not count."""
-        found = []
-        for at, one in enumerate(self._reached):
-            goal = self._goals[at] if at < len(self._goals) else None
-            on_the_way = isinstance(goal, Press | Scroll | Wait | Click) and any(
-                later.verified for later in self._reached[at + 1 :]
-            )
-            if not one.verified and not on_the_way:
-                found.append(one)
-        return found
+        """The goals that nothing shows; what only leads to the next is shown by that one."""
+        parts = list(zip(self._goals, self._reached, strict=False))
+        return [
+            one
+            for at, (goal, one) in enumerate(parts)
+            if not one.verified
+            and not (leads(goal) and next((later.verified for g, later in parts[at + 1 :] if not leads(g)), False))
+        ]
 
 
 def _read_told(texts: Sequence[str]) -> tuple[list[Goal], list[str]]:

@@ -1,8 +1,9 @@
 """Keys, the wheel and time."""
 
-from agent.literal.goal_state import Done, GoalState, Step, Verdict, press, wait
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.goals import Press, Scroll, Target, Wait
 from agent.literal.looking import area_named, look_further, moved, safe_spot
+from agent.literal.proof import key_may_close, leads, led_to, vanished
 
 _MOST_SCROLLS = 40
 
@@ -13,11 +14,15 @@ def press_keys(now: GoalState, goal: Press) -> Verdict:
     attempt = now.acted
     if attempt is None:
         return press(f"Press {keys}.", "act", keys)
+    if not key_may_close(keys) and (gone := vanished(now, attempt)):
+        return Stuck(f"When I pressed {keys}, {gone}.")
     effects = now.effects_of(attempt)
     if effects:
         return Done(f"I pressed {keys}: {effects.words}")
-    if now.waits < 1 and now.last:
+    if now.waits < 1 and (now.last or not leads(goal)):
         return wait(f"{keys} shows no effect yet: wait and look again.")
+    if told := led_to(now, attempt):
+        return Done(f"I pressed {keys}: {told}")
     return Done(f"I pressed {keys}, and nothing shows what came of it", verified=False)
 
 

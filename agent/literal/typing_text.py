@@ -6,6 +6,7 @@ from agent.literal.find import WHOLE
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Type
 from agent.literal.looking import known_place, look_further
+from agent.literal.proof import vanished
 from agent.literal.scene import FIELDS, TEXTS, Scene
 from agent.literal.toggling import targets_of
 from agent.literal.wording import describe_target
@@ -21,8 +22,8 @@ _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 def type_text(now: GoalState, goal: Type) -> Verdict:
     """The next step of typing a text."""
     typed = now.tried("act")
-    if typed and (vanished := _vanished(now, typed[0])):
-        return Stuck(f"{vanished} while I typed.")
+    if typed and (gone := vanished(now, typed[0])):
+        return Stuck(f"{gone[:1].upper()}{gone[1:]} while I typed.")
     if not typed:
         if goal.into is not None and not now.tried("focus"):
             return _focus(now, goal.into)
@@ -36,14 +37,6 @@ def type_text(now: GoalState, goal: Type) -> Verdict:
     if not pressed and now.waits < 1:
         return wait("The text is not to be seen yet: wait.", 0.5)
     return _by_keys(now, goal, first, pressed)
-
-
-def _vanished(now: GoalState, move: Move) -> str:
-    """The window that was typed into and is gone since; "" where it is still there."""
-    before = None if move.screen is None or move.screen.outline is None else Scene(move.screen.outline).front
-    if before is None or any(window.app == before.app for window in now.scene.windows):
-        return ""
-    return f"the window “{before.title or before.app}” vanished"
 
 
 def _focus(now: GoalState, into: Target) -> Verdict:

@@ -1,16 +1,23 @@
 """Windows: opened, closed, brought to the front, made large or small; by their titles and applications."""
 
+import re
 from collections.abc import Sequence
 
 from agent.literal.conversation import Move
+from agent.literal.effects import called
 from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import ArrangeWindow, Close, Open, Target
 from agent.literal.looking import to_front
 from agent.literal.scene import CLICKABLE, TEXTS, Scene
-from agent.screen.outline import ShownWindow
+from agent.screen.outline import Element, ShownWindow
 
 _MOST_WAITS = 2
+_PAGES = frozenset({"list item", "tree item", "page tab"})
+_HEADINGS = frozenset({"heading", "label"})
+_ICONS = frozenset({"icon", "desktop icon", "table cell"})
+#: Titles of what comes instead of what was to be opened.
+_FAILURE = re.compile(r"\b(?:error|failed|fehler)\b", re.IGNORECASE)
 #: Chords by window manager: xfwm4's and Marco's own, then those of GNOME Shell, KWin and Muffin.
 _CHORDS = {
     "maximize": ("alt+f10", "super+up"),
@@ -146,18 +153,61 @@ def open_it(now: GoalState, goal: Open) -> Verdict:
         return start(f"Open “{name}”.", "act", _spoken(goal))
     if attempt.action == "open" and attempt.has("failed"):
         return _by_sight(now, goal, attempt)
-    effects = now.effects_of(attempt)
-    if effects.windows:
-        return Done(f"{name} is open: {effects.words}")
-    if (window := _of_application(now, name, attempt)) is not None:
-        return Done(f"{name} is open: “{window.title or window.app}” is in front")
-    if attempt.action != "open" and effects:
-        return Done(f"{name} is open: {effects.words}")
+    window = _new_window(now, attempt)
+    if window is not None and _FAILURE.search(window.title):
+        return Stuck(f"I opened “{name}”, and “{window.title}” came.")
+    if (front := _of_application(now, name, attempt)) is not None:
+        return Done(f"{name} is open: “{front.title or front.app}” is in front")
+    if window is not None:
+        return Done(f"{name} is open: the window “{window.title or window.app}” opened")
+    if (page := _page_of(now, name, attempt)) is not None:
+        return Done(f"{name} is open: {called(page)} is shown")
     if now.waits < _MOST_WAITS:
         return wait(f"“{name}” may need longer: wait.", 2)
+    clicks = now.tried("act")
+    if attempt.action == "click" and len(clicks) == 1 and (again := _icon_in_front(now, goal)) is not None:
+        return now.click(f"A click on “{name}” opened nothing: double-click it.", "act", again, "double_click")
+    effects = now.effects_of(attempt)
     if effects.altered or effects.came:
-        return Done(f"{name} is open: {effects.words}")
+        return Done(f"I opened “{name}”, and nothing of that name is in front: {effects.words}", verified=False)
     return Stuck(f"I started “{name}”, but no window appeared.")
+
+
+def _new_window(now: GoalState, attempt: Move) -> ShownWindow | None:
+    """A window that was not there before an attempt; one that only calls itself otherwise now is none."""
+    before = _before(attempt)
+    if before is None:
+        return None
+    had = {_key(window) for window in before.windows}
+    more = len(now.scene.windows) > len(before.windows)
+    apps = {window.app for window in before.windows}
+    return next((one for one in now.scene.windows if _key(one) not in had and (more or one.app not in apps)), None)
+
+
+def _page_of(now: GoalState, name: str, attempt: Move) -> Element | None:
+    """What says in front that the page of that name is open: its heading, or its row or tab, which is chosen."""
+
+    def named(scene: Scene, roles: "frozenset[str]") -> list[Element]:
+        return [
+            one
+            for one in scene.elements
+            if one.role in roles
+            and scene.in_front(one)
+            and "offscreen" not in one.states
+            and any(fit_of(one.name, wanted) >= WHOLE for wanted in now.names.of(name))
+        ]
+
+    before = _before(attempt)
+    chosen = [one for one in named(now.scene, _PAGES) if "selected" in one.states]
+    headings = named(now.scene, _HEADINGS)
+    new = headings if before is not None and len(headings) > len(named(before, _HEADINGS)) else []
+    return next(iter((*new, *chosen)), None)
+
+
+def _icon_in_front(now: GoalState, goal: Open) -> Element | None:
+    """The icon or cell of that name in the window in front."""
+    found = now.finder.best(Target(goal.name), _ICONS)
+    return found.element if found is not None and now.scene.in_front(found.element) else None
 
 
 def _spoken(goal: Open) -> str:
@@ -177,9 +227,11 @@ def _of_application(now: GoalState, name: str, attempt: Move) -> ShownWindow | N
             return front
     # What was opened may call its window otherwise: then the focus went to it.
     before = _before(attempt)
-    if before is not None and (before.front is None or _key(before.front) != _key(front)):
-        return front
-    return None
+    if before is None or before.front is None or attempt.action != "open":
+        return None
+    shown = {_key(window) for window in now.scene.windows}
+    stayed = _key(before.front) in shown and _key(front) in {_key(window) for window in before.windows}
+    return front if stayed and _key(front) != _key(before.front) else None
 
 
 def _visible_in_front(now: GoalState, goal: Open) -> Step | None:
@@ -213,5 +265,7 @@ def _by_sight(now: GoalState, goal: Open, attempt: Move) -> Verdict:
 
 
 def _opened_something(now: GoalState, move: Move) -> str:
-    effects = now.effects_of(move)
-    return effects.words if effects.windows or effects.came or effects.changes else ""
+    opened = [words for words in now.effects_of(move).windows if words.endswith("opened")]
+    name = str(now.goal.name) if isinstance(now.goal, Open) else ""
+    page = _page_of(now, name, move)
+    return "; ".join(opened) or (f"{called(page)} is shown" if page is not None else "")

@@ -1,0 +1,130 @@
+"""The engine on screens that mislead: controls that do not react, others that change instead, windows that vanish."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.geometry import Region
+from agent.literal.conversation import MEMORY, Reached
+from agent.literal.engine import Engine
+from agent.screen.outline import ShownWindow
+from tests.literal.made_up import WINDOW, element, ending, outline, screen, taken, talk
+
+OTHER = ShownWindow("Notes", "notes", Region(50, 50, 300, 300), active=True)
+BACK = replace(WINDOW, active=False)
+
+
+def follow(instruction, *screens):
+    """The replies to an instruction, one a screen; the last screen stays."""
+    engine, moves, replies, reached = Engine(lambda _: outline()), [], [], []
+    for now in (*screens, *[screens[-1]] * 12):
+        reply = engine.reply(talk(instruction, now, *moves, reached=[Reached(*one) for one in reached]))
+        replies.append(reply)
+        if reply.arguments["action"] in ("terminate", "answer"):
+            break
+        reached = reply.arguments[MEMORY].get("reached", [])
+        moves.append(taken(reply, now))
+    return replies
+
+
+def end_of(instruction, *screens):
+    """How it ends."""
+    return ending(follow(instruction, *screens)[-1])
+
+
+def button(name, y=200, **values):
+    return element("push button", name, y=y, **values)
+
+
+def field(value="", name="", **values):
+    return element("entry", name, value=value, **{"states": {"editable", "focused"}, "w": 300} | values)
+
+
+# Opening
+
+
+def test_what_appeared_in_a_window_that_was_there_opens_nothing():
+    before, after = screen(button("Apply")), screen(button("Apply"), button("Reset", y=260))
+    assert end_of("open mousepad", before, after) != ("success", True)
+
+
+def test_a_window_that_closed_opens_nothing():
+    both, one = screen(windows=(WINDOW, replace(OTHER, active=False))), screen(windows=(WINDOW,))
+    assert end_of("open mousepad", both, one) != ("success", True)
+
+
+def test_an_error_that_came_instead_is_told():
+    error = ShownWindow("Error", "mousepad", Region(50, 50, 300, 300), active=True)
+    replies = follow("open mousepad", screen(), screen(windows=(error, BACK)))
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_an_icon_that_was_only_selected_is_not_open():
+    files = replace(WINDOW, title="joe", app="thunar")
+
+    def folder(*states):
+        icon = element("icon", "Papers", window="joe", app="thunar", states=states)
+        return screen(icon, windows=(files,))
+
+    replies = follow("press f5 and open Papers", *[folder()] * 3, *[folder("selected")] * 9)
+    assert "double_click" in [reply.arguments["action"] for reply in replies]
+    assert ending(replies[-1]) != ("success", True)
+
+
+def test_a_page_with_its_heading_is_open():
+    row = element("label", "Power")
+    before, after = screen(row), screen(row, element("label", "Power", x=500, y=110), button("Power Mode", y=300))
+    assert end_of("press f5 and open Power", *[before] * 3, after) != ("fail", False)
+
+
+# What is on the way
+
+
+def test_keys_without_an_effect_are_not_shown_by_what_comes_later():
+    page = screen(field())
+    assert end_of("press ctrl+s and type 'hello'", *[page] * 3, screen(field("hello"))) == ("success", False)
+
+
+def test_a_click_without_an_effect_is_not_shown_by_what_comes_later():
+    page = screen(button("Apply"), field(y=300))
+    replies = follow("click Apply and type 'hello'", *[page] * 4, screen(button("Apply"), field("hello", y=300)))
+    assert ending(replies[-1]) == ("success", False)
+
+
+def test_a_click_is_shown_by_what_the_next_part_needs_and_was_not_there_before():
+    page = screen(button("More"))
+    opened = screen(button("More"), element("check box", "Wrap", y=300))
+    wrapped = screen(button("More"), element("check box", "Wrap", y=300, states={"checked"}))
+    assert end_of("click More and enable Wrap", page, opened, wrapped) == ("success", True)
+
+
+def test_a_click_into_a_field_is_shown_by_the_focus_it_has():
+    def form(value, *states):
+        return screen(field(value, "Name", states={"editable", *states}))
+
+    shown = form(""), form("", "focused"), form("", "focused"), form("", "focused"), form("Ann", "focused")
+    assert end_of("click Name and type 'Ann'", *shown) == ("success", True)
+
+
+# What vanishes
+
+
+def test_a_window_that_vanishes_when_something_is_clicked_is_a_failure():
+    replies = follow("click Refresh", screen(button("Refresh")), screen(windows=()))
+    assert ending(replies[-1])[0] == "fail"
+    assert "vanished" in replies[-1].arguments["text"]
+
+
+def test_a_window_that_vanishes_at_a_key_is_a_failure():
+    assert end_of("press ctrl+b", screen(field()), screen(windows=()))[0] == "fail"
+
+
+@pytest.mark.parametrize("name", ["OK", "Cancel", "Close", "Abbrechen"])
+def test_a_dialog_closes_by_its_buttons(name):
+    assert end_of(f"click {name}", screen(button(name)), screen(windows=())) == ("success", True)
+
+
+def test_a_dialog_of_an_application_that_stays_may_close_by_anything():
+    dialog = replace(WINDOW, title="Options")
+    options = screen(button("Reset", window="Options"), windows=(dialog, BACK))
+    assert end_of("click Reset", options, screen()) == ("success", True)
