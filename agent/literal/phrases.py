@@ -17,6 +17,7 @@ _EXPANDED = {
                          r"prefer)": "i would ", r"\bit'?s (?=\w+)": "it is ", r"\bthat'?s\b": "that is",
     r"\bcan'?t\b|\bcan "
     r"not\b": "cannot", r"\bdon'?t\b": "do not", r"\bi'?ve\b": "i have", r"\beverything's\b": "everything is",
+    r"^we (?=do not|don'?t|want|need|like|would)": "i ",
     r"\bshouldn'?t\b": "should not", r"\b(where|what)'?s\b": r"\1 is", r"\bi'?d rather\b": "i would rather",
     r"\b(text|screen|mouse|font|volume|sound|pointer|cursor)'s (?=too|so|way|much|a|far)": r"\1 is ",
 }  # fmt: skip
@@ -167,6 +168,7 @@ _KINDS: Mapping[str, Callable[[str], str | None]] = {
     "value": _value,
     "more": _one_of(_COMPARATIVE.pattern),
     "file": _one_of(r"(?:the file )?[\w ()-]{1,60}\.[a-z][a-z0-9]{0,5}"),
+    "kind": _one_of(r"(?:icon |cursor |window |gtk )?theme|style|font|icons|wallpaper|keyboard layout"),
     "folder": _one_of(r"documents|downloads|pictures|music|videos|home|desktop"),
 }
 
@@ -202,6 +204,7 @@ def _expressions(says: str) -> list[str]:
     return [
         *own,
         rf" {_WANTS_NOT}{who}(?: to)?{what}",
+        rf" {_WANTS_NOT}{who}{ing}",
         stopped,
         rf" (?:i want|let|make|have){who}(?: to)? not(?: to)?{what}",
     ]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agent.actions import Button
+from agent.literal import lexicon
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.numbers import NUMBER, amount_of
 from agent.literal.places import is_choice, is_switch, known_thing
@@ -25,7 +26,10 @@ _UP = "bigger|larger|louder|brighter|faster|longer|higher|wider|taller|greater|t
 _DOWN = (
     "smaller|tinier|quieter|softer|dimmer|darker|slower|shorter|lower|narrower|thinner|weaker|less|down|colder|cooler"
 )
-_BIT = r"(?: (?:a (?:little |tiny )?bit|a little|a lot|much|slightly|somewhat|way|far|even))?"
+_BIT = (
+    r"(?: (?:a (?:little |tiny )?bit|a little|a (?:notch|touch|tad|step)|one step|a lot|much|slightly|somewhat|way|"
+    r"far|even))?"
+)
 _BIT_BEFORE = r"(?:(?:(?:a )?(?:bit|little|much|slightly|lot|somewhat|way|far|even) )*)"
 _UNIT = r" ?(?:%|percent|per cent|[a-z]{1,14})?"
 _AMOUNT = rf"(?P<amount>{NUMBER}{_UNIT})"
@@ -212,7 +216,8 @@ def _as(part: Part, match: Groups) -> list[Goal] | None:
 
 def _make(part: Part, match: Groups) -> list[Goal]:
     target = read_target(part, match["what"])
-    if _MACHINES.fullmatch(target.name):
+    program = target.name.casefold() in lexicon.programs() and not known_thing(target.name)
+    if _MACHINES.fullmatch(target.name) or program:
         raise NotUnderstoodError(f"I do not know how to make “{target.name}” {match['way']}: name what to set.")
     value, unit = (amount_of(part.shown(match["amount"])) if match["amount"] else None) or (None, "")
     return [SetValue(target, value, unit, _direction(match["way"]))]
@@ -270,7 +275,7 @@ RULES: list[Rule] = [
     (rf"(?:turn|crank|bump) (?P<what>.+?) (?P<way>up|down){_BIT}{_BY}", _increase_turned),
     (r"(?:switch|turn|toggle|put|flip) (?P<state>on|off) (?P<what>.+)", _toggle),
     (r"(?:switch|turn) (?P<what>.+?) (?P<state>on|off) (?P<where>(?:in|under|for) .+)", _toggle_there),
-    (r"(?:switch|turn|toggle|put|flip) (?P<what>.+?) (?P<state>on|off)", _toggle),
+    (r"(?:switch|turn|toggle|put|flip) (?P<what>.+?)(?: back)? (?P<state>on|off)", _toggle),
     (r"(?P<state>enable|activate|check|tick|disable|deactivate|uncheck|untick)(?: off)? (?P<what>.+)", _toggle),
     (r"(?:i want|i(?:['’]d| would) like|i prefer|i need|let|make sure|ensure|see to it)(?: that| to have)? "
      rf"(?P<what>.+?) {_TO_BE}{_STATE_SHOWN}", _toggle),
