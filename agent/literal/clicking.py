@@ -104,8 +104,10 @@ def _came_of_it(now: GoalState, goal: Click, attempt: Move) -> Verdict:
         return Done(f"I clicked {words}: {effects.words}")
     if now.waits < _MOST_WAITS and not (now.waits and not now.last):
         return wait(f"{words} shows no effect yet: wait and look again.")
-    if (told := led_to(now, attempt)) or (field := has_focus(now, attempt)) is not None:
-        return Done(f"I clicked {words}: {told or f'{called(field)} has the focus'}")
+    if told := led_to(now, attempt):
+        return Done(f"I clicked {words}: {told}")
+    if (field := has_focus(now, attempt)) is not None:
+        return Done(f"I clicked {words}: {called(field)} has the focus")
     return Done(f"I clicked {words}, and nothing shows what came of it", verified=False)
 
 

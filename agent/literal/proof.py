@@ -40,6 +40,9 @@ _COMMON = frozenset(
         "gnome xfce",
     )
 )
+_NEGATIVE = frozenset(
+    {"disable", "disabled", "hide", "hidden", "no", "not", "dont", "inhibit", "without", "mute", "lock"}
+)
 _WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -114,6 +117,18 @@ def is_about(change: Change, name: str) -> bool:
     wanted = _stems(name)
     keys = re.split(r"[/\s]", change.what.rstrip("/"))
     return bool(wanted & _stems(f"{' '.join(keys[-2:])} {change.after or ''}"))
+
+
+def is_called(change: Change, name: str) -> bool:
+    """Whether a setting has all words that say what it is asked for by, in its own name."""
+    wanted = _stems(name)
+    return bool(wanted) and wanted <= _stems(re.split(r"[/\s]", change.what.rstrip("/"))[-1])
+
+
+def is_negative(change: Change, name: str) -> bool:
+    """Whether a setting is on when what it is asked for by is off, by the words of the two."""
+    own = set(map(str.casefold, _WORD.findall(re.split(r"[/\s]", change.what.rstrip("/"))[-1])))
+    return bool(_NEGATIVE & own) is not bool(_NEGATIVE & set(plain(name).split()))
 
 
 def _stems(text: str) -> set[str]:

@@ -11,6 +11,7 @@ from agent.literal.goals import Target, Toggle
 from agent.literal.labels import plain
 from agent.literal.looking import known_place, look_further
 from agent.literal.places import Place
+from agent.literal.proof import is_about, is_called, is_negative
 from agent.literal.scene import CHOICES, MENU_ITEMS, SWITCHES, TEXTS, Scene, right_of, same_row
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element
@@ -36,6 +37,7 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
     told = None if attempt is None else setting_tells(now, attempt, place, on=goal.on)
     if told is not None and told[0] and (switch is None or is_on(switch) is not (not wanted)):
         return Done(told[1])
+    contrary = "" if attempt is None else _contrary(now, attempt, goal, told)
     if now.latest is not None and now.latest.intent == "back" and now.latest.about:
         return Done(now.latest.about)
     if switch is not None and is_on(switch) is wanted:
@@ -43,6 +45,10 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
             return press("Close the menu again.", "back", "escape", about=f"{state_of(switch)}")
         if attempt is None:
             return Done(f"{describe_target(goal.target)} is {state} already: {state_of(switch)}")
+        if contrary:
+            if now.waits < _MOST_WAITS:
+                return wait("A setting says otherwise: wait and look again.")
+            return Done(f"{state_of(switch)}, but {contrary}", verified=False)
         return Done(_with_settings(now, attempt, state_of(switch)))
     if attempt is not None:
         if switch is None and (verdict := look_into_menu(now, attempt, goal)) is not None:
@@ -74,7 +80,7 @@ def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
         if shown is None:
             return None
         return now.click(f"Click {describe_target(goal.target)} in the menu.", "act", shown.element, about=_MUTE)
-    became = _became(now, clicks[0])
+    became = _became(now, clicks[0], goal)
     if became is not None and became[0] is goal.on:
         return Done(became[1])
     if len(clicks) > 1 and became is None:
@@ -90,14 +96,34 @@ def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
     return _open_again(now, clicks[0], goal)
 
 
-def _became(now: GoalState, move: Move) -> tuple[bool, str] | None:
-    """How the one setting stands that says yes or no and changed since a move."""
+def _became(now: GoalState, move: Move, goal: Toggle) -> tuple[bool, str] | None:
+    """How the setting stands that says yes or no, changed since a move, and is about what was asked for."""
+    place = known_place(now, goal.target, on=goal.on)
+    if place is not None and place.settings:
+        return setting_tells(now, move, place, on=True)
     known = {(change.what, change.after) for change in (move.screen.changes if move.screen is not None else ())}
     for change in now.changes:
         value = (change.after or "").strip("'\"").casefold()
-        if change.kind == "setting" and value in ("true", "false") and (change.what, change.after) not in known:
-            return value == "true", str(change)
+        if change.kind != "setting" or value not in ("true", "false") or (change.what, change.after) in known:
+            continue
+        if is_about(change, goal.target.name) or (place is not None and is_about(change, place.control)):
+            return (value == "true") is not is_negative(change, goal.target.name), str(change)
     return None
+
+
+def _contrary(now: GoalState, move: Move, goal: Toggle, told: tuple[bool, str] | None) -> str:
+    """The setting of the same name that says otherwise since a move, in words; "" for none."""
+    if told is not None:
+        return "" if told[0] else told[1]
+    known = {(change.what, change.after) for change in (move.screen.changes if move.screen is not None else ())}
+    for change in now.changes:
+        value = (change.after or "").strip("'\"").casefold()
+        if change.kind != "setting" or value not in ("true", "false") or (change.what, change.after) in known:
+            continue
+        means = (value == "true") is not is_negative(change, goal.target.name)
+        if is_called(change, goal.target.name) and means is not goal.on:
+            return str(change)
+    return ""
 
 
 def targets_of(target: Target, place: Place | None) -> list[Target]:

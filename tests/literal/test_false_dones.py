@@ -8,7 +8,7 @@ from agent.geometry import Region
 from agent.literal.conversation import MEMORY, Reached
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
-from tests.literal.made_up import WINDOW, element, ending, outline, screen, taken, talk
+from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting, taken, talk
 
 OTHER = ShownWindow("Notes", "notes", Region(50, 50, 300, 300), active=True)
 BACK = replace(WINDOW, active=False)
@@ -128,3 +128,48 @@ def test_a_dialog_of_an_application_that_stays_may_close_by_anything():
     dialog = replace(WINDOW, title="Options")
     options = screen(button("Reset", window="Options"), windows=(dialog, BACK))
     assert end_of("click Reset", options, screen()) == ("success", True)
+
+
+# Settings that are about something else
+
+
+def menu(*settings):
+    """A menu whose items do not tell how they stand."""
+    bar = element("menu bar", id=1)
+    view = element("menu", "View", id=2, parent=1)
+    item = element("menu item", "Line Numbers", y=260, parent=2)
+    return replace(screen(bar, view, item), changes=settings)
+
+
+@pytest.mark.parametrize(
+    ("what", "end"),
+    [
+        ("dconf /org/xfce/mousepad/preferences/view/show-line-numbers", ("success", True)),
+        ("dconf /org/xfce/mousepad/preferences/window/statusbar-visible", ("success", False)),
+        ("xfconf thunar /misc-single-click", ("success", False)),
+    ],
+)
+def test_a_mute_item_is_told_by_a_setting_of_its_name_only(what, end):
+    assert end_of("turn on Line Numbers", menu(), menu(setting(what, "false", "true"))) == end
+
+
+def test_a_switch_whose_setting_says_otherwise_is_not_called_done():
+    def page(*states, changes=()):
+        return replace(screen(element("check box", "Sticky Keys", states=states)), changes=changes)
+
+    changes = (setting("xfconf accessibility /StickyKeys", "true", "false"),)
+    assert end_of("turn on Sticky Keys", page(), page("checked", changes=changes)) == ("success", False)
+
+
+def test_a_switch_that_snaps_back_is_not_called_done():
+    def page(*states):
+        return screen(element("check box", "Wrap", states=states), element("check box", "Other", y=300, states=states))
+
+    assert end_of("turn on Wrap", page(), page())[0] == "fail"
+
+
+def test_another_switch_that_changed_instead_is_no_evidence():
+    def page(*states):
+        return screen(element("check box", "Wrap"), element("check box", "Wrap lines", y=300, states=states))
+
+    assert end_of("turn on Wrap", page(), page("checked"))[0] == "fail"
