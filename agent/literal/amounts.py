@@ -1,6 +1,9 @@
 """Numbers: spin buttons are typed into, sliders are pointed at and then moved by keys until they hold what was said."""
 
+import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from agent.literal.conversation import Move
 from agent.literal.find import PART, WHOLE
@@ -22,10 +25,44 @@ _SHARE = 0.1
 _HANDLE = 0.5
 #: PulseAudio counts 100 % as this.
 _FULL_VOLUME = 65536
+#: What a step is about that puts back what was there before: the number, and why.
+_BACK = "back to "
 
 
 def set_value(now: GoalState, goal: SetValue) -> Verdict | Choose:
-    """The next step of having something hold a number."""
+    """The next step of having something hold a number; on a miss it gets back what it held before."""
+    back = [move for move in now.moves if move.about.startswith(_BACK)]
+    tried = [move for move in now.moves if not move.about.startswith(_BACK)]
+    if back:
+        return _put_back(now, goal, back, *back[0].about.removeprefix(_BACK).split("|", 1))
+    verdict = _approach(replace(now, moves=tried), goal)
+    if isinstance(verdict, Stuck) and (first := _held_at_first(now, goal)) is not None:
+        return _put_back(now, goal, (), repr(first), verdict.words)
+    return verdict
+
+
+def _put_back(now: GoalState, goal: SetValue, moves: Sequence[Move], first: str, missed: str) -> Verdict:
+    """The next step of giving a control back what it held before it was tried in vain."""
+    own = [replace(move, about=first if move.intent != "late" else "") for move in moves]
+    verdict = _approach(replace(now, moves=own), SetValue(goal.target, float(first)))
+    if isinstance(verdict, Step):
+        words = verdict.words if moves else f"{missed} Put back what it held before. {verdict.words}"
+        return Step(words, verdict.intent, verdict.arguments, f"{_BACK}{first}|{missed[:240]}")
+    if isinstance(verdict, Done):
+        return Stuck(f"{missed} I put back what it held before: {float(first):g}.")
+    return Stuck(f"{missed} It held {float(first):g} before, and I could not put that back.")
+
+
+def _held_at_first(now: GoalState, goal: SetValue) -> float | None:
+    """What the control held before anything was done to it, where it holds something else now."""
+    control = _control(now, goal, known_place(now, goal.target))
+    move = next((one for one in now.moves if one.intent in ("act", "keys", "focus", "pick")), None)
+    first = None if control is None or move is None else _held_before(move, control)
+    return first if control is not None and number_of(control) != first else None
+
+
+def _approach(now: GoalState, goal: SetValue) -> Verdict | Choose:
+    """The next step towards a number."""
     place = known_place(now, goal.target)
     control = _control(now, goal, place)
     if control is None and not now.tried("keys") and (shown := as_choice(now, goal, place)) is not None:
@@ -41,11 +78,13 @@ def set_value(now: GoalState, goal: SetValue) -> Verdict | Choose:
     if wanted is None:
         return Stuck(f"{describe_target(goal.target)} does not tell what it holds.")
     if control.limits is not None and not control.limits[0] - 1e-9 <= wanted <= control.limits[1] + 1e-9:
-        if goal.value is not None and not goal.direction:
-            least, most = control.limits
+        least, most = control.limits
+        if goal.value is not None:
             return Stuck(f"{describe_target(goal.target)} takes {least:g} to {most:g}, not {wanted:g}.")
-        wanted = min(max(wanted, control.limits[0]), control.limits[1])
-    if held is not None and _equal(held, wanted, control):
+        wanted = min(max(wanted, least), most)
+        if held is not None and not now.moves and _equal(held, wanted, goal, control):
+            return Stuck(f"{describe_target(goal.target)} is at its limit already: {held:g}.")
+    if held is not None and _equal(held, wanted, goal, control):
         return _reached(now, goal, held)
     if "disabled" in control.states:
         return Stuck(f"{describe_target(goal.target)} cannot be set now: it is greyed out.")
@@ -99,7 +138,7 @@ def _control(now: GoalState, goal: SetValue, place: Place | None) -> Element | N
 def _wanted(now: GoalState, goal: SetValue, control: Element, held: float) -> float | None:
     """The number to reach; what is relative is counted from what was held at first, and remembered."""
     for move in now.moves:
-        if move.about:
+        if move.about and move.intent in ("act", "focus", "pick", "keys"):
             try:
                 return float(move.about)
             except ValueError:
@@ -127,10 +166,16 @@ def _percent(amount: float, limits: tuple[float, float]) -> float:
     return least + (most - least) * amount / 100
 
 
-def _equal(held: float, wanted: float, control: Element) -> bool:
-    if control.role in ("slider", "dial") and control.limits is not None:
-        return abs(held - wanted) <= 1e-6 * (control.limits[1] - control.limits[0])
-    return math.isclose(held, wanted, abs_tol=1e-6)
+def _equal(held: float, wanted: float, goal: SetValue, control: Element) -> bool:
+    """Whether a control holds what is wanted: less than half of the last digit that was said away from it."""
+    span = 0.0 if control.limits is None else control.limits[1] - control.limits[0]
+    if control.role not in ("slider", "dial"):
+        return math.isclose(held, wanted, abs_tol=1e-6)
+    if goal.value is None:
+        return abs(held - wanted) < 0.25 * _SHARE * span
+    decimals = len(f"{goal.value:g}".partition(".")[2])
+    digit = span / 100 if goal.unit == "%" else min(10.0**-decimals, span / 100)
+    return abs(held - wanted) < max(0.5 * digit, 1e-6 * span)
 
 
 def _reached(now: GoalState, goal: SetValue, held: float) -> Verdict:
@@ -169,8 +214,10 @@ def _slide(now: GoalState, goal: SetValue, control: Element, held: float, wanted
     pointed, keys = now.tried("act"), now.tried("keys")
     if not keys and len(pointed) < _MOST_POINTED and (not pointed or _far(control, held, wanted, span)):
         return _about(_point(now, control, held, wanted, least, span), wanted)
-    if _nearest(now, control, held, wanted):
-        return _reached(now, goal, held)
+    if _passed_over(now, control, held, wanted):
+        if goal.value is None:
+            return _reached(now, goal, held)
+        return Stuck(f"{describe_target(goal.target)} goes in steps past {wanted:g}: it holds {held:g}.")
     if len(keys) >= _MOST_KEYS or (keys and keys[-1] is now.latest and keys[-1].has("no_effect") and len(keys) > 1):
         return Stuck(f"{describe_target(goal.target)} holds {held:g}, and I could not bring it to {wanted:g}.")
     key = "right" if wanted > held else "left"
@@ -232,21 +279,20 @@ def _next_place(known: list[tuple[float, float]], wanted: float, slope: float) -
     return place + (wanted - value) * slope
 
 
-def _nearest(now: GoalState, control: Element, held: float, wanted: float) -> bool:
-    """Whether the last key went past what is wanted, or to it: no step comes nearer."""
-    keys = now.tried("keys")
-    before = _held_before(keys[-1], control) if keys else None
-    if before is None or before == held:
-        return False
-    step = abs(held - before)
-    return abs(held - wanted) <= step / 2 + 1e-9
+def _passed_over(now: GoalState, control: Element, held: float, wanted: float) -> bool:
+    """Whether keys went past what is wanted, and past it again: no step comes to it."""
+    values = [value for move in now.tried("keys") if (value := _held_before(move, control)) is not None] + [held]
+    sides = [value > wanted for value in values if value != wanted]
+    return sum(one != other for one, other in itertools.pairwise(sides)) > 1
 
 
 def _held_before(move: Move, control: Element) -> float | None:
     """What the control held before a move."""
     outline = None if move.screen is None else move.screen.outline
-    then = [one for one in outline.elements if one.role == control.role and one.box == control.box] if outline else []
-    return number_of(then[0]) if then else None
+    same = [one for one in outline.elements if one.role == control.role] if outline else []
+    then = [one for one in same if one.box == control.box]
+    then = then or [one for one in same if (one.name, one.label) == (control.name, control.label) != ("", "")]
+    return number_of(then[0]) if len(then) == 1 else None
 
 
 def _spot(control: Element, value: float, least: float, span: float) -> tuple[float, float]:

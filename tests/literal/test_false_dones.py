@@ -173,3 +173,83 @@ def test_another_switch_that_changed_instead_is_no_evidence():
         return screen(element("check box", "Wrap"), element("check box", "Wrap lines", y=300, states=states))
 
     assert end_of("turn on Wrap", page(), page("checked"))[0] == "fail"
+
+
+# Numbers
+
+
+class Amount:
+    """A slider or spin button that takes numbers as a test says."""
+
+    def __init__(self, value, role="spin button", limits=(0.0, 1000.0)):
+        self.value, self.role, self.limits = value, role, limits
+        self.typed = ""
+
+    @property
+    def screen(self):
+        return screen(element(self.role, "Time", value=f"{self.value:g}", limits=self.limits, w=200))
+
+
+def run(instruction, amount, react):
+    """The replies to an instruction where each action does to the amount what `react` says."""
+    engine, moves, replies, now = Engine(lambda _: outline()), [], [], amount.screen
+    while len(replies) < 60:
+        reply = engine.reply(talk(instruction, now, *moves))
+        replies.append(reply)
+        if reply.arguments["action"] in ("terminate", "answer"):
+            break
+        moves.append(taken(reply, now))
+        react(amount, reply.arguments)
+        now = amount.screen
+    return replies
+
+
+def takes(factor):
+    """A field that takes what is typed, times a factor."""
+
+    def react(amount, call):
+        if call["action"] == "type":
+            amount.typed = call["text"]
+        if call.get("keys") == "tab":
+            amount.value = float(amount.typed) * (factor if float(amount.typed) != 4 else 1)
+
+    return react
+
+
+def by_keys(step, pointed):
+    """A slider on which one points at a number, and that keys move in steps."""
+
+    def react(amount, call):
+        if call["action"] in ("click", "drag"):
+            amount.value = pointed
+        amount.value += {"right": step, "left": -step}.get(call.get("keys"), 0)
+
+    return react
+
+
+def test_a_slider_is_brought_to_the_very_number():
+    last = run("set Time to 500", Amount(400, "slider"), by_keys(1, 497))[-1]
+    assert ending(last) == ("success", True)
+    assert "500" in last.arguments["text"]
+
+
+def test_a_slider_whose_steps_pass_the_number_is_not_done_and_goes_back():
+    amount = Amount(489, "slider")
+    last = run("set Time to 500", amount, by_keys(10, 499))[-1]
+    assert ending(last)[0] == "fail"
+    assert amount.value == 489
+    assert "put back" in last.arguments["text"]
+
+
+def test_a_spin_button_that_takes_another_number_is_not_done_and_gets_its_own_back():
+    amount = Amount(4)
+    last = run("set Time to 6", amount, takes(10))[-1]
+    assert ending(last)[0] == "fail"
+    assert amount.value == 4
+    assert "put back" in last.arguments["text"]
+
+
+def test_more_of_what_is_at_its_limit_is_told():
+    last = run("make Time bigger", Amount(1000, "slider"), takes(1))[-1]
+    assert ending(last)[0] == "fail"
+    assert "limit" in last.arguments["text"]
