@@ -77,11 +77,14 @@ def _read(now: GoalState, goal: Calculate, result: Fraction) -> Verdict:
 
 
 def _shown(scene: Scene) -> list[tuple[Element, str]]:
-    """What stands in the window in front, but for what is written on its buttons."""
+    """What stands in the window in front, but for what is written on its buttons.
+
+    KCalc's display is in no tree: it can only be read.
+    """
     return [
         (element, text)
         for element in scene.elements
-        if element.role in TEXTS | FIELDS and scene.in_front(element) and element.source != "words"
+        if element.role in TEXTS | FIELDS and scene.in_front(element)
         for text in (element.value or "", element.name)
         if text
     ]

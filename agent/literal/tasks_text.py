@@ -41,18 +41,20 @@ def write_file(now: GoalState, goal: WriteFile) -> Verdict:
         if not goal.save_as:
             return Done(f"the text holds “{' '.join(goal.text.split())[:60]}”")
         return press("Save it.", "pick", "ctrl+s", "save")
-    if page is None:
+    if page is None and stage != "new":
         opened = last_stage(now)
         editor = goal.editor or "text editor"
+        if _editor_is_in_front(now) and (opened is None or now.waits):  # KWrite begins with a welcome
+            return press("There is no page yet: take a new one.", "prepare", "ctrl+n", "new")
         if opened is None:
             return Step(f"Open the {editor}.", "place", {"action": "open", "text": editor}, "editor")
         if opened.has("failed"):
             reason = next((note.detail for note in opened.notes if note.kind == "failed"), "")
             return Stuck(f"I could not open “{editor}”: {reason}.")
         return wait_or(now, "A page to write on", Stuck(f"I see no page to write on in “{editor}”."), 1)
-    if (page.value or "").strip() and stage != "new":
+    if page is not None and (page.value or "").strip() and stage != "new":
         return press("Something is written there already: take a new page.", "prepare", "ctrl+n", "new")
-    if (page.value or "").strip():
+    if page is None or (page.value or "").strip():
         return wait_or(now, "An empty page", Stuck("I found no empty page to write on."))
     return type_step(f"Write the text ({len(goal.text)} characters).", goal.text, "typed")
 
@@ -132,8 +134,7 @@ def _why_not(now: GoalState, name: str, acted: Move | None) -> str:
 
 def _page(now: GoalState) -> Element | None:
     """What is written on in the editor in front; None where none is in front."""
-    front = now.scene.front
-    if front is None or not _EDITORS.search(front.app):
+    if not _editor_is_in_front(now):
         return None
     pages = [
         one
@@ -141,6 +142,11 @@ def _page(now: GoalState) -> Element | None:
         if one.role in _PAGES and now.scene.in_front(one) and "editable" in one.states and one.box.height > 60
     ]
     return max(pages, key=lambda one: one.box.width * one.box.height, default=None)
+
+
+def _editor_is_in_front(now: GoalState) -> bool:
+    front = now.scene.front
+    return front is not None and _EDITORS.search(front.app) is not None
 
 
 def _has_text(page: Element | None, text: str) -> bool:

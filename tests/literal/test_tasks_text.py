@@ -68,6 +68,12 @@ def test_what_is_written_on_a_page_already_stays():
     assert done(replies)[:2] == ["ctrl+n", "milk and eggs"]
 
 
+def test_an_editor_that_begins_with_a_welcome_is_asked_for_a_page():
+    welcome = screen(element("label", "Welcome to KWrite"), windows=(EDITOR,))
+    replies = follow(WRITE, screen(), welcome, welcome, page(""), page("milk and eggs"))
+    assert done(replies)[:4] == ["text editor", "wait", "ctrl+n", "milk and eggs"]
+
+
 def test_a_text_that_does_not_arrive_is_not_saved():
     replies = follow(WRITE, page(""), *[page("milk")] * 6)
     assert "ctrl+s" not in done(replies)
