@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 
 from agent.geometry import Region
-from agent.literal.conversation import Move
+from agent.literal.conversation import Intent, Move
 from agent.literal.effects import effects
 from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
@@ -148,17 +148,21 @@ def to_front(now: GoalState, window: ShownWindow, intent: str, about: str) -> Ve
             continue
         if fit_of(element.name, window.title) >= WHOLE:
             return now.click(words, "place" if intent == "place" else "focus", element, about=about)
-    x, y = window.box.left + window.box.width / 2, window.box.top - 12
+    intention: Intent = "place" if intent == "place" else "focus"
+    above = now.scene.windows[: now.scene.windows.index(window)]
+    y = window.box.top - 12
     if y < 2:
         y = window.box.top + 14
-    covered = any(
-        other.box.left <= x < right_of(other.box) and other.box.top - 30 <= y < below(other.box)
-        for other in now.scene.windows[: now.scene.windows.index(window)]
-    )
-    if covered:
-        return press(words, "place" if intent == "place" else "focus", "alt+tab", about)
-    step = now.click_at(words, "place" if intent == "place" else "focus", x, y)
-    return Step(step.words, step.intent, step.arguments, about)
+    for part in (0.5, 0.3, 0.7):  # of its title bar, where there are no buttons
+        x = window.box.left + part * window.box.width
+        if not any(
+            one.box.left - 6 <= x < right_of(one.box) + 6 and one.box.top - 30 <= y < below(one.box) + 6
+            for one in above
+        ):
+            step = now.click_at(words, intention, x, y)
+            return Step(step.words, step.intent, step.arguments, about)
+    # Backwards: forwards, one press after the other goes to and fro between two windows.
+    return press(words, intention, "alt+shift+tab" if len(now.scene.windows) > 2 else "alt+tab", about)
 
 
 def _later(now: GoalState) -> Verdict | None:

@@ -172,7 +172,7 @@ class Scene:
         wanted = plain(name)
         if not wanted:
             return self.front
-        for fits in (_is_called, _has_in_title, _is_of_application):
+        for fits in (_is_called, _has_in_title, _names_in_title, _is_of_application):
             if (window := next((one for one in self.windows if fits(one, wanted)), None)) is not None:
                 return window
         return None
@@ -180,9 +180,8 @@ class Scene:
     @cached_property
     def menu_is_open(self) -> bool:
         """Whether a menu hangs open: its items are there."""
-        items = MENU_ITEMS - {"menu"}
         return any(
-            element.role in items
+            element.role in MENU_ITEMS
             and "offscreen" not in element.states
             and any(parent.role in ("menu", "popup menu") for parent in self.parents(element))
             for element in self.elements
@@ -209,6 +208,11 @@ def _is_called(window: ShownWindow, wanted: str) -> bool:
 
 def _has_in_title(window: ShownWindow, wanted: str) -> bool:
     return _holds(window.title, wanted)
+
+
+def _names_in_title(window: ShownWindow, wanted: str) -> bool:
+    """As `_has_in_title`, where the name stands behind a path or a mark of changes: "*~/Notes/a.txt - Mousepad"."""
+    return _holds(re.sub(r"[*/\\]+", " ", window.title), wanted)
 
 
 def _is_of_application(window: ShownWindow, wanted: str) -> bool:

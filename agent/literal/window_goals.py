@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 
+from agent.literal import clicking
 from agent.literal.conversation import Move
 from agent.literal.effects import called
 from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, start, wait
-from agent.literal.goals import ArrangeWindow, Close, Open, Target
+from agent.literal.goals import ArrangeWindow, Click, Close, Open, Target
 from agent.literal.looking import to_front
-from agent.literal.scene import CLICKABLE, TEXTS, Scene
+from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
 from agent.screen.outline import Element, ShownWindow
 
 _MOST_WAITS = 2
@@ -26,6 +27,10 @@ _CHORDS = {
     "fullscreen": ("alt+f11", "f11"),
 }
 _LARGE = 0.85
+_MENUS = frozenset({"menu", "popup menu"})
+_SUBMENU = re.compile(r" (?:sub-?)?menu$", re.IGNORECASE)
+#: Words after which settings are meant, and that may be part of a button's name all the same.
+_SETTINGS = ("options", "settings", "preferences")
 
 
 def close(now: GoalState, goal: Close) -> Verdict:
@@ -37,7 +42,7 @@ def close(now: GoalState, goal: Close) -> Verdict:
     if window is None:
         return Stuck(f"I see no window called “{goal.target}”." if goal.target else "I see no window to close.")
     if window is not now.scene.front and window is not _front_of(now, goal.target):
-        if len(now.tried("focus")) >= 3:
+        if len(now.tried("focus")) >= max(3, len(now.scene.windows) + 1):
             return Stuck(f"I could not bring “{window.title}” to the front.")
         return to_front(now, window, "focus", goal.target)
     return press(f"Close “{window.title or window.app}”.", "act", "alt+f4", about=_key(window))
@@ -100,7 +105,7 @@ def arrange(now: GoalState, goal: ArrangeWindow) -> Verdict:
     if goal.how == "maximize" and _is_large(now, window):
         return Done(f"“{window.title}” is maximized already")
     if window is not now.scene.front:
-        if len(now.tried("focus")) >= 3:
+        if len(now.tried("focus")) >= max(3, len(now.scene.windows) + 1):
             return Stuck(f"I could not bring “{window.title}” to the front.")
         return to_front(now, window, "focus", goal.target)
     keys = _CHORDS[goal.how][now.names.desktop in ("kde", "cinnamon")]
@@ -115,7 +120,7 @@ def _focus(now: GoalState, goal: ArrangeWindow) -> Verdict:
         return Stuck(f"I see no window called “{goal.target}”.")
     if window is now.scene.front:
         return Done(f"“{window.title}” is in front")
-    if len(now.tried("focus")) >= 3:
+    if len(now.tried("focus")) >= max(3, len(now.scene.windows) + 1):
         return Stuck(f"I could not bring “{window.title}” to the front.")
     return to_front(now, window, "focus", goal.target)
 
@@ -146,13 +151,17 @@ def open_it(now: GoalState, goal: Open) -> Verdict:
     """The next step of opening an application, a settings panel, a file or a folder."""
     attempt = now.acted
     name = goal.name
+    if menu := _menu_named(now, goal):
+        return clicking.click(now, Click(Target(name, inside=menu)))
     if attempt is None:
-        visible = _visible_in_front(now, goal)
+        visible = _in_open_menu(now, goal) or _visible_in_front(now, goal)
         if visible is not None:
             return visible
         return start(f"Open “{name}”.", "act", _spoken(goal))
     if attempt.action == "open" and attempt.has("failed"):
         return _by_sight(now, goal, attempt)
+    if attempt.action == "click" and (before := _before(attempt)) is not None and before.menu_is_open:
+        return clicking.click(now, Click(Target(name)))  # an entry of a menu need not open a window
     window = _new_window(now, attempt)
     if window is not None and _FAILURE.search(window.title):
         return Stuck(f"I opened “{name}”, and “{window.title}” came.")
@@ -234,15 +243,43 @@ def _of_application(now: GoalState, name: str, attempt: Move) -> ShownWindow | N
     return front if stayed and _key(front) != _key(before.front) else None
 
 
+def _names_of(goal: Open) -> list[str]:
+    """What the thing may be called: "View Options" may be a button or options, "the Zoom submenu" a menu."""
+    bare = _SUBMENU.sub("", goal.name)
+    longer = [f"{goal.name} {kind}" for kind in _SETTINGS] if goal.kind == "settings" else []
+    return list(dict.fromkeys([*longer, goal.name, bare]))
+
+
+def _in_open_menu(now: GoalState, goal: Open) -> Step | None:
+    """An entry of the menu that hangs open: what is opened next is looked for there before any application."""
+    if not now.scene.menu_is_open or goal.inside:
+        return None
+    for name in _names_of(goal):
+        found = now.finder.best(Target(name), MENU_ITEMS)
+        if found is not None and any(up.role in _MENUS for up in now.scene.parents(found.element)):
+            return now.click(f"“{found.text}” is in the open menu: choose it.", "act", found.element)
+    return None
+
+
+def _menu_named(now: GoalState, goal: Open) -> str:
+    """The menu of the window in front in which the thing is said to be; "" for none."""
+    if not goal.inside or goal.kind:
+        return ""
+    name = _SUBMENU.sub("", goal.inside)
+    menu = now.finder.best(Target(name), {"menu"})
+    return name if menu is not None and now.scene.in_front(menu.element) else ""
+
+
 def _visible_in_front(now: GoalState, goal: Open) -> Step | None:
     """A row or icon of that name in a window that was opened before: it is meant there."""
     front = now.scene.front
     if not now.earlier or front is None or goal.kind in ("application",):
         return None
-    found = now.finder.best(Target(goal.name, inside=front.title), CLICKABLE | TEXTS)
-    if found is None or not now.scene.in_front(found.element):
-        return None
-    return now.click(f"“{goal.name}” is to be seen in the window in front: open it there.", "act", found.element)
+    for name in _names_of(goal):
+        found = now.finder.best(Target(name, inside=front.title), CLICKABLE | TEXTS)
+        if found is not None and now.scene.in_front(found.element):
+            return now.click(f"“{name}” is to be seen in the window in front: open it there.", "act", found.element)
+    return None
 
 
 def _by_sight(now: GoalState, goal: Open, attempt: Move) -> Verdict:

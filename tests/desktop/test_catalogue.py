@@ -66,3 +66,12 @@ def test_the_desktops_own_application_comes_before_one_that_is_called_just_so():
     assert Catalogue(editors, {"GNOME"}).find("text editor").id == "org.gnome.TextEditor"
     assert Catalogue(editors, {"XFCE"}).opener(["text/plain"]).id == "org.xfce.mousepad"
     assert Catalogue(editors, {"XFCE"}).opener(["text/plain"], ["gone", "org.gnome.TextEditor"]).name == "Text Editor"
+
+
+@pytest.mark.parametrize(("query", "identifier"), [("keyboard settings", "a"), ("touchpad settings", "b")])
+def test_a_translated_panel_is_found_by_its_english_name(query, identifier):
+    panels = [
+        App("a", "Tastatur", ("Keyboard",), command=("a",)),
+        App("b", "Maus und Tastfeld", ("Mouse & Touchpad",), command=("b",), in_menus=False),
+    ]
+    assert Catalogue(panels).find(query).id == identifier

@@ -351,6 +351,50 @@ def test_a_window_that_asks_before_it_closes_is_not_closed(engine):
     assert "Save Changes" in replies[-1].arguments["text"]
 
 
+def test_a_window_is_found_by_the_file_that_its_longer_title_names(engine):
+    notes = ShownWindow("*~/Texts/notes.txt - Mousepad", "Mousepad", Region(150, 150, 300, 300))
+    other = replace(notes, title="~/Texts/more.txt - Mousepad")
+    above = replace(WINDOW, box=Region(0, 0, 1000, 800))
+    page = screen(windows=(above, other, notes))
+    front = screen(windows=(replace(notes, active=True), replace(above, active=False), other))
+    first, last = follow(engine, "switch to the notes.txt window", page, front)
+    assert first.arguments["keys"] == "alt+shift+tab"  # wholly covered: through all windows
+    assert ending(last) == ("success", True)
+
+
+# Menus
+
+
+def menus(*items, role="menu item"):
+    bar = element("menu bar", id=1)
+    view = element("menu", "View", id=2, parent=1)
+    return screen(bar, view, *(element(role, name, y=260 + 20 * at, parent=2) for at, name in enumerate(items)))
+
+
+@pytest.mark.parametrize("said", ["open Zoom", "open the Zoom submenu", "choose Zoom"])
+def test_what_is_opened_after_a_menu_is_its_entry_before_any_application(engine, said):
+    shut, opened = menus(), menus("Zoom", "Reload", role="menu")
+    further = screen(*opened.outline.elements, element("menu item", "Larger", 400, 260, parent=3))
+    _, reply, last = follow(engine, f"open the View menu and {said}", shut, opened, further)
+    assert call_of(reply) == {"action": "click", "coordinate": [250, 270]}
+    assert ending(last) == ("success", True)
+
+
+def test_what_is_opened_in_a_menu_is_no_application(engine):
+    first, second = follow(engine, "in the View menu, open Zoom", menus(), menus("Zoom"))
+    assert [call_of(first)["coordinate"], call_of(second)["coordinate"]] == [[250, 210], [250, 270]]
+
+
+def test_a_longer_name_of_a_button_is_no_settings_of_its_first_word(engine):
+    page = screen(
+        element("push button", "Close", y=110),
+        element("push button", "View", y=150),
+        element("toggle button", "View Options", y=200),
+    )
+    chat = talk("wait 1 second and open View Options", page, move("act", {"action": "wait", "seconds": 1.0}, page))
+    assert call_of(engine.reply(chat))["coordinate"] == [250, 210]
+
+
 # Several parts, and what the person says
 
 

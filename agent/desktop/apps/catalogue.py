@@ -65,7 +65,9 @@ class Catalogue:
         exact = sorted(exact, key=lambda app: not app.in_menus) or self._of_kind(wanted)
         subject, _, last = wanted.rpartition(" ")
         if not exact and last in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
-            exact = [app for app in self._apps if plain(app.name) == subject] or self._panels(subject)
+            exact = [app for app in self._apps if plain(app.name) == subject]
+            exact = exact or [app for app in self._apps if subject in map(plain, app.other_names)]
+            exact = exact or self._panels(subject)
         if exact:
             return exact[0]
         scored = [(self._score(app, wanted), app) for app in self._apps if app.in_menus]
@@ -116,9 +118,10 @@ class Catalogue:
         return next((app for app in able if not app.terminal), None)
 
     def _panels(self, subject: str) -> list[App]:
-        """The one settings panel whose name has these words; none where it is not the only one."""
+        """The one settings panel whose name, also the untranslated one, has these words; none for several."""
         words = set(subject.split())
-        found = [app for app in self._apps if not app.in_menus and words <= set(plain(app.name).split())]
+        panels = [(app, (app.name, *app.other_names)) for app in self._apps if not app.in_menus]
+        found = [app for app, names in panels if any(words <= set(plain(name).split()) for name in names)]
         return found if len(found) == 1 else []
 
     @staticmethod
