@@ -19,6 +19,9 @@ class Elements(Protocol):
     def at(self, point: DesktopPoint) -> Element | None:
         """What a click at a point would hit; None where that is not known. Takes 50 ms at most."""
 
+    def focused(self) -> Element | None:
+        """What gets the keys in the active window, without its value; None where that is not known. 50 ms at most."""
+
     def close(self) -> None:
         """Close the connection; never raises."""
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agent.desktop.elements import Elements
-from agent.desktop.windows import Connection, OpenWindows, WindowId
+from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
 from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
@@ -30,6 +30,11 @@ class MaskedElements:
         covered, _ = self._ours()
         return None if any(part.contains(point) for part in covered) else self._elements.at(point)
 
+    def focused(self) -> Element | None:
+        """See `Elements.focused`."""
+        active = self._connected().active()
+        return None if active is None or active.id in self._own else self._elements.focused()
+
     def close(self) -> None:
         """See `Elements.close`."""
         self._windows.close()
@@ -37,11 +42,15 @@ class MaskedElements:
 
     def _ours(self) -> tuple[list[Region], list[Region]]:
         """What is to be seen of our windows, and where they are."""
+        windows = self._connected()
+        places = (windows.region(one) for one in self._own)
+        return windows.visible(self._own), [place for place in places if place is not None]
+
+    def _connected(self) -> Windows:
         windows = self._windows.get()
         if windows is None:
             raise EnvironmentLacksError("The desktop tells no more of its windows.", "Is the display still there?")
-        places = (windows.region(one) for one in self._own)
-        return windows.visible(self._own), [place for place in places if place is not None]
+        return windows
 
 
 def _middle(box: Region) -> DesktopPoint:

@@ -41,8 +41,9 @@ T = TypeVar("T")
 _WHO = "Knowing what a click would hit"
 #: Of what was typed before, so much is kept to judge a text that comes in pieces.
 _REMEMBERED = 300
+_MASKED = "password text"
 #: Roles of what takes typed text.
-_TEXT_ROLES = frozenset({"entry", "text", "password text", "spin button", "terminal", "editbar", "document text"})
+_TEXT_ROLES = frozenset({"entry", "text", _MASKED, "spin button", "terminal", "editbar", "document text"})
 #: Of its beginnings, so many are kept in mind when an unknown part was erased.
 _ERASED = 40
 
@@ -141,7 +142,7 @@ class DesktopSurroundings:
         windows = self._windows.get()
         if isinstance(action, TYPING):
             window = self._asked(windows, self._receiver)
-            return self._receives(action, window.id if window else None)
+            return self._receives(action, window.id if window else None, windows)
         return self._hit(action, aims(action, self._home, windows), windows)
 
     def close(self) -> None:
@@ -162,7 +163,7 @@ class DesktopSurroundings:
             self.judged = Judged(action, (identifier,))
         return Situation(
             self._place(window, windows),
-            elements=self._receives(action, identifier),
+            elements=self._receives(action, identifier, windows),
             typed=before.text,
             judged=before.judged,
             erased=before.erased,
@@ -198,21 +199,34 @@ class DesktopSurroundings:
             self._clicked = (under.id if under else None, hit)
         return hit
 
-    def _receives(self, action: Action[DesktopPoint], window: WindowId | None) -> tuple[Element, ...]:
-        """The element that gets what is typed into a window: the one clicked last there, unless a key led away."""
-        clicked_in, elements = self._clicked
-        if not elements or clicked_in != window:
-            return ()
-        if _leads_away(action):
+    def _receives(
+        self, action: Action[DesktopPoint], window: WindowId | None, windows: Windows | None
+    ) -> tuple[Element, ...]:
+        """The element that gets what is typed into a window, the surest last.
+
+        It is the one that has the focus. Where that is not known, it is the one clicked last there, unless a key led
+        away; so may be a field for a password in any case, as the focus may still be on its way there.
+        """
+        clicked_in, clicked = self._clicked
+        clicked = clicked if clicked_in == window else ()
+        if clicked and _leads_away(action):
             self._clicked = (None, ())
-        return elements
+        active = self._asked(windows, lambda known: known.active())
+        # Another window gets the focus only when it is typed into.
+        focused = self._told(lambda known: known.focused()) if active is not None and active.id == window else None
+        if focused is None:
+            return clicked
+        return (*(one for one in clicked if one.role == _MASKED != focused.role), focused)
 
     def _at(self, point: DesktopPoint) -> Element | None:
+        return self._told(lambda known: known.at(point))
+
+    def _told(self, question: Callable[[Elements], Element | None]) -> Element | None:
         try:
             if self._elements is None and self._open_elements is not None:
                 opened, self._open_elements = self._open_elements, None
                 self._elements = opened()
-            return None if self._elements is None else self._elements.at(point)
+            return None if self._elements is None else question(self._elements)
         except Exception:  # no bus, a tree that is broken, a display that is gone: then the words must do
             return None
 

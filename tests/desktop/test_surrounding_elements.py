@@ -1,9 +1,11 @@
 """What the policy is told of the elements that an action hits."""
 
 from agent.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
+from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Window
 from agent.geometry import DesktopPoint, Region
+from agent.safety.policy import Policy
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
@@ -19,6 +21,10 @@ class Elements:
     def __init__(self, error=None):
         self.error = error
         self.asked = []
+        self.focus = None
+
+    def focused(self):
+        return self.focus
 
     def at(self, point):
         self.asked.append(point)
@@ -106,6 +112,44 @@ def test_where_a_key_or_another_window_leads_is_not_known():
     desk.of(Click(FIELD))
     windows.focus = 2
     assert desk.of(TypeText("x")).elements == ()
+
+
+def test_what_is_typed_goes_where_the_focus_is():
+    elements, windows = Elements(), Windows()
+    desk = around(elements, windows)
+    elements.focus = Element(4, "password text", "PIN", Region(0, 0, 9, 9), states=frozenset({"focused"}))
+    for action in (TypeText("secret"), PressKeys(("tab",)), TypeText("secret")):
+        situation = desk.of(action)
+        assert names(situation.elements) == names(desk.hits(action)) == ["PIN"]
+        assert "a field for a password" in Policy.load("risky").question(action, situation).reason
+    elements.focus = Element(5, "entry", "Name", Region(0, 0, 9, 9))
+    assert names(desk.of(TypeText("Ada")).elements) == ["Name"]
+
+
+def test_a_field_for_a_password_that_was_just_clicked_may_get_the_focus_yet():
+    elements = Elements()
+    desk = around(elements)
+    elements.focus = Element(5, "entry", "Name", Region(0, 0, 9, 9))
+    desk.of(Click(FIELD))
+    assert names(desk.of(TypeText("secret")).elements) == ["Password", "Name"]
+    elements.focus = SHOWN[FIELD]
+    assert names(desk.of(TypeText("secret")).elements) == ["Password"]
+
+
+def test_the_focus_of_another_window_than_the_one_typed_into_says_nothing():
+    elements = Elements()
+    elements.focus = SHOWN[FIELD]
+    desk = DesktopSurroundings(
+        NoScreen(), None, DesktopPoint(1, 1), Windows, lambda _: Window(2, "Notes", "Editor", None), lambda: elements
+    )
+    assert desk.of(TypeText("x")).elements == ()
+
+
+def test_our_own_window_tells_no_focus():
+    elements = Elements()
+    elements.focus = SHOWN[FIELD]
+    assert MaskedElements(elements, frozenset({1}), Windows).focused() is None
+    assert MaskedElements(elements, frozenset({2}), Windows).focused() == SHOWN[FIELD]
 
 
 def test_a_tree_that_fails_leaves_the_elements_unknown():

@@ -38,6 +38,7 @@ class Thing:
     value: tuple[float, float, float] | None = None
     count: int | None = None  # the number of children that it claims
     hit: "Thing | None" = None  # what it says is at any point of it
+    cached: int | None = None  # its states as GTK 4's cache has them, where those are others
 
 
 def window(*children: Thing, name: str = "Window", box: tuple[int, int, int, int] = (0, 0, 400, 300)) -> Thing:
@@ -45,7 +46,7 @@ def window(*children: Thing, name: str = "Window", box: tuple[int, int, int, int
 
 
 class Application:
-    """One application; `toolkit` "gtk" answers as ATK's bridge does, "Qt" has no questions for all that is shown."""
+    """One application; `toolkit` "gtk" answers as ATK's bridge does, "GTK" as GTK 4, "Qt" tells each node by itself."""
 
     def __init__(self, address: str, *windows: Thing, name: str = "app", toolkit: str = "gtk") -> None:
         self.root = Thing("application", name, children=list(windows))
@@ -104,8 +105,9 @@ class Application:
             yield from self._below(child)
 
     def _answer(self, thing: Thing | None, interface: str, member: str, body: Any) -> Any:
-        if thing is None:
+        if thing is None and member != "GetItems":
             return None
+        thing = thing or self.root
         match member:
             case "GetChildren":
                 for child in thing.children:
@@ -117,9 +119,12 @@ class Application:
                 return "au", ([thing.states & 0xFFFFFFFF, thing.states >> 32],)
             case "GetExtents":
                 return "(iiii)", (thing.box,)
-            case "GetMatches" if self.toolkit != "Qt":
-                found = [one for one in self._below(thing) if one.states >> 25 & 1]
+            case "GetMatches" if self.toolkit not in ("Qt", "GTK"):
+                wanted = body[0][0][0]
+                found = [one for one in self._below(thing) if one.states & wanted == wanted]
                 return "a(so)", ([self._ref(one) for one in found],)
+            case "GetItems" if self.toolkit == "GTK":
+                return "a((so)(so)(so)iiassusau)", ([self._item(one) for one in self._below(self.root)],)
             case "GetAccessibleAtPoint":
                 x, y, _ = body
                 here = thing.hit or next(
@@ -146,6 +151,12 @@ class Application:
             case "GetAll" if body[0].endswith("Accessible"):
                 return "a{sv}", (self._properties(thing),)
         return None
+
+    def _item(self, thing: Thing) -> Any:
+        states = thing.states if thing.cached is None else thing.cached
+        parent = self._ref(self._parents[id(thing)])
+        told = thing.name, ROLES.index(thing.role), "", [states & 0xFFFFFFFF, states >> 32]
+        return self._ref(thing), self._ref(self.root), parent, 0, len(thing.children), [], *told
 
     def _properties(self, thing: Thing) -> dict[str, Any]:
         parent = self._parents.get(id(thing))

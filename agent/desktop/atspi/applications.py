@@ -1,6 +1,6 @@
 """The applications on the accessibility bus, and which of their windows are which on the desktop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.atspi.bus import Body, Question, together
@@ -49,11 +49,22 @@ def registered() -> Question[list[Ref] | None]:
     return None if reply is None else refs(reply, _MOST_APPLICATIONS)
 
 
+def of_process(known: Iterable[Ref], pid: int | None) -> Question[list[Ref]]:
+    """The applications of a process besides those known; the bus itself tells which they are, also of hung ones."""
+    found = yield from registered()
+    fresh = [ref for ref in found or () if ref not in {*known}]
+    replies = yield [_process(ref) for ref in fresh]
+    return [ref for ref, reply in zip(fresh, replies, strict=True) if reply and reply[0] == pid]
+
+
+def _process(ref: Ref) -> Call:
+    bus = "org.freedesktop.DBus"
+    return Call(bus, "/org/freedesktop/DBus", bus, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
+
+
 def introduce(ref: Ref) -> Question[Application | None]:
     """What an application says of itself; None where it says nothing."""
-    bus = "org.freedesktop.DBus"
-    pid = Call(bus, "/org/freedesktop/DBus", bus, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
-    replies = yield [pid, getter(ref, "Accessible", "Name"), getter(ref, "Application", "ToolkitName")]
+    replies = yield [_process(ref), getter(ref, "Accessible", "Name"), getter(ref, "Application", "ToolkitName")]
     if replies[1] is None:
         return None
     return Application(ref, _text(replies[1]), replies[0][0] if replies[0] else None, _text(replies[2]))

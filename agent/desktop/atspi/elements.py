@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import psutil
 
 from agent.desktop.atspi import gtk4
-from agent.desktop.atspi.applications import Application, introduce, matching, registered, windows_of
+from agent.desktop.atspi.applications import Application, introduce, matching, of_process, registered, windows_of
 from agent.desktop.atspi.bus import Bus, Limits, Question, together
 from agent.desktop.atspi.contents import clicked, fill
+from agent.desktop.atspi.focus import look_for_focus
 from agent.desktop.atspi.hits import trust, trust_gtk4
 from agent.desktop.atspi.pointing import look_at, origin_of
 from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts
@@ -28,10 +29,12 @@ from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
 
 _LIMITS = Limits()
-#: A click's own look may take so long.
+#: The look at one point, or for the focus, may take so long.
 _AT = 0.05
 #: After a failure, the bus is not looked for again for so long.
 _RETRY = 10.0
+#: Looks for one element of an application.
+Look: TypeAlias = Callable[[Application], Question[Element | None]]
 
 
 @dataclass(slots=True)
@@ -93,10 +96,32 @@ class AtspiElements:
         layer = next((layer for layer in layers if layer.window.id == top), None)
         if layer is None:
             return None
+
+        def look(application: Application) -> Question[Element | None]:
+            return look_at(application, layer, point, self._seen, self._elements)
+
+        return self._looked(layer, look, began + _AT)
+
+    def focused(self) -> Element | None:
+        """See `Elements.focused`."""
+        began = time.monotonic()
+        active = self._windows.active()
+        layers = self._windows.layers()
+        layer = next((layer for layer in layers if active is not None and layer.window.id == active.id), None)
+        if layer is None:
+            return None
+
+        def look(application: Application) -> Question[Element | None]:
+            return look_for_focus(application, layer, layers, self._seen, self._elements)
+
+        return self._looked(layer, look, began + _AT)
+
+    def _looked(self, layer: Layer, look: Look, until: float) -> Element | None:
+        """What one quick look at a window tells."""
         try:
             bus = self._connected()
-            left = _AT - (time.monotonic() - began)
-            found: Element | None = bus.ask_all([self._looking(layer, point)], max(0.01, left))[0]
+            left = until - time.monotonic()
+            found: Element | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
             return found
         except EnvironmentLacksError as error:
             self._drop(str(error))
@@ -283,14 +308,14 @@ class AtspiElements:
         hung = [known[name] for name in bus.silent if name in known]
         return what_lacks(unread, hung, strangers=any(name not in known for name in bus.silent))
 
-    def _looking(self, layer: Layer, point: DesktopPoint) -> Question[Element | None]:
-        """What is at a point of a window."""
-        if not self._applications:
-            for ref in (yield from registered()) or ():
+    def _looking(self, layer: Layer, look: Look) -> Question[Element | None]:
+        """A look at the application that a window is of."""
+        pid = layer.window.pid
+        if not any(one.pid == pid for one in self._applications.values()):  # it may have come since the last look
+            for ref in (yield from of_process(list(self._applications), pid)):
                 yield from self._known(ref)
-        pids = {layer.window.pid}
-        for application in [one for one in self._applications.values() if one.pid in pids]:
-            return (yield from look_at(application, layer, point, self._seen, self._elements))
+        for application in [one for one in self._applications.values() if one.pid == pid]:
+            return (yield from look(application))
         return None
 
 

@@ -34,6 +34,16 @@ def _cached(application: Ref) -> Call:
     return Call(application[0], "/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "GetItems", _ITEMS)
 
 
+def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
+    """The nodes that an application has made so far, without boxes; None where it has no such cache."""
+    [reply] = yield [_cached(application)]
+    if not reply or not reply[0]:
+        return None
+    known = {node.ref: node for node in map(_node, reply[0][:_MOST_NODES])}
+    _link(known)
+    return known
+
+
 def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[dict[Ref, Node] | None]:
     """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
 
@@ -44,11 +54,10 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[d
     asked: set[Ref] = set()
     answered: set[Ref] = set()  # a busy application is silent: then it is asked again the next time
     for _ in range(_DEEPEST):
-        [reply] = yield [_cached(application)]
-        if not reply or not reply[0]:
+        told = yield from listed(application)
+        if told is None:
             return None
-        known = {node.ref: node for node in map(_node, reply[0][:_MOST_NODES])}
-        _link(known)
+        known = told
         fresh = [
             node.ref
             for node in known.values()
@@ -112,12 +121,12 @@ def placed(
             moved[root.ref] = window.left - root.box.left, window.top - root.box.top
             _move(known, root, *moved[root.ref])
             root.role = POPUP_MENU
-    opened = {ref for root in moved for ref in _inside(known, known[root])}
+    opened = {ref for root in moved for ref in inside(known, known[root])}
     closed = {
         ref
         for node in below
-        if _is_popover(node) and node.ref not in opened and not (inside := _inside(known, node)) & moved.keys()
-        for ref in inside
+        if _is_popover(node) and node.ref not in opened and not (held := inside(known, node)) & moved.keys()
+        for ref in held
     }
     return [node for node in below if node.ref not in closed], moved
 
@@ -127,7 +136,7 @@ def _is_popover(node: Node) -> bool:
     return node.role == MENU or node.name.startswith("GtkPopover")
 
 
-def _inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
+def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
     """A node and all below it."""
     waiting, seen = [root], {root.ref}
     while waiting:
@@ -142,7 +151,7 @@ def _has_size(node: Node, window: Region) -> bool:
 
 
 def _move(known: dict[Ref, Node], root: Node, right: int, down: int) -> None:
-    for node in map(known.__getitem__, _inside(known, root)):
+    for node in map(known.__getitem__, inside(known, root)):
         if node.box is not None:
             node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agent.desktop.atspi.bus import Body, Question
-from agent.desktop.atspi.roles import MENU_BAR, SHOWING, TABLES, VISIBLE, has
+from agent.desktop.atspi.roles import FOCUSED, MENU_BAR, SHOWING, TABLES, VISIBLE, has
 from agent.desktop.atspi.wire import Array, Call
 from agent.geometry import Region
 
@@ -79,11 +79,19 @@ def children(ref: Ref) -> Call:
 
 def showing_below(ref: Ref) -> Call:
     """A call for all that says it is shown below a window, for toolkits with ATK's bridge."""
-    states = Array(((1 << SHOWING) | (1 << VISIBLE), 0))
+    return _matches(ref, (1 << SHOWING) | (1 << VISIBLE), _MOST_NODES)
+
+
+def focused_below(ref: Ref, most: int) -> Call:
+    """A call for what says that it has the keyboard focus below a window, for toolkits with ATK's bridge."""
+    return _matches(ref, 1 << FOCUSED, most)
+
+
+def _matches(ref: Ref, states: int, most: int) -> Call:
     # States: all of them; no attributes; any roles, given as four empty words; no interfaces; not inverted.
-    rule = (states, 1, Array(()), 1, Array((0, 0, 0, 0)), 2, Array(()), 1, False)
+    rule = (Array((states, 0)), 1, Array(()), 1, Array((0, 0, 0, 0)), 2, Array(()), 1, False)
     signature = "(aiia{ss}iaiiasib)uib"
-    return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, _MOST_NODES, True)
+    return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, most, True)
 
 
 def variant(body: Body, kind: str) -> Any:
