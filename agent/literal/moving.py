@@ -3,7 +3,7 @@
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.goals import Press, Scroll, Target, Wait
 from agent.literal.looking import area_named, look_further, moved, safe_spot
-from agent.literal.proof import key_may_close, leads, led_to, vanished
+from agent.literal.proof import key_may_close, leads, led_to, misnamed, vanished
 
 _MOST_SCROLLS = 40
 
@@ -16,6 +16,8 @@ def press_keys(now: GoalState, goal: Press) -> Verdict:
         return press(f"Press {keys}.", "act", keys)
     if not key_may_close(keys) and (gone := vanished(now, attempt)):
         return Stuck(f"When I pressed {keys}, {gone}.")
+    if other := misnamed(now):
+        return Stuck(f"When I pressed {keys}, the file was called “{other}”.")
     effects = now.effects_of(attempt)
     if effects:
         return Done(f"I pressed {keys}: {effects.words}")

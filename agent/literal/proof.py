@@ -100,6 +100,25 @@ def key_may_close(keys: str) -> bool:
     return _CLOSING_KEYS.fullmatch(keys.lower()) is not None
 
 
+def misnamed(now: GoalState) -> str:
+    """The name of a new file in which a name that was typed for it is only a part; "" for none."""
+    last = next((move for move in reversed(now.earlier) if move.intent == "act"), None)
+    typed = str(last.call.get("text", "")).strip() if last is not None and last.action == "type" else ""
+    name = typed.rpartition("/")[2]
+    attempt = now.acted
+    if not name or attempt is None or attempt.screen is None:
+        return ""
+    known = {change.what for change in attempt.screen.changes}
+    new = [
+        change.what.rpartition("/")[2]
+        for change in now.changes
+        if change.kind == "file" and change.before is None and change.what not in known
+    ]
+    if name in new or any(one.rpartition(".")[0] == name for one in new):
+        return ""
+    return next((one for one in new if name in one), "")
+
+
 def has_focus(now: GoalState, move: Move) -> Element | None:
     """What takes text, was clicked by a move, and has the focus now."""
     return next(

@@ -6,7 +6,7 @@ from agent.literal.find import WHOLE
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Type
 from agent.literal.looking import known_place, look_further
-from agent.literal.proof import vanished
+from agent.literal.proof import scene_before, vanished
 from agent.literal.scene import FIELDS, TEXTS, Scene
 from agent.literal.toggling import targets_of
 from agent.literal.wording import describe_target
@@ -27,16 +27,50 @@ def type_text(now: GoalState, goal: Type) -> Verdict:
     if not typed:
         if goal.into is not None and not now.tried("focus"):
             return _focus(now, goal.into)
-        if goal.replace and not now.tried("pick"):
+        if (goal.replace or _in_new_dialog(now, goal)) and not now.tried("pick"):
             return press("Select what stands there, to replace it.", "pick", "ctrl+a")
         return Step(f"Type the text ({len(goal.text)} characters).", "act", {"action": "type", "text": goal.text})
     pressed = now.tried("keys")
     first = typed[0]
     if not pressed and (words := went_in(now, goal.text, first)):
+        if (more := _holds_more(now, goal)) is not None:
+            return Stuck(
+                f"{describe(more)} holds “{' '.join((more.value or '').split())[:60]}”, not only what I typed."
+            )
         return Done(words)
     if not pressed and now.waits < 1:
         return wait("The text is not to be seen yet: wait.", 0.5)
     return _by_keys(now, goal, first, pressed)
+
+
+def _in_new_dialog(now: GoalState, goal: Type) -> bool:
+    """Whether a dialog has just opened with a text in its field: that was selected, to be replaced."""
+    came = next((move for move in reversed(now.earlier) if move.intent == "act"), None)
+    before, front = None if came is None else scene_before(came), now.scene.front
+    if goal.into is not None or before is None or front is None:
+        return False
+    if any((window.app, window.title) == (front.app, front.title) for window in before.windows):
+        return False
+    return any(one.value and "multi_line" not in one.states and one.box.height < 60 for one in _focused(now))
+
+
+def _holds_more(now: GoalState, goal: Type) -> Element | None:
+    """The field that was to hold a text alone, and holds more."""
+    last = now.earlier[-1].call.get("keys") if now.earlier else None
+    if not goal.replace and not now.tried("pick") and (goal.into is not None or last != "ctrl+a"):
+        return None
+    wanted = " ".join(goal.text.split())
+    held = [(one, " ".join((one.value or "").split())) for one in _focused(now)]
+    return next((one for one, text in held if wanted in text and text != wanted), None)
+
+
+def _focused(now: GoalState) -> list[Element]:
+    """The field in front that has the focus."""
+    return [
+        one
+        for one in now.scene.elements
+        if one.role in FIELDS - {"terminal", "password text"} and "focused" in one.states and now.scene.in_front(one)
+    ]
 
 
 def _focus(now: GoalState, into: Target) -> Verdict:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.changes import Change
 from agent.geometry import Region
 from agent.literal.conversation import MEMORY, Reached
 from agent.literal.engine import Engine
@@ -253,3 +254,42 @@ def test_more_of_what_is_at_its_limit_is_told():
     last = run("make Time bigger", Amount(1000, "slider"), takes(1))[-1]
     assert ending(last)[0] == "fail"
     assert "limit" in last.arguments["text"]
+
+
+# Texts and names
+
+
+SAVE = replace(OTHER, title="Save As")
+
+
+def dialog(value, changes=()):
+    """A dialog that asks for a name, which stands there selected."""
+    name = field(value, "Name", window="Save As", app="notes", h=30)
+    return replace(screen(name, windows=(SAVE, BACK)), changes=changes)
+
+
+SAYS = "press ctrl+s, type 'diary.txt' and press enter"
+
+
+def test_the_name_in_a_dialog_that_opened_is_replaced():
+    made = (Change("file", "/home/joe/diary.txt", None, "file"),)
+    shown = screen(), dialog("Unsaved 1"), dialog("Unsaved 1"), dialog("diary.txt"), replace(screen(), changes=made)
+    replies = follow(SAYS, *shown)
+    assert [reply.arguments.get("keys") for reply in replies[:4]] == ["ctrl+s", "ctrl+a", None, "enter"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_name_that_was_added_to_another_is_told():
+    shown = screen(), dialog("Unsaved 1"), dialog("Unsaved 1"), dialog("Unsaved 1diary.txt")
+    assert end_of(SAYS, *shown)[0] == "fail"
+
+
+def test_a_file_of_another_name_is_no_evidence():
+    made = (Change("file", "/home/joe/Unsaved 1diary.txt", None, "file"),)
+    shown = screen(), dialog(""), dialog("diary.txt"), replace(screen(), changes=made)
+    assert end_of(SAYS, *shown)[0] == "fail"
+
+
+def test_a_dialog_that_asks_is_not_a_window_that_closed():
+    asks = screen(button("Discard", window="Save As", app="notes"), windows=(SAVE, BACK))
+    assert end_of("close the window", screen(), asks)[0] == "fail"
