@@ -1,6 +1,7 @@
 """Undoes a recorded run on the desktop that it was on, and writes into its bundle what was undone."""
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,10 @@ from agent.record.redact import is_masked
 from agent.record.undone import record_undone
 from agent.undoing.plan import Item, NotKnownError, Standing, leaves_something, plan, relocated
 from foundation.errors import UsageError
+
+#: Within so many seconds, an open program has copied a setting to where others look for it (XFCE's Appearance copies
+#: the theme into dconf).
+_COPIED_WITHIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class Undoing:
             results.append(result)
             if result.done:
                 waiting = relocated(waiting, item)
+        self._put_copies_back(results)
         if results:
             at = datetime.now().astimezone().isoformat(timespec="seconds")
             record_undone(self._bundle, [(one.item.change, one.done, one.words) for one in results], at)
@@ -86,6 +92,22 @@ class Undoing:
             return Result(item, True, put_back(self._environ, item.undo))
         except CannotPutBackError as error:
             return Result(item, False, str(error))
+
+    def _put_copies_back(self, results: list[Result]) -> None:
+        """Put back once more the settings that an open program set along with others that were put back."""
+        settings = [one for one in results if one.done and one.item.change.kind == "setting"]
+        if len(settings) < 2:
+            return
+        time.sleep(_COPIED_WITHIN)
+        for one in settings:
+            if self._is_otherwise(one.item):
+                results[results.index(one)] = self._put_back(one.item, [])
+
+    def _is_otherwise(self, item: Item) -> bool:
+        try:
+            return self._standing(item.undo) != "as_before"
+        except NotKnownError:
+            return False
 
     def _standing(self, undo: Mapping[str, Any]) -> Standing:
         from agent.desktop.linux.put_back import CannotPutBackError, standing

@@ -120,6 +120,22 @@ def test_everything_is_as_it_was(run: Run) -> None:
     assert "made" in trashed and "trashed" not in trashed
 
 
+def test_what_a_program_sets_along_with_a_setting_is_as_it_was_too(run: Run) -> None:
+    dump = "dconf dump /org/gnome/desktop/interface/"
+    before = run.shell(dump)
+    copies = ["xfce4-appearance-settings"]  # copies the theme there whenever it changes
+    with subprocess.Popen(copies, env=run.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        time.sleep(2)
+        bundle = run.doing("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark; sleep 1")
+        assert run.shell(dump) != before
+
+        assert all(result.done for result in Undoing(bundle).carry_out())
+
+        time.sleep(1)
+        program.kill()
+    assert run.shell(dump) == before
+
+
 def test_the_second_time_nothing_is_done_even_where_somebody_did_it_again(run: Run) -> None:
     bundle = run.doing("xfconf-query -c xsettings -p /Net/ThemeName -s Adwaita-dark")
     assert len(Undoing(bundle).carry_out()) == 1
