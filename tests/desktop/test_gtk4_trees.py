@@ -91,3 +91,20 @@ def test_what_a_closed_popover_holds_is_not_told() -> None:
     except StopIteration as end:
         told, _ = end.value
     assert [one.ref[1] for one in told] == ["popover"]
+
+
+def test_what_a_page_in_the_making_lacks_is_asked_for_again_but_not_for_ever() -> None:
+    item = (("app", "list"), ("app", ""), ("app", ""), 0, 1, [], "", role("list"), "", [STATES, 0])
+    unfolded: dict[Ref, tuple[int, int, int]] = {}
+    asked = []
+    for _ in range(8):
+        question = gtk4.cached(("app", "root"), unfolded)
+        calls = next(question)
+        members = []
+        try:
+            while True:
+                members += [call.member for call in calls]
+                calls = question.send([([item],) if call.member == "GetItems" else ([],) for call in calls])
+        except StopIteration:
+            asked.append("GetChildren" in members)
+    assert asked == [True] * 5 + [False] * 3

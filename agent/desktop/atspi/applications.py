@@ -30,7 +30,7 @@ class Application:
     matches: bool = True  # whether it answers the question for all that is shown
     windows: tuple[Ref, ...] = ()  # those that it had the last time
     shown: tuple[Ref, ...] = ()  # those of them that were read the last time
-    unfolded: dict[Ref, tuple[int, int]] = field(default_factory=dict)  # see `gtk4.cached`
+    unfolded: dict[Ref, tuple[int, int, int]] = field(default_factory=dict)  # see `gtk4.cached`
 
     @property
     def is_gtk4(self) -> bool:

@@ -27,6 +27,8 @@ from agent.geometry import Region
 
 _PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
 _PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
+#: A node that does not tell all the children it claims is asked so many times.
+_MOST_TIMES = 5
 _ITEMS = "a((so)(so)(so)iiassusau)"
 
 
@@ -44,11 +46,11 @@ def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
     return known
 
 
-def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[dict[Ref, Node] | None]:
+def cached(application: Ref, unfolded: dict[Ref, tuple[int, int, int]]) -> Question[dict[Ref, Node] | None]:
     """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
 
-    `unfolded` remembers those that were asked for their children: how many they claimed and how many are known. As long
-    as both stay, they are not asked again.
+    `unfolded` remembers those that were asked for their children: how many they claimed, how many are known, and how
+    often in a row that came of it. What a page that is being made does not have yet is asked for some times more.
     """
     known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
@@ -64,7 +66,7 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[d
             if len(node.children) < node.count
             and has(node.states, VISIBLE)
             and node.ref not in asked
-            and unfolded.get(node.ref) != (node.count, len(node.children))
+            and not _is_known(unfolded.get(node.ref), node)
         ]
         if not fresh or len(known) >= _MOST_NODES:
             break
@@ -78,8 +80,15 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int]]) -> Question[d
                 break
     for ref in [ref for ref in unfolded if ref not in known]:
         del unfolded[ref]
-    unfolded.update({ref: (known[ref].count, len(known[ref].children)) for ref in answered if ref in known})
+    for ref in answered & known.keys():
+        now = known[ref].count, len(known[ref].children)
+        count, there, times = unfolded.get(ref, (0, 0, 0))
+        unfolded[ref] = (*now, times + 1 if now == (count, there) else 1)
     return known
+
+
+def _is_known(before: tuple[int, int, int] | None, node: Node) -> bool:
+    return before is not None and before[:2] == (node.count, len(node.children)) and before[2] >= _MOST_TIMES
 
 
 def placed(
