@@ -1,5 +1,6 @@
 """Clicking what is shown: buttons, links, icons, rows, items of menus."""
 
+from agent.literal.backdrop import click_backdrop, is_desktop
 from agent.literal.conversation import Move
 from agent.literal.effects import called, is_on, state_of
 from agent.literal.find import Found
@@ -21,6 +22,8 @@ def click(now: GoalState, goal: Click) -> Verdict:
     """The next step of a click."""
     target = goal.target
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
+    if is_desktop(target) and (now.acted is not None or now.finder.best(Target(target.name), CLICKABLE) is None):
+        return click_backdrop(now, goal, action)
     if now.acted is not None:
         return _came_of_it(now, goal, now.acted)
     found = find(now, target, pages=goal.or_open)

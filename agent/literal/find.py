@@ -13,6 +13,7 @@ from agent.literal.names import Names
 from agent.literal.places import find_page
 from agent.literal.scene import (
     AMOUNTS,
+    BUTTONS,
     CLICKABLE,
     COMBOS,
     FIELDS,
@@ -27,6 +28,7 @@ from agent.literal.scene import (
     right_of,
 )
 from agent.screen.outline import Element
+from foundation.configs import load_config
 
 #: A name that is a part of a longer one counts for at least this much of it.
 _LEAST_SHARE = 0.45
@@ -116,6 +118,8 @@ class Finder:
         named = [target.whole, target.name] if target.whole and target.whole != target.name else [target.name]
         for name in named:
             found = self._named(name, among, self._roles(target, roles), least)
+            for other in [] if found else self._signs(name):
+                found = found or self._named(other, among, self._roles(target, BUTTONS), 0.99)
             if not found:
                 continue
             if target.under and name != target.whole:
@@ -131,6 +135,14 @@ class Finder:
             of_kind = self._under(of_kind, target.under) if target.under else of_kind
             return self._ordinal(of_kind, target.ordinal or 1)
         return []
+
+    def _signs(self, name: str) -> Sequence[str]:
+        """What else the key of a calculator may be called, where the window in front has a key for every digit."""
+        group = next((keys for keys in load_config("signs.toml")["keys"] if name.casefold() in keys), ())
+        if not group:
+            return ()
+        keys = {one.name.strip() for one in self.scene.elements if one.role in BUTTONS and self.scene.in_front(one)}
+        return group if keys >= set("0123456789") else ()
 
     def best(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> Found | None:
         """The best of what fits; None for nothing, or for two of which neither is better as parts of longer names."""

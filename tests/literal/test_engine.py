@@ -395,6 +395,43 @@ def test_a_longer_name_of_a_button_is_no_settings_of_its_first_word(engine):
     assert call_of(engine.reply(chat))["coordinate"] == [250, 210]
 
 
+# Keypads, and the desktop itself
+
+
+def keypad(*names):
+    digits = [element("push button", str(digit), 150 + 30 * digit, 300, 20, 20) for digit in range(10)]
+    return screen(*digits, *(element("push button", name, 150, 400 + 30 * at) for at, name in enumerate(names)))
+
+
+@pytest.mark.parametrize(
+    ("said", "key"), [("×", "Multiply"), ("÷", "Divide"), ("−", "Subtract"), ("*", "×"), ("times", "×"), ("-", "−")]
+)
+def test_the_sign_on_a_key_and_its_name_are_the_same_key(engine, said, key):
+    reply = engine.reply(talk(f"click {said}", keypad("Clear", key)))
+    assert call_of(reply) == {"action": "click", "coordinate": [200, 440]}
+
+
+def test_signs_are_names_on_keypads_only(engine):
+    page = screen(element("push button", "Add", y=150), element("push button", "Multiply"))
+    assert not [r for r in follow(engine, "click +", *[page] * 3) if r.arguments["action"] == "click"]
+
+
+@pytest.mark.parametrize("said", ["the desktop", "the desktop background", "on an empty area of the desktop"])
+def test_the_desktop_is_clicked_where_nothing_covers_it(engine, said):
+    icon = element("icon", "Home", 20, 20, 60, 60, window="Desktop", app="Xfdesktop")
+    items = [element("menu item", "Create Folder", 800, 700, window="Desktop", app="Xfdesktop")]
+    first, last = follow(engine, f"right-click {said}", screen(icon), screen(icon, *items))
+    x, y = first.arguments["coordinate"]
+    assert first.arguments["action"] == "right_click"
+    assert not (100 <= x < 700 and 100 <= y < 600)
+    assert ending(last) == ("success", True)
+
+
+def test_a_desktop_that_is_covered_is_not_clicked(engine):
+    page = screen(windows=(replace(WINDOW, box=Region(0, 0, 1000, 800)),))
+    assert ending(engine.reply(talk("right-click the desktop", page)))[0] == "fail"
+
+
 # Several parts, and what the person says
 
 
