@@ -16,7 +16,7 @@ from agent.literal.goals import Click, Close, Goal, Open, Press, Type, Wait
 from agent.literal.grammar import read_instruction
 from agent.literal.names import Names
 from agent.literal.next_step import next_step
-from agent.literal.proof import leads
+from agent.literal.proof import leads, shown_by_sum
 from agent.literal.reader import Reader
 from agent.literal.scene import Scene
 from agent.literal.sentences import NotUnderstoodError
@@ -185,10 +185,12 @@ class _Run:
     def _unverified(self) -> list[Reached]:
         """The goals that nothing shows; what only leads to the next is shown by that one."""
         parts = list(zip(self._goals, self._reached, strict=False))
+        summed = shown_by_sum(self._goals, self._reached)
         return [
             one
             for at, (goal, one) in enumerate(parts)
             if not one.verified
+            and at not in summed
             and not (leads(goal) and next((later.verified for g, later in parts[at + 1 :] if not leads(g)), False))
         ]
 

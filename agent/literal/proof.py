@@ -1,14 +1,17 @@
 """What proves a part, and what does not: which words of a setting fit, what a crash looks like, what led to what."""
 
 import re
+from collections.abc import Sequence
+from fractions import Fraction
 
 from agent.changes import Change
-from agent.literal.conversation import Move
+from agent.literal.conversation import Move, Reached
 from agent.literal.find import Finder
 from agent.literal.goal_state import GoalState
 from agent.literal.goals import Choose, Click, Goal, Press, SetValue, Target, Toggle, Type
 from agent.literal.labels import plain
 from agent.literal.scene import FIELDS, Scene
+from agent.literal.tasks_sum import value_of
 from agent.screen.outline import Element
 
 #: Keys that only move, select or focus: what comes next shows whether they did.
@@ -40,6 +43,8 @@ _COMMON = frozenset(
         "gnome xfce",
     )
 )
+#: What the keys of a calculator may be called.
+_SIGNS = {"×": "*", "x": "*", "÷": "/", ":": "/", "−": "-", "plus": "+", "minus": "-", "times": "*", ",": "."}
 _NEGATIVE = frozenset(
     {"disable", "disabled", "hide", "hidden", "no", "not", "dont", "inhibit", "without", "mute", "lock"}
 )
@@ -60,6 +65,22 @@ def led_to(now: GoalState, move: Move) -> str:
     if Finder(before, now.names).best(target) is not None or (found := now.finder.best(target)) is None:
         return ""
     return f"“{found.text[:60]}” is to be seen since"
+
+
+def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Reached]) -> set[int]:
+    """The clicks on a calculator's keys which its result shows to have been taken: it is that of all of them."""
+    shown: set[int] = set()
+    signs = ""
+    for at, (goal, one) in enumerate(zip(goals, reached, strict=False)):
+        name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
+        sign = _SIGNS.get(name, name)
+        held = re.search(r"holds “([^”]*)”", one.words)
+        if sign == "=" and signs and one.verified and held is not None:
+            result, number = value_of(signs), held[1].strip().replace("−", "-").replace(",", ".")
+            if result is not None and re.fullmatch(r"-?\d{1,20}(?:\.\d{1,20})?", number) and result == Fraction(number):
+                shown |= set(range(at - len(signs), at + 1))
+        signs = signs + sign if re.fullmatch(r"[-+*/.()\d]", sign) else ""
+    return shown
 
 
 def _needed(goal: Goal | None) -> Target | None:

@@ -293,3 +293,13 @@ def test_a_file_of_another_name_is_no_evidence():
 def test_a_dialog_that_asks_is_not_a_window_that_closed():
     asks = screen(button("Discard", window="Save As", app="notes"), windows=(SAVE, BACK))
     assert end_of("close the window", screen(), asks)[0] == "fail"
+
+
+@pytest.mark.parametrize(("result", "verified"), [("12", True), ("75", False), ("7", False)])
+def test_a_sum_shows_that_all_its_keys_were_taken_and_only_the_right_one(result, verified):
+    def calculator(shown):
+        keys = [element("push button", sign, 100 + 60 * at, 300, 40, 40) for at, sign in enumerate("75+=")]
+        return screen(element("text", "", value=shown, w=300), *keys)
+
+    shown = ["0", "7", "7", "7", "5", result]
+    assert end_of("click 7, click +, click 5 and click =", *map(calculator, shown)) == ("success", verified)
