@@ -3,12 +3,13 @@
 import re
 
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, wait
-from agent.literal.goals import Click, Target
+from agent.literal.goals import Click
 from agent.literal.scene import below, right_of
 
 #: Words that name the desktop, and those that say no more than a place of it.
 _DESKTOP = frozenset({"desktop", "wallpaper", "backdrop"})
-_PLACE = frozenset("a an the of on empty free blank area part place spot space background".split())  # noqa: SIM905
+_FREE = frozenset({"empty", "free", "blank"})
+_PLACE = _FREE | frozenset("a an the of on area part place spot space background".split())  # noqa: SIM905
 #: Pixels kept away from windows, whose frames are not in their boxes, and from the edges of the screen.
 _FRAME, _EDGE = 32, 60
 #: What covers this share of the screen is the backdrop itself.
@@ -16,9 +17,15 @@ _BACKDROP = 0.6
 _WAITS = 2
 
 
-def is_desktop(target: Target) -> bool:
-    """Whether the desktop itself is meant: "the desktop", "an empty area of the desktop", "the desktop background"."""
+def is_desktop(goal: Click) -> bool:
+    """Whether the desktop itself is meant: "right-click the desktop", "click an empty area of the desktop".
+
+    A plain click on "Desktop" or "Wallpaper" is one on something of that name, which may not be shown yet.
+    """
+    target = goal.target
     named = set(re.findall(r"\w+", f"{target.name} {target.inside}".casefold()))
+    if goal.button == "left" and not named & _FREE:
+        return False
     return bool(named & _DESKTOP) and named <= _DESKTOP | _PLACE and not (target.role or target.under)
 
 

@@ -22,7 +22,7 @@ def click(now: GoalState, goal: Click) -> Verdict:
     """The next step of a click."""
     target = goal.target
     action = "double_click" if goal.count > 1 else _CLICKS[goal.button]
-    if is_desktop(target) and (now.acted is not None or now.finder.best(Target(target.name), CLICKABLE) is None):
+    if is_desktop(goal) and (now.acted is not None or now.finder.best(Target(target.name), CLICKABLE) is None):
         return click_backdrop(now, goal, action)
     if now.acted is not None:
         return _came_of_it(now, goal, now.acted)

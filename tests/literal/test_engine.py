@@ -427,6 +427,12 @@ def test_the_desktop_is_clicked_where_nothing_covers_it(engine, said):
     assert ending(last) == ("success", True)
 
 
+@pytest.mark.parametrize("said", ["Desktop", "Wallpaper", "Desktop Background"])
+def test_a_plain_click_on_what_is_called_desktop_waits_for_it(engine, said):
+    reply = engine.reply(talk(f"open settings and click {said}", screen(), move("act", {"action": "open"}, screen())))
+    assert "click" not in reply.arguments["action"]
+
+
 def test_a_desktop_that_is_covered_is_not_clicked(engine):
     page = screen(windows=(replace(WINDOW, box=Region(0, 0, 1000, 800)),))
     assert ending(engine.reply(talk("right-click the desktop", page)))[0] == "fail"
