@@ -71,12 +71,13 @@ def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Reached]) -> set[int]:
     """The clicks on a calculator's keys which its result shows to have been taken: it is that of all of them."""
     shown: set[int] = set()
     signs = ""
-    for at, (goal, one) in enumerate(zip(goals, reached, strict=False)):
+    for at, goal in enumerate(goals[: len(reached)]):
         name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
         sign = _SIGNS.get(name, name)
-        held = re.search(r"holds “([^”]*)”", one.words)
-        if sign == "=" and signs and one.verified and held is not None:
-            result, number = value_of(signs), held[1].strip().replace("−", "-").replace(",", ".")
+        told = " ".join(each.words for each in reached[at : at + 2] if each.verified)
+        held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", told)
+        if sign == "=" and signs and held is not None:
+            result, number = value_of(signs), (held[1] or held[2] or "").strip().replace("−", "-").replace(",", ".")
             if result is not None and re.fullmatch(r"-?\d{1,20}(?:\.\d{1,20})?", number) and result == Fraction(number):
                 shown |= set(range(at - len(signs), at + 1))
         signs = signs + sign if re.fullmatch(r"[-+*/.()\d]", sign) else ""

@@ -303,3 +303,10 @@ def test_a_sum_shows_that_all_its_keys_were_taken_and_only_the_right_one(result,
 
     shown = ["0", "7", "7", "7", "5", result]
     assert end_of("click 7, click +, click 5 and click =", *map(calculator, shown)) == ("success", verified)
+
+
+def test_a_sum_is_shown_by_what_was_copied_of_it():
+    keys = [element("push button", sign, 100 + 60 * at, 300, 40, 40) for at, sign in enumerate("78+=")]
+    copied = replace(screen(*keys), changes=(Change("clipboard", "clipboard", None, "2 characters: 15"),))
+    instruction = "click 7, click +, click 8, click =, press ctrl+c"
+    assert end_of(instruction, *[screen(*keys)] * 9, copied) == ("success", True)
