@@ -107,6 +107,8 @@ def trash(now: GoalState, goal: Trash) -> Verdict:
                 last_name(change.what), last_name(change.after or "")
             ):  # fmt: skip
                 return Done(f"“{name}” is in the trash: {change}")
+        if path := _gone(now, name):
+            return Done(f"{path} is not there any more")
         return wait_or(now, "That it is gone", leave(now, f"Nothing shows that “{name}” is in the trash now."))
     if not _is_name(name):
         return Stuck(f"“{goal.name}” cannot be the name of a file or folder.")
@@ -220,6 +222,17 @@ def _lists(now: GoalState, name: str) -> bool:
         one.name.split("\n")[0] == name and now.scene.in_front(one) and one.role in items & CLICKABLE
         for one in now.scene.elements
     )
+
+
+def _gone(now: GoalState, name: str) -> str:
+    """The path of something of that name that the run itself had made, and that is not there any more; "" for none."""
+    acted = now.acted
+    before = acted.screen.changes if acted is not None and acted.screen is not None else ()
+    here = {change.what for change in now.changes}
+    if not here & {change.what for change in before}:  # nothing is told now
+        return ""
+    made = (change.what for change in before if change.kind == "file" and change.before is None)
+    return next((path for path in made if last_name(path) == name and path not in here), "")
 
 
 def _came(now: GoalState, name: str, failed: str) -> Verdict:

@@ -121,6 +121,15 @@ def test_something_is_trashed_once_it_alone_is_selected():
     assert ending(replies[-1]) == ("success", True)
 
 
+def test_what_the_run_itself_made_is_not_told_any_more_once_it_is_in_the_trash():
+    made, other = file_change("draft.txt", None, "5 bytes"), file_change("other.txt", None, "5 bytes")
+    selecting = [replace(one, changes=(made, other)) for one in SELECTING]
+    replies = follow("move draft.txt to the trash", *selecting, folder(changes=[other]))
+    assert ending(replies[-1]) == ("success", True)
+    replies = follow("move draft.txt to the trash", *selecting, *[folder()] * 6)  # nothing is told at all
+    assert ending(replies[-1])[0] == "fail"
+
+
 @pytest.mark.parametrize(
     "text", ["8 folders | 2 files", "2 files selected: 9 bytes", '"draft.txt.bak" | 5 bytes', '"my draft.txt" | 1 byte']
 )
