@@ -68,10 +68,13 @@ def test_the_desktops_own_application_comes_before_one_that_is_called_just_so():
     assert Catalogue(editors, {"XFCE"}).opener(["text/plain"], ["gone", "org.gnome.TextEditor"]).name == "Text Editor"
 
 
-@pytest.mark.parametrize(("query", "identifier"), [("keyboard settings", "a"), ("touchpad settings", "b")])
+@pytest.mark.parametrize(
+    ("query", "identifier"), [("keyboard settings", "a"), ("touchpad settings", "b"), ("display settings", "c")]
+)
 def test_a_translated_panel_is_found_by_its_english_name(query, identifier):
     panels = [
         App("a", "Tastatur", ("Keyboard",), command=("a",)),
         App("b", "Maus und Tastfeld", ("Mouse & Touchpad",), command=("b",), in_menus=False),
+        App("c", "Bildschirme", ("Displays",), command=("c",), in_menus=False),
     ]
     assert Catalogue(panels).find(query).id == identifier

@@ -39,6 +39,10 @@ def plain(text: str) -> str:
     return " ".join(kept or words)
 
 
+def _singular(text: str) -> str:
+    return " ".join(word.removesuffix("s") for word in plain(text).split())
+
+
 class Catalogue:
     """The installed applications, searchable by the words people use.
 
@@ -66,7 +70,8 @@ class Catalogue:
         subject, _, last = wanted.rpartition(" ")
         if not exact and last in ("settings", "preferences", "panel"):  # "keyboard settings" is Keyboard
             exact = [app for app in self._apps if plain(app.name) == subject]
-            exact = exact or [app for app in self._apps if subject in map(plain, app.other_names)]
+            one = _singular(subject)  # "display settings" is Displays
+            exact = exact or [app for app in self._apps if one in map(_singular, (app.name, *app.other_names))]
             exact = exact or self._panels(subject)
         if exact:
             return exact[0]
@@ -119,9 +124,9 @@ class Catalogue:
 
     def _panels(self, subject: str) -> list[App]:
         """The one settings panel whose name, also the untranslated one, has these words; none for several."""
-        words = set(subject.split())
+        words = set(_singular(subject).split())
         panels = [(app, (app.name, *app.other_names)) for app in self._apps if not app.in_menus]
-        found = [app for app, names in panels if any(words <= set(plain(name).split()) for name in names)]
+        found = [app for app, names in panels if any(words <= set(_singular(name).split()) for name in names)]
         return found if len(found) == 1 else []
 
     @staticmethod
