@@ -51,7 +51,11 @@ def _in_new_dialog(now: GoalState, goal: Type) -> bool:
         return False
     if any((window.app, window.title) == (front.app, front.title) for window in before.windows):
         return False
-    return any(one.value and "multi_line" not in one.states and one.box.height < 60 for one in _focused(now))
+    return any(  # which has the focus is often told late
+        one.value and one.role in FIELDS and now.scene.in_front(one) and one.box.height < 60
+        for one in now.scene.elements
+        if "multi_line" not in one.states
+    )
 
 
 def _holds_more(now: GoalState, goal: Type) -> Element | None:
