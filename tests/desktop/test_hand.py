@@ -3,6 +3,7 @@
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,43 @@ def test_text_arrives_whole_in_an_editor_and_the_clipboard_is_put_back(desk, tex
     hand.perform(PressKeys(("ctrl", "a")))
     hand.perform(PressKeys(("ctrl", "c")))
     wait_for(lambda: clipboard(sandbox) == text)
+
+
+def test_text_replaces_what_is_selected_in_a_text_and_in_a_name(desk):
+    hand, _, sandbox = desk
+    home = Path(sandbox.environ["HOME"])
+    (home / "old.txt").write_text("what stood there")
+    subprocess.Popen(["mousepad", str(home / "old.txt")], env=sandbox.environ, start_new_session=True)
+    windows = X11Windows()
+    wait_for(lambda: (window := windows.active()) is not None and "old.txt" in window.title)
+    time.sleep(0.5)
+    hand.perform(PressKeys(("ctrl", "a")))
+    time.sleep(0.3)
+    hand.perform(TypeText("short"))
+    hand.perform(PressKeys(("ctrl", "shift", "s")))
+    wait_for(lambda: (window := windows.active()) is not None and "old.txt" not in window.title)
+    windows.close()
+    time.sleep(0.5)
+    hand.perform(PressKeys(("ctrl", "a")))
+    time.sleep(0.3)
+    hand.perform(TypeText("new.txt"))
+    hand.perform(PressKeys(("enter",)))
+    wait_for(lambda: (home / "new.txt").exists() and (home / "new.txt").read_text() == "short")
+    assert not (home / "old.txtnew.txt").exists()
+
+
+def test_text_arrives_in_a_terminal_in_which_something_else_is_selected(desk, tmp_path):
+    hand, _, sandbox = desk
+    target = tmp_path / "typed"
+    subprocess.Popen(["xterm", "-geometry", "80x24+100+100"], env=sandbox.environ, start_new_session=True)
+    windows = X11Windows()
+    wait_for(lambda: (window := windows.active()) is not None and window.app.lower() == "xterm")
+    region = windows.region(windows.active().id)
+    windows.close()
+    time.sleep(0.8)
+    hand.perform(Click(DesktopPoint(region.left + 20.0, region.top + 12.0), count=3))
+    hand.perform(TypeText(f"printf done > {target}\n"))
+    wait_for(lambda: target.exists() and target.read_text() == "done")
 
 
 @pytest.mark.parametrize("terminal", ["xterm", "xfce4-terminal"])

@@ -22,7 +22,7 @@ _PROGRAM_TIMEOUT = 2.0
 
 
 class X11TextEntry:
-    """Text through CLIPBOARD and PRIMARY; needs xclip to put the old clipboard back.
+    """Text through the clipboards; needs xclip to put the old clipboard back.
 
     Raises:
         EnvironmentLacksError: xclip is missing.

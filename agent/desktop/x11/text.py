@@ -1,16 +1,21 @@
 """How text gets into an X11 application: offered as the selection that it pastes, or pressed key by key."""
 
+import re
 import select
 import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from agent.desktop.x11.connection import client_of, open_display
+from agent.desktop.x11.connection import client_of, open_display, read_property, unless_gone, window_of
+from foundation.configs import load_config
 
 
 class SelectionOwner:
-    """Offers a text as CLIPBOARD and PRIMARY, and knows when it was fetched; answers only while it serves.
+    """Offers a text for pasting, and knows when it was fetched; answers only while it serves.
+
+    As CLIPBOARD, and as PRIMARY where that is what the focused application pastes, or where it has selected nothing
+    itself: what it has selected is to be replaced (`configs/pasting.toml`).
 
     With a plain clipboard tool nobody can tell whether the text arrived, and restoring the person's clipboard too early
     pastes that instead. Being the owner answers both: a paste is over when the application has asked for the text.
@@ -22,7 +27,8 @@ class SelectionOwner:
         self._data = text.encode("utf-8")
         self._display = open_display()
         window = self._display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
-        for name in ("CLIPBOARD", "PRIMARY"):
+        names = ["CLIPBOARD", *(["PRIMARY"] if not self._keeps_primary() else [])]
+        for name in names:
             window.set_selection_owner(self._display.intern_atom(name), X.CurrentTime)
         self._display.sync()
 
@@ -56,6 +62,29 @@ class SelectionOwner:
     def close(self) -> None:
         """Offer it no more."""
         self._display.close()
+
+    @unless_gone()
+    def _keeps_primary(self) -> bool:
+        """Whether the focused application has selected something that is lost when somebody else owns PRIMARY."""
+        focus = self._display.get_input_focus().focus
+        owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
+        if isinstance(focus, int) or isinstance(owner, int):  # None or PointerRoot; nobody
+            return False
+        if client_of(self._display, focus.id) != client_of(self._display, owner.id):
+            return False
+        return not any(
+            re.search(one, self._class_around(focus.id), re.I) for one in load_config("pasting.toml")["primary"]
+        )
+
+    def _class_around(self, identifier: int) -> str:
+        """The class of the application whose window this is, or lies in; "" where none is told."""
+        handle = window_of(self._display, identifier)
+        while handle:
+            if told := read_property(self._display, handle.id, "WM_CLASS"):
+                text: str = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+                return text.rstrip("\0").split("\0")[-1]
+            handle = handle.query_tree().parent
+        return ""
 
     def _answer(self, request: Any) -> bool:
         """Answer one request; whether it was the focused application's, and for the text."""
