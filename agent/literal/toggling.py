@@ -5,19 +5,21 @@ from fnmatch import fnmatchcase
 
 from agent.literal.conversation import Move
 from agent.literal.effects import is_on, is_tick, state_of
-from agent.literal.find import PART, WHOLE
+from agent.literal.find import PART, WHOLE, Found
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Toggle
 from agent.literal.labels import plain
 from agent.literal.looking import known_place, look_further
 from agent.literal.places import Place
 from agent.literal.proof import is_about, is_called, is_negative
-from agent.literal.scene import CHOICES, MENU_ITEMS, SWITCHES, TEXTS, Scene, right_of, same_row
+from agent.literal.scene import CHOICES, CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene, right_of, same_row
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element
 
 #: A control changes its look, and its setting, this often a second after it was clicked.
 _MOST_WAITS = 2
+#: Where the tree tells no control within so many pixels above and below a text, it does not know that place.
+_NEAR = 60
 #: What a click on an item is about that does not tell how it stands.
 _MUTE = "mute item"
 
@@ -64,22 +66,20 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
         if "disabled" in switch.states:
             return Stuck(f"{describe_target(goal.target)} cannot be switched now: it is greyed out.")
         return now.click(f"Switch {state} {describe_target(goal.target)}: click it.", "act", switch)
-    if not now.scene.has_tree and (text := now.finder.best(goal.target, TEXTS)) is not None:
-        return now.click(f"Switch {state} {describe_target(goal.target)}: click its name.", "act", text.element)
     return look_further(now, goal.target, place)
 
 
 def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
-    """Switch an item of a menu that does not tell how it stands: the setting that its click changes tells.
+    """Switch what does not tell how it stands, an item of a menu or a bare text: the setting that it changes tells.
 
     Where it turns out that it stood as wanted before, it is clicked once more.
     """
     clicks = [move for move in now.tried("act") if move.about == _MUTE]
-    shown = now.finder.best(goal.target, {"menu item"}) if now.scene.menu_is_open else None
+    shown = now.finder.best(goal.target, {"menu item"}) if now.scene.menu_is_open else _bare_text(now, goal.target)
     if not clicks:
         if shown is None:
             return None
-        return now.click(f"Click {describe_target(goal.target)} in the menu.", "act", shown.element, about=_MUTE)
+        return now.click(f"Click {describe_target(goal.target)}.", "act", shown.element, about=_MUTE)
     became = _became(now, clicks[0], goal)
     if became is not None and became[0] is goal.on:
         return Done(became[1])
@@ -94,6 +94,17 @@ def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
     if now.tried("focus"):
         return Stuck(f"{describe_target(goal.target)} stands the other way now, and its menu does not open again.")
     return _open_again(now, clicks[0], goal)
+
+
+def _bare_text(now: GoalState, target: Target) -> Found | None:
+    """What is written where no tree tells the controls: XFCE's Settings shows other programs' pages within its own."""
+    found = now.finder.best(target, TEXTS, least=WHOLE)
+    if found is None or found.element.source != "words":
+        return None
+    top, bottom = found.element.box.top - _NEAR, found.element.box.top + found.element.box.height + _NEAR
+    told = (one for one in now.scene.elements if one.source != "words" and one.window == found.element.window)
+    near = any(one.box.top < bottom and top < one.box.top + one.box.height for one in told if one.role in CLICKABLE)
+    return None if near else found
 
 
 def _became(now: GoalState, move: Move, goal: Toggle) -> tuple[bool, str] | None:

@@ -1,5 +1,7 @@
 """Typing: into what has the focus, or into a named field, and read back from where it went."""
 
+import re
+
 from agent.literal.conversation import Move
 from agent.literal.effects import Effects, effects
 from agent.literal.find import WHOLE
@@ -16,6 +18,8 @@ from agent.screen.outline import Element
 _MOST_KEYS = 24
 _TAKES_TEXT = FIELDS | {"spin button", "combo box", "document web", "autocomplete"}
 _SEARCH = ("search", "find", "filter", "suchen", "suche")
+#: A text of so many letters is known by most of them, in per cent: some are misread.
+_LONG, _READ_ALIKE = 12, 80.0
 _KEY_NAMES = {"\n": "enter", "\t": "tab", " ": "space"}
 
 
@@ -145,11 +149,26 @@ def _holds(held: str, wanted: str) -> bool:
 
 def _read_back(now: GoalState, wanted: str, before: Scene | None) -> str:
     """The same by the words that can be read, where no field tells what it holds."""
-    shown = " ".join(one.name for one in now.scene.elements if one.source == "words")
-    was = "" if before is None else " ".join(one.name for one in before.elements if one.source == "words")
+    if before is None:
+        return ""
+    shown, was = _words_on(now.scene), _words_on(before)
     words = [word for word in wanted.split() if len(word) >= 3] or wanted.split()
     new = [word for word in words if shown.count(word) > was.count(word)]
-    return f"“{' '.join(new)[:60]}” stands there now" if before is not None and len(new) >= 0.6 * len(words) else ""
+    if len(new) >= 0.6 * len(words) or _reads_alike(wanted, shown) > max(_READ_ALIKE, _reads_alike(wanted, was)):
+        return f"“{' '.join(new or words)[:60]}” stands there now"
+    return ""
+
+
+def _words_on(scene: Scene) -> str:
+    return " ".join(one.name for one in scene.elements if one.source == "words")
+
+
+def _reads_alike(wanted: str, shown: str) -> float:
+    """How much of a longer text is to be read, 0 to 100, whatever breaks it: a terminal wraps within words."""
+    from rapidfuzz import fuzz
+
+    letters = re.sub(r"[\W_]+", "", wanted)
+    return fuzz.partial_ratio(letters, re.sub(r"[\W_]+", "", shown)) if len(letters) >= _LONG else 0.0
 
 
 def _same_in(scene: Scene | None, element: Element) -> Element | None:

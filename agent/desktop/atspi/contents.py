@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 
 from agent.desktop.atspi.bus import Body, Question
-from agent.desktop.atspi.roles import COMBO_BOX, EDITABLE, FIELDS, PASSWORD, RANGES, has
+from agent.desktop.atspi.roles import COMBO_BOX, EDITABLE, FIELDS, PASSWORD, RANGES, TERMINAL, has
 from agent.desktop.atspi.shape import LONGEST_NAME, Draft, Tree
 from agent.desktop.atspi.tree import Ref, getter, method, refs, text_of, variant
 from agent.desktop.atspi.wire import Call
 from agent.safety.text import one_line
 
-#: Of a long text, its beginning.
-_LONGEST_TEXT = 1000
+#: Of a long text, its beginning; of a terminal, which tells what it shows, the end.
+_LONGEST_TEXT, _LONGEST_TERMINAL = 1000, 8000
 _NUMBERS = ("CurrentValue", "MinimumValue", "MaximumValue")
 _LABELLED_BY = 2  # AtspiRelationType
 #: First actions that make a part of a page something to click; "clickAncestor" and the like are another's.
@@ -28,6 +28,9 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
             continue
         if draft.role in RANGES:
             asked += [(draft, name, getter(ref, "Value", name)) for name in _NUMBERS]
+        elif draft.role == TERMINAL:
+            asked.append((draft, "caret", getter(ref, "Text", "CaretOffset")))
+            asked.append((draft, "text", method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TERMINAL)))
         elif draft.role in FIELDS or (has(draft.node.states, EDITABLE) and draft.role != COMBO_BOX):
             asked.append((draft, "text", method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT)))
         elif draft.role == COMBO_BOX:
@@ -37,9 +40,15 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
     replies = yield [call for _, _, call in asked]
     names: list[tuple[Draft, str, Ref]] = []
     numbers: dict[tuple[Ref, str], float | None] = {}
+    carets: dict[Ref, int] = {}
     for (draft, what, _), reply in zip(asked, replies, strict=True):
         if what == "text" and reply:
-            draft.value = str(reply[0])[:_LONGEST_TEXT]
+            text = str(reply[0])
+            if draft.role == TERMINAL:  # up to the cursor, which may be on a line that is empty yet
+                text = text[: max(carets.get(draft.node.ref, 0), len(text.rstrip()))][-_LONGEST_TEXT:]
+            draft.value = text[:_LONGEST_TEXT]
+        elif what == "caret" and reply:
+            carets[draft.node.ref] = variant(reply, "i") or 0
         elif what in _NUMBERS and reply:
             numbers[draft.node.ref, what] = variant(reply, "d")
         elif what == "choice" and (chosen := refs([[reply[0]]] if reply else None)):  # type: ignore[arg-type]
