@@ -4,7 +4,7 @@ Text on a screen can talk to a model, so the model's own judgement is no protect
 """
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
@@ -55,6 +55,8 @@ class Question:
     reason: str  # as a clause, naming the rule
     scope: str  # what "always" would allow, in words that a person can judge: "typing into xfce4-terminal"
     held: bool = False  # it is asked only because the person paused, or goes step by step
+    #: What the rules found in the text that would be typed, as they read it: it must be seen before it is approved.
+    matched: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Grants(set[Question]):
@@ -120,7 +122,9 @@ class Policy:
         if not reasons:
             return None
         for_good = all(rule.always for rule in matching) and _is_placed(action, situation)
-        return Question("; ".join(reasons), printable(scope_of(action, situation)) if for_good else "")
+        scope = printable(scope_of(action, situation)) if for_good else ""
+        matched = (piece for rule in matching for piece in rule.finds(action, situation))
+        return Question("; ".join(reasons), scope, matched=tuple(dict.fromkeys(matched)))
 
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:

@@ -28,12 +28,18 @@ class PolicyFile(PolicyPart):
 
 
 def read_policy(data: Mapping[str, Any], where: str) -> PolicyFile:
-    """A parsed policy file. Raises UsageError naming what is wrong."""
+    """A parsed policy file. Raises UsageError naming what is wrong, also where it has no rules."""
     groups = data.get("groups")
     try:
-        return PolicyFile.model_validate(data, context=groups if isinstance(groups, dict) else {})
+        read = PolicyFile.model_validate(data, context=groups if isinstance(groups, dict) else {})
     except ValidationError as failed:
         raise UsageError(_sentence(failed.errors()[0], where), "See docs/safety.md for its form.") from failed
+    if not read.rules:  # it would look like protection, and nothing would ever be asked
+        raise UsageError(
+            f"There is no rule in {where}.",
+            "Start from a copy of the shipped one, or use --approve never to be asked nothing.",
+        )
+    return read
 
 
 def _sentence(error: Mapping[str, Any], where: str) -> str:

@@ -6,6 +6,7 @@ A rule that could never match would look like protection and be none, so it is r
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationInfo, model_validator
@@ -14,7 +15,7 @@ from agent.actions import TYPING, Action, Button, CallTool, Click, Drag, OpenApp
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Place, Situation
-from agent.safety.text import found, spelled
+from agent.safety.text import found, matches, spelled
 from agent.screen.outline import Element
 
 #: The types of actions that a rule can speak of, as `actions.to_json` names them.
@@ -41,6 +42,9 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "buttons": frozenset({"click"}),
     "excepted": frozenset({"open", "call_tool"}),
 }
+
+#: Pieces of a text that are told for each pattern.
+_MOST_FOUND = 20
 
 T = TypeVar("T")
 
@@ -123,7 +127,7 @@ class Rule(PolicyPart):
             return self._opens(action, situation)
         if isinstance(action, CallTool):
             return not self.excepts(action) and self._names((action.name,))
-        if self.patterns and not self._is_entered(spelled(action), situation):
+        if self.patterns and not self._is_entered(action, situation):
             return False
         places = (situation.focused,) if isinstance(action, TYPING) else (situation.under, situation.origin)
         if self.windows and not any(self._is_in(place) for place in places if place is not None):
@@ -143,9 +147,16 @@ class Rule(PolicyPart):
         # Keys pressed one by one are a text as well.
         return "type" in self.actions and bool(self.patterns) and bool(spelled(action))
 
-    def _is_entered(self, text: str, situation: Situation) -> bool:
+    def finds(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Iterator[str]:
+        """The pieces of the text that an action enters in which a pattern of this rule is found, as they are read."""
+        text = spelled(action)
         standing = [(situation.typed, situation.judged), *((left, 0) for left in situation.erased)]
-        return any(found(one, text, before, judged) for one in self.patterns for before, judged in standing)
+        for pattern in self.patterns if text else ():
+            for before, judged in standing:
+                yield from islice(matches(pattern, text, before, judged), _MOST_FOUND)
+
+    def _is_entered(self, action: Action[DesktopPoint], situation: Situation) -> bool:
+        return next(self.finds(action, situation), None) is not None
 
     def _opens(self, action: OpenApp, situation: Situation) -> bool:
         if situation.opens == ():  # nothing of that name is installed: the hand will say so

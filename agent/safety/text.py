@@ -5,6 +5,7 @@ A word that a rule knows must not slip by because of a zero-width space in its m
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 from agent.actions import Action, HoldKeys, PressKeys, TypeText
@@ -48,12 +49,17 @@ def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | N
     So many characters of `before` as `judged` says were judged as they stand, None for all: where some were taken away
     again, what is left may say something else than it did.
     """
+    return next(matches(pattern, text, before, judged), None) is not None
+
+
+def matches(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> Iterator[str]:
+    """What `found` finds, as it is read, without what an earlier text held of it."""
     settled = before if judged is None else before[:judged]
     texts = dict.fromkeys(zip(readings(settled), readings(before), readings(text), strict=True))
-    return any(
-        any(match.end() > len(known) or not head for match in pattern.finditer(head + tail))
-        for known, head, tail in texts
-    )
+    for known, head, tail in texts:
+        for match in pattern.finditer(head + tail):
+            if match.end() > len(known) or not head:
+                yield (head + tail)[max(match.start(), len(head)) : match.end()]
 
 
 def spelled(action: Action[DesktopPoint]) -> str:

@@ -97,8 +97,12 @@ def test_keys_in_a_policy_may_be_written_as_people_write_them(tmp_path: Path) ->
     assert policy.question(PressKeys(("delete",))) is None
 
 
-def test_an_empty_policy_asks_nothing(tmp_path: Path) -> None:
-    assert all(own(tmp_path, "").question(action) is None for action in [*TOUCHING, *RISKY])
+@pytest.mark.parametrize(
+    "text", ["", "# nothing", "rules = []", '[groups]\nmine = ["^x$"]', '[allowed]\nwindows = ["^x$"]']
+)
+def test_a_policy_without_rules_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=r"no rule in .*policy\.toml"):
+        own(tmp_path, text)
 
 
 @pytest.mark.parametrize(

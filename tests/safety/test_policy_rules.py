@@ -37,6 +37,9 @@ def rule(action: str, rest: str = "", name: str = "n") -> str:
     return f'[[rules]]\nname = "{name}"\naction = {action}\nreason = "r"\n{rest}\n'
 
 
+#: A rule that matches nothing here: a policy has one at least.
+IDLE = rule('"call_tool"')
+
 # The shipped policy
 
 TERMINALS = [
@@ -215,6 +218,12 @@ def test_enter_is_asked_about_where_it_confirms_what_cannot_be_taken_back() -> N
 def test_a_text_that_looks_like_a_command_or_a_secret_is_asked_about_in_any_window(text: str) -> None:
     for situation in (EDITOR, UNKNOWN):
         assert SHIPPED.question(TypeText(text), situation)
+
+
+def test_a_question_tells_what_the_rules_found_in_the_text() -> None:
+    question = SHIPPED.question(TypeText("x" * 1500 + "\nrm -rf ~ \nand my password: hunter2"), EDITOR)
+    assert question is not None
+    assert {"rm -", "password:"} <= set(question.matched)
 
 
 def test_secrets_cannot_be_allowed_for_good() -> None:
@@ -404,7 +413,7 @@ def test_keys_of_the_number_pad_are_what_they_do(tmp_path: Path) -> None:
 
 
 def test_outside_the_allowed_windows_everything_is_asked_about(tmp_path: Path) -> None:
-    policy = own(tmp_path, '[allowed]\nwindows = ["^mousepad$"]')
+    policy = own(tmp_path, IDLE + '[allowed]\nwindows = ["^mousepad$"]')
     inside: list[tuple[Action[DesktopPoint], Situation]] = [
         (TypeText("x"), into("Mousepad")),
         (Click(POINT), at(app="mousepad")),
@@ -428,7 +437,7 @@ def test_outside_the_allowed_windows_everything_is_asked_about(tmp_path: Path) -
 
 
 def test_outside_the_allowed_region_everything_is_asked_about(tmp_path: Path) -> None:
-    policy = own(tmp_path, "[allowed]\nregion = [100, 100, 200, 200]")
+    policy = own(tmp_path, IDLE + "[allowed]\nregion = [100, 100, 200, 200]")
     within, beyond = DesktopPoint(150, 150), DesktopPoint(300, 150)
     window = Place("Mousepad", "", Region(120, 120, 100, 100))
     assert policy.question(Click(within)) is None
@@ -536,7 +545,7 @@ def test_the_right_alt_key_is_alt(keys: tuple[str, ...]) -> None:
 
 
 def test_a_drag_without_a_start_is_outside_every_region(tmp_path: Path) -> None:
-    policy = own(tmp_path, "[allowed]\nregion = [0, 0, 100, 100]\n")
+    policy = own(tmp_path, IDLE + "[allowed]\nregion = [0, 0, 100, 100]\n")
     assert policy.question(Drag(POINT, POINT), EDITOR) is None
     assert policy.question(Drag(None, POINT), EDITOR) is not None
 

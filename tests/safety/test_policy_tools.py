@@ -22,7 +22,11 @@ def rule(rest: str, name: str = "n") -> str:
 
 
 def test_every_tool_is_asked_about_by_default(tmp_path: Path) -> None:
-    for policy in (Policy.load("risky"), Policy.load("ask"), own(tmp_path, "")):
+    for policy in (
+        Policy.load("risky"),
+        Policy.load("ask"),
+        own(tmp_path, '[[rules]]\nname = "n"\naction = "hold"\nreason = "r"\n'),
+    ):
         question = policy.question(READ)
         assert question is not None
     assert Policy.load("never").question(READ) is None
