@@ -6,7 +6,7 @@ then names every `match` that does not handle it.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -201,28 +201,33 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def describe(action: Action[P]) -> str:
-    """What the action does, in words a person reads in a list; long text is shortened."""
+def describe(action: Action[P], names: Sequence[str] = ()) -> str:
+    """What the action does, in words a person reads in a list; long text is shortened.
+
+    `names` are what lies at its points, in their order, told in place of the coordinates; "" where that is not known.
+    """
+    named = dict(zip(points_of(action), names, strict=False))
+
+    def at(point: Any, how: str = "at ") -> str:
+        return named.get(point) or f"{how}{_place(point)}"
+
     match action:
-        case Click(point, button, count):
-            times = {1: "click", 2: "double-click", 3: "triple-click"}.get(count, f"click {count} times")
-            verb = times if button == "left" else f"{button}-{times}"
-            return f"{verb} at {_place(point)}"
+        case Click(point):
+            return f"{_clicks(action)} {at(point)}"
         case LongPress(point, seconds):
-            return f"hold the button for {seconds:g} s at {_place(point)}"
+            return f"hold the button for {seconds:g} s {at(point)}"
         case Move(point):
-            return f"move to {_place(point)}"
+            return f"move to {at(point, '')}"
         case Drag(start, end):
-            origin = "the pointer" if start is None else _place(start)
-            return f"drag from {origin} to {_place(end)}"
+            origin = "the pointer" if start is None else at(start, "")
+            return f"drag from {origin} to {at(end, '')}"
         case Scroll(point, dx, dy):
-            where = "" if point is None else f" at {_place(point)}"
             ways = [
                 f"{abs(amount)} {way}"
                 for amount, way in ((dy, "down" if dy > 0 else "up"), (dx, "right" if dx > 0 else "left"))
                 if amount
             ]
-            return f"scroll {' and '.join(ways) or 'nowhere'}{where}"
+            return f"scroll {' and '.join(ways) or 'nowhere'}" + ("" if point is None else f" {at(point)}")
         case TypeText(text):
             return f"type {shorten(text)}"
         case PressKeys(keys):
@@ -242,6 +247,11 @@ def describe(action: Action[P]) -> str:
         case Finish(success=success, message=message):
             ending = "finish" if success else "give up"
             return f"{ending}: {shorten(message)}" if message else ending
+
+
+def _clicks(action: Click[P]) -> str:
+    times = {1: "click", 2: "double-click", 3: "triple-click"}.get(action.count, f"click {action.count} times")
+    return times if action.button == "left" else f"{action.button}-{times}"
 
 
 def describe_in_full(action: Action[P]) -> str:

@@ -135,15 +135,23 @@ class DesktopSurroundings:
             return self._of_typing(action, windows)
         return self._of_pointing(action, windows)
 
-    def hits(self, action: Action[DesktopPoint]) -> tuple[Element, ...]:
-        """See `Surroundings.hits`."""
+    def glance(self, action: Action[DesktopPoint]) -> Situation:
+        """See `Surroundings.glance`."""
         if isinstance(action, OpenApp) or not isinstance(action, TOUCHING):
-            return ()
+            return UNKNOWN
         windows = self._windows.get()
         if isinstance(action, TYPING):
             window = self._asked(windows, self._receiver)
-            return self._receives(action, window.id if window else None, windows)
-        return self._hit(action, aims(action, self._home, windows), windows)
+            received = self._receives(action, window.id if window else None, windows)
+            return Situation(None if window is None else Place(window.app, window.title), elements=received)
+        points = aims(action, self._home, windows)
+        found = [
+            self._asked(windows, lambda known, point=point: known.at(*point.rounded()))  # type: ignore[misc]
+            for point in points
+        ]
+        under = found[-1] if found else None
+        place = None if under is None else Place(under.app, under.title)
+        return Situation(under=place, elements=self._hit(action, points, windows, under))
 
     def close(self) -> None:
         """Close the connections; does not wait, because the one to a dead display may hang."""

@@ -23,6 +23,7 @@ from agent.record.mask import mask_file
 from agent.record.redact import Redactor
 from agent.record.schema import (
     ActionRecord,
+    AimRecord,
     AnswerRecord,
     ApprovalRecord,
     BetweenRecord,
@@ -103,7 +104,8 @@ class Recorder:
             case events.Decided():
                 self._decided(event)
             case events.ApprovalAsked(_, _, reason, scope):
-                self._action(event.index).approval = ApprovalRecord(reason=reason, scope=scope)
+                action = self._action(event.index)
+                action.approval, action.aim = ApprovalRecord(reason=reason, scope=scope), _aim(event)
             case events.ApprovalGiven():
                 action = self._action(event.index)
                 answer = _fields(event, "step", "index") | {"at": self._elapsed()}
@@ -114,6 +116,7 @@ class Recorder:
                 action = self._action(event.index)
                 action.executed, action.dry_run, action.detail, action.error = executed, dry_run, detail, error
                 action.elements = [ElementRecord(**told) for told in events.to_json(event)["elements"]]
+                action.aim = _aim(event)
                 if dry_run:
                     self._crop_target(event, action)
             case events.StepFinished():
@@ -264,6 +267,10 @@ def _fields(event: events.Event, *without: str) -> dict[str, Any]:
     return {
         key: value for key, value in events.to_json(event).items() if key not in ("event", "schema", "at", *without)
     }
+
+
+def _aim(event: events.ApprovalAsked | events.Acted) -> AimRecord:
+    return AimRecord(**events.to_json(event)["aim"])
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:

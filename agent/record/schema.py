@@ -27,6 +27,7 @@ from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.actions import read_action
 from agent.run.events import Receipt
+from agent.safety.naming import Aim, named
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall
 
@@ -223,10 +224,23 @@ class ElementRecord(Record):
         return Element(0, self.role, self.name, box, states=frozenset(self.states), window=self.window)
 
 
+class AimRecord(Record):
+    """What an action went to: what lies at its points, or the field that gets what is typed, and the window."""
+
+    names: list[Text] = []
+    window: Text = ""
+
+    @property
+    def aim(self) -> Aim:
+        """The same as a value."""
+        return Aim(tuple(self.names), self.window)
+
+
 class ActionRecord(Record):
     """One action of a step, and what became of it.
 
     Args:
+        aim: what it went to, where that is known; of what was carried out, where the person changed it.
         elements: what it hit, as it stood before, where that is known: at both ends of a drag.
         action: as the model wrote it, in its own coordinates.
         grid: width and height of the model's coordinates, for actions with points.
@@ -246,6 +260,7 @@ class ActionRecord(Record):
     error: Text | None = None
     target_image: Text | None = None
     elements: list[ElementRecord] = []
+    aim: AimRecord = Field(default_factory=AimRecord)
 
     @property
     def hit(self) -> str:
@@ -261,6 +276,12 @@ class ActionRecord(Record):
     def final_action(self) -> Action[DesktopPoint] | None:
         """The same as an action; None for what is damaged."""
         return read_action(self.final)
+
+    @property
+    def words(self) -> str:
+        """What was to be carried out at last, with names for what it went to; "" for what is damaged."""
+        action = self.final_action
+        return "" if action is None else named(action, self.aim.aim)
 
 
 class BetweenRecord(Record):

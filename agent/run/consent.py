@@ -10,6 +10,7 @@ from agent.run.race import Race
 from agent.run.sink import Emit
 from agent.run.steering import Steering
 from agent.run.worker import Worker
+from agent.safety.naming import aim_of
 from agent.safety.policy import Approval, Approver, Grants, Policy, Question
 from agent.safety.situation import UNKNOWN, Situation, Surroundings
 
@@ -41,10 +42,10 @@ class Consent:
         question = self.policy.question(target, situation)
         held = self.steering.hold
         if question is None and held:
-            question = Question(held, "", held=True)
+            question = Question(held, "", held=True, situation=situation)
         if question is None:
             return Approval(allowed=True, by="policy")
-        emit(ApprovalAsked(step, target, question.reason, question.scope, index=index))
+        emit(ApprovalAsked(step, target, question.reason, question.scope, index=index, aim=aim_of(target, situation)))
         began = time.perf_counter()
         if not held and self.grants.allow(question):
             given = Approval(allowed=True, by=f"always: {question.scope}")
@@ -63,5 +64,11 @@ class Consent:
         if self.surroundings is None:
             return UNKNOWN
         if self.policy.mode == "never":
-            return Situation(elements=await race(worker.call(self.surroundings.hits, target)))
+            return await self.glance(target, race, worker)
         return await race(worker.call(self.surroundings.of, target))
+
+    async def glance(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
+        """Only what the action would hit, and in which window."""
+        if self.surroundings is None:
+            return UNKNOWN
+        return await race(worker.call(self.surroundings.glance, target))

@@ -15,6 +15,7 @@ from agent.actions import Action
 from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
+from agent.safety.naming import Aim
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall, Usage
@@ -134,6 +135,7 @@ class ApprovalAsked(_Happened):
     Args:
         scope: what "always" would allow.
         index: which of the step's actions.
+        aim: what it goes to, where that is known.
     """
 
     step: int
@@ -141,6 +143,7 @@ class ApprovalAsked(_Happened):
     reason: str
     scope: str = ""
     index: int = field(default=0, kw_only=True)
+    aim: Aim = field(default=Aim(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,7 @@ class Acted(_Happened):
     Args:
         elements: what it hit, as it stood before, where that is known: at both ends of a drag.
         index: which of the step's actions.
+        aim: what it went to, where that is known.
     """
 
     step: int
@@ -213,6 +217,7 @@ class Acted(_Happened):
     milliseconds: float
     elements: tuple[Element, ...] = field(default=(), kw_only=True)
     index: int = field(default=0, kw_only=True)
+    aim: Aim = field(default=Aim(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +332,6 @@ def _plain(value: Any) -> Any:
             return parts if reasoning or tool_calls else None
         case ParseFailure(kind, message):
             return {"kind": kind, "message": message}
-        case Usage() | ModelInUse() | ToolCall():
-            return {name: getattr(value, name) for name in value.__dataclass_fields__}
+        case Usage() | ModelInUse() | ToolCall() | Aim():
+            return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return actions.to_json(value)

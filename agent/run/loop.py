@@ -256,7 +256,11 @@ class Loop:
         if surroundings is None:
             return []
         places = [Move(place) for place in self._claims.places]
-        return [one for place in places for one in await self._race(self._observing.call(surroundings.hits, place))]
+        return [
+            one
+            for place in places
+            for one in (await self._race(self._observing.call(surroundings.glance, place))).elements
+        ]
 
     async def _last_look(self, end: _End) -> events.Receipt:
         if self._settings.dry_run:

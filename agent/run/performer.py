@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,6 +17,7 @@ from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.worker import Worker
+from agent.safety.naming import Aim, aim_of, named
 from agent.screen.outline import Element
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import MaiError
@@ -87,23 +89,29 @@ class Performer:
         if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         elements: tuple[Element, ...] = ()
+        aim = Aim()
         if isinstance(action, (*TOUCHING, CallTool)):
             consent = self._context.consent
             situation = await consent.look(target, self._race, self._observing)
-            elements = situation.elements
+            elements, aim = situation.elements, aim_of(target, situation)
             verdict = await consent.ask(step, index, target, self._settings.dry_run, emit, self._race, situation)
             if not verdict.allowed:
                 done.settled = None  # a person who is asked may do anything meanwhile
                 done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
                 return False
             if verdict.instead is not None:
-                target, elements = verdict.instead, ()
+                target = verdict.instead
+                situation = await consent.glance(target, self._race, self._observing)
+                elements, aim = situation.elements, aim_of(target, situation)
                 done.notes.append(Note("changed", describe(target)))
             if consent.steering.acted:
                 done.settled = None
                 done.notes.append(Note("taken_over"))
                 return False
-        acted = await self._act(step, index, target, elements, done, emit)
+        told = partial(
+            Acted, step, target, dry_run=not self._context.hand.touches, elements=elements, index=index, aim=aim
+        )
+        acted = await self._act(target, told, named(target, aim), done, emit)
         if acted.error is not None:
             done.notes.append(Note("failed", acted.error))
         elif acted.dry_run:
@@ -121,28 +129,21 @@ class Performer:
         return acted.error is None
 
     async def _act(
-        self,
-        step: int,
-        index: int,
-        target: Action[DesktopPoint],
-        elements: tuple[Element, ...],
-        done: Performed,
-        emit: Emit,
+        self, target: Action[DesktopPoint], acted: Callable[..., Acted], words: str, done: Performed, emit: Emit
     ) -> Acted:
         began = time.perf_counter()
         hand = self._context.hand
-        acted = partial(Acted, step, target, dry_run=not hand.touches, elements=elements, index=index)
         error: str | None = None
-        detail = describe(target) if hand.touches else f"would {describe(target)}"
+        detail = words if hand.touches else f"would {words}"
         try:
             if isinstance(target, CallTool):
                 if hand.touches:
                     self._context.stop.check()
                     done.tool_result = await self._race(self._context.tools.call(target.name, target.arguments))
-            elif isinstance(target, Wait):  # by watching, afterwards
-                detail = describe(target)
-            else:
-                detail = await self._race(self._acting.call(hand.perform, target))
+            elif not isinstance(target, Wait):  # which is done by watching, afterwards
+                told = await self._race(self._acting.call(hand.perform, target))
+                # A hand that has nothing to add tells the coordinates, which a person cannot place.
+                detail = detail if told in (describe(target), f"would {describe(target)}") else told
         except (ActionFailedError, ToolFailedError) as failure:
             error = str(failure)
         except MaiError:  # a stop, the end of the time, a display that is gone: nobody knows how much of it happened

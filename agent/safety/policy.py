@@ -57,6 +57,8 @@ class Question:
     held: bool = False  # it is asked only because the person paused, or goes step by step
     #: What the rules found in the text that would be typed, as they read it: it must be seen before it is approved.
     matched: tuple[str, ...] = field(default=(), compare=False)
+    reasons: tuple[str, ...] = field(default=(), compare=False)  # the parts of `reason`, one for every rule
+    situation: Situation = field(default=UNKNOWN, compare=False)  # what is known of where it goes
 
 
 class Grants(set[Question]):
@@ -124,7 +126,8 @@ class Policy:
         for_good = all(rule.always for rule in matching) and _is_placed(action, situation)
         scope = printable(scope_of(action, situation)) if for_good else ""
         matched = (piece for rule in matching for piece in rule.finds(action, situation))
-        return Question("; ".join(reasons), scope, matched=tuple(dict.fromkeys(matched)))
+        found = tuple(dict.fromkeys(matched))
+        return Question("; ".join(reasons), scope, matched=found, reasons=tuple(reasons), situation=situation)
 
 
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:

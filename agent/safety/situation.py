@@ -45,5 +45,5 @@ class Surroundings(Protocol):
     def of(self, action: Action[DesktopPoint]) -> Situation:
         """What is known where this action would land; never raises for what cannot be known."""
 
-    def hits(self, action: Action[DesktopPoint]) -> tuple[Element, ...]:
-        """The elements that this action would hit, without all else; the same bounds hold."""
+    def glance(self, action: Action[DesktopPoint]) -> Situation:
+        """Only what the action would hit, and in which window; the same bounds hold."""

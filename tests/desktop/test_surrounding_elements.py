@@ -6,6 +6,7 @@ from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Window
 from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
+from agent.safety.situation import UNKNOWN
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
@@ -120,7 +121,7 @@ def test_what_is_typed_goes_where_the_focus_is():
     elements.focus = Element(4, "password text", "PIN", Region(0, 0, 9, 9), states=frozenset({"focused"}))
     for action in (TypeText("secret"), PressKeys(("tab",)), TypeText("secret")):
         situation = desk.of(action)
-        assert names(situation.elements) == names(desk.hits(action)) == ["PIN"]
+        assert names(situation.elements) == names(desk.glance(action).elements) == ["PIN"]
         assert "a field for a password" in Policy.load("risky").question(action, situation).reason
     elements.focus = Element(5, "entry", "Name", Region(0, 0, 9, 9))
     assert names(desk.of(TypeText("Ada")).elements) == ["Name"]
@@ -161,7 +162,7 @@ def test_a_tree_that_fails_leaves_the_elements_unknown():
 
 def test_what_an_action_hits_is_told_without_all_else():
     desk = around()
-    assert names(desk.hits(Click(BUTTON))) == ["Delete"]
-    assert desk.hits(Wait(1.0)) == ()
-    assert desk.hits(OpenApp("files")) == ()
-    assert names(desk.hits(Move(ICON))) == ["Trash"]
+    assert names(desk.glance(Click(BUTTON)).elements) == ["Delete"]
+    assert desk.glance(Wait(1.0)) == UNKNOWN
+    assert desk.glance(OpenApp("files")) == UNKNOWN
+    assert names(desk.glance(Move(ICON)).elements) == ["Trash"]

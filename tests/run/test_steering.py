@@ -25,6 +25,7 @@ from agent.run.events import (
     UserActed,
 )
 from agent.run.steering import Steering
+from agent.safety.naming import Aim
 from agent.safety.policy import Approval
 from agent.safety.situation import UNKNOWN, Place, Situation
 
@@ -189,3 +190,18 @@ async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -
     script = [act("type", text="a"), act("type", text="b"), DONE]
     await run(script, approve="ask", person=person, surroundings=Moving())
     assert len(person.asked) == 2
+
+
+async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and_when_it_is_done() -> None:
+    class Named:
+        def of(self, action: Action[DesktopPoint]) -> Situation:
+            return Situation(under=Place("Thunar", "Documents"), words="Delete")
+
+        def glance(self, action: Action[DesktopPoint]) -> Situation:
+            return Situation(under=Place("Thunar", "Documents"), words="Keep")
+
+    changed = Approval(allowed=True, by="you", instead=Click(DesktopPoint(1, 1)))
+    person = FakePerson(approvals=[YES, changed])
+    events, _ = await run([CLICK, CLICK, DONE], approve="ask", person=person, surroundings=Named())
+    assert [event.aim for event in every(events, ApprovalAsked)] == [Aim(("“Delete”",), "Documents")] * 2
+    assert [event.aim.names for event in every(events, Acted)] == [("“Delete”",), ("“Keep”",)]

@@ -1,0 +1,85 @@
+"""What an action goes to, as a person calls it: click “Appearance” · Settings, not click at 412,305.
+
+Names come from the screen and are a stranger's text. Where the element is called otherwise than what is written on it,
+both are told, because either may be the lie.
+"""
+
+from dataclasses import dataclass
+
+from agent.actions import TYPING, Action, Drag, OpenApp, TypeText, describe, points_of
+from agent.geometry import DesktopPoint
+from agent.safety.situation import Place, Situation
+from agent.safety.text import one_line
+from agent.screen.outline import Element
+
+#: The longest name of an element and of a window, in characters.
+_LONGEST_NAME, _LONGEST_WINDOW = 40, 36
+#: Roles of what only holds other elements: neither name nor role tells what was hit in it.
+_CONTAINERS = frozenset(
+    {
+        "application", "desktop frame", "dialog", "filler", "form", "frame", "glass pane", "grouping", "html container",
+        "internal frame", "landmark", "layered pane", "panel", "root pane", "scroll pane", "section", "split pane",
+        "viewport", "window", "document web", "document frame",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What an action goes to, as far as that is known.
+
+    Args:
+        names: what lies at its points, in their order, or the field that gets what is typed; "" where that is unknown.
+        window: the title of the window, or the application where it has none.
+    """
+
+    names: tuple[str, ...] = ()
+    window: str = ""
+
+
+def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
+    """What is known of where an action goes."""
+    if isinstance(action, TYPING):
+        fields = [one for one in situation.elements[-1:] if one.role not in _CONTAINERS]
+        names = tuple(_quoted(one.name or one.label) for one in fields)
+        return Aim(names, _window(situation.focused, situation.elements))
+    points = points_of(action)
+    if not points:
+        return Aim(window="" if isinstance(action, OpenApp) else _window(situation.under, situation.elements))
+    known, words = situation.elements, situation.words.splitlines()
+    if isinstance(action, Drag):  # what is known of one end only might be of either
+        both = len(known) == 2 and action.start is not None
+        named = tuple(_name(one, "") for one in known) if both else ()
+        return Aim(named, _window(situation.under, known))
+    return Aim((_name(known[-1] if known else None, words[-1] if words else ""),), _window(situation.under, known))
+
+
+def named(action: Action[DesktopPoint], aim: Aim) -> str:
+    """An action in words with names for what it hits: double-click “notes.txt” · Documents."""
+    words = describe(action, aim.names)
+    if isinstance(action, TypeText) and aim.names and aim.names[-1]:
+        words = f"{words} into {aim.names[-1]}"
+    return f"{words} · {aim.window}" if aim.window else words
+
+
+def _name(element: Element | None, read: str) -> str:
+    """What lies at a point: by its name, by what is written there, by both where they differ, or by its role."""
+    written = one_line(read, _LONGEST_NAME)
+    if element is None or element.role in _CONTAINERS:
+        return _quoted(written)
+    called = one_line(element.name or element.label, _LONGEST_NAME)
+    if not called:
+        return _quoted(written) or f"the {one_line(element.role, _LONGEST_NAME)}"
+    if written and called.casefold() not in written.casefold() and written.casefold() not in called.casefold():
+        return f"{_quoted(written)} ({one_line(element.role, _LONGEST_NAME)} {_quoted(called)})"
+    return _quoted(called)
+
+
+def _window(place: Place | None, elements: tuple[Element, ...]) -> str:
+    title = "" if place is None else place.title or place.app
+    return one_line(title or next((one.window for one in elements if one.window), ""), _LONGEST_WINDOW)
+
+
+def _quoted(name: str) -> str:
+    line = one_line(name, _LONGEST_NAME).replace("“", "‘").replace("”", "’")
+    return f"“{line}”" if line else ""
