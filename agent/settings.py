@@ -75,6 +75,7 @@ def _schema() -> "type[BaseModel]":
         style: Literal["desktop", "reference"] | None = None
         history: Literal["block", "sliding", "grow"] | None = None
         image_format: Literal["png", "jpeg", "webp"] | None = None
+        images: Literal["auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off"] | None = None
         stop_key: str | None = None
         max_steps: int | None = Field(None, ge=1)
         max_seconds: float | None = Field(None, ge=1)

@@ -20,4 +20,5 @@ def target_crop(image: EncodedImage, viewport: Viewport, target: Action[DesktopP
     shown = Image.open(io.BytesIO(image.data)).convert("RGB")
     places = places_of(target, viewport, shown)
     mark(shown, places, radius=10, width=2)
-    return encode(crop_around(shown, places[-1], _WIDTH, _HEIGHT), "png").data
+    part, _ = crop_around(shown, places[-1], _WIDTH, _HEIGHT)
+    return encode(part, "png").data

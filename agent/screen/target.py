@@ -33,9 +33,12 @@ def mark(image: "Image", places: Sequence[Place], radius: int, width: int) -> No
             pen.ellipse((x - reach, y - reach, x + reach, y + reach), outline=colour, width=wide)
 
 
-def crop_around(image: "Image", place: Place, width: int, height: int) -> "Image":
-    """The part of so many pixels around a place, moved inside the image where it would not lie in it whole."""
+def crop_around(image: "Image", place: Place, width: int, height: int) -> tuple["Image", tuple[int, int]]:
+    """The part of so many pixels around a place, moved inside the image where it would not lie in it whole.
+
+    Also where its left upper corner is in the image.
+    """
     width, height = min(width, image.width), min(height, image.height)
     left = round(min(max(0.0, place[0] - width / 2), image.width - width))
     top = round(min(max(0.0, place[1] - height / 2), image.height - height))
-    return image.crop((left, top, left + width, top + height))
+    return image.crop((left, top, left + width, top + height)), (left, top)

@@ -16,7 +16,7 @@ def run_application(options: RunOptions) -> int:
     from agent.tui.app import MaiApp
     from agent.tui.widgets.picture import ask_terminal
 
-    ask_terminal()
+    ask_terminal(options.settings.get("images"))
     app = MaiApp(options)
     stop = StopSwitch()
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from agent.actions import Action
 from agent.changes import Change
-from agent.geometry import DesktopPoint, Viewport
+from agent.geometry import DesktopPoint, Region, Viewport
 from agent.safety.text import harmless
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "skipped", "note"]
@@ -31,6 +31,7 @@ class Row:
     answers: list[str] = field(default_factory=list)  # as they came; several when some could not be read
     target: Action[DesktopPoint] | None = None
     viewport: Viewport | None = None  # how the screenshot lies on the desktop
+    about: Region | None = None  # where on the desktop an action without a point goes: the window, or the element
     image: Path | None = None  # the screenshot's file
     data: bytes | None = None  # the screenshot itself, where no file of it is known
     hit: str = ""  # what it hit on the screen, where that is known

@@ -14,7 +14,6 @@ from agent.actions import Action, describe_in_full, points_of
 from agent.geometry import DesktopPoint
 from agent.safety.text import harmless
 from agent.tui.conductor import ApprovalWanted
-from agent.tui.screenshot import picture
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
 
@@ -72,12 +71,7 @@ class ApprovalPanel(Horizontal):
         self.display = True
         self.add_class("-waiting")
         self.set_timer(GRACE, lambda: self.remove_class("-waiting"))
-        self.call_after_refresh(self._show_picture, row)
-
-    def _show_picture(self, row: Row | None) -> None:
-        place = self.query_one(Picture)
-        if place.display and row is not None:
-            place.show(picture(row, place.aspect, whole=False, across=place.across))
+        self.query_one(Picture).show(row)
 
     def complain(self, problem: str) -> None:
         """Say what is wrong with what the person wrote."""

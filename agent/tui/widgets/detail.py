@@ -10,7 +10,6 @@ from textual.widgets import Static
 
 from agent.actions import to_json
 from agent.safety.text import harmless
-from agent.tui.screenshot import picture
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
 
@@ -36,7 +35,6 @@ class Detail(Vertical):
         super().__init__()
         self._row: Row | None = None
         self._pictured: Row | None = None
-        self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield Picture()
@@ -56,23 +54,12 @@ class Detail(Vertical):
     def watch_whole(self) -> None:
         self._show_picture()
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._show_picture)
-
     def next_page(self) -> None:
         """Go on to the next page."""
         self.page = (self.page + 1) % len(_PAGES)
 
     def _show_picture(self) -> None:
-        row, place = self._pictured, self.query_one(Picture)
-        if row is None or (row.image is None and row.data is None):
-            drawn: tuple[object, ...] = ()
-        else:
-            drawn = (id(row), row.image, row.target, self.whole, place.size)
-        if drawn == self._drawn or place.size.width < 2:
-            return
-        self._drawn = drawn
-        place.show(picture(row, place.aspect, self.whole, place.across) if drawn and row is not None else None)
+        self.query_one(Picture).show(self._pictured, self.whole)
 
     def _show_words(self) -> None:
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]

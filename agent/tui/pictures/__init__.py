@@ -1,0 +1,1 @@
+"""Pictures in a terminal: what it can draw, and how a screenshot becomes characters or sixels."""

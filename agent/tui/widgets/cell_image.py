@@ -1,0 +1,170 @@
+"""A picture drawn with characters: cells of two colours, in them the words that were read, and a frame as the mark."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent.tui.pictures.cells import Cell, Depth, Rgb, drawn
+from agent.tui.pictures.reading import Line
+from agent.tui.pictures.ways import Cells
+from agent.tui.screenshot import Shot
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: The colour of marks, and what stands for it among the sixteen colours; and of letters on dark and on light ground.
+_MARK, _MARK_SIXTEEN = (255, 0, 80), (255, 85, 85)
+_LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
+#: Brightness (0 to 255) from which on a ground is light; colours nearer to each other than this are one.
+_BRIGHT, _NEAR = 140, 90
+#: Cells from the target to the sides of its frame where no word says how wide it is.
+_HALF_WIDTH = 3
+#: A line so many pixels from the target is what is pointed at, and framed as a whole if it is no longer than that.
+_POINTED_AT, _LONGEST_FRAME = 14.0, 40
+#: Words are written into a picture only where a cell is no wider than so many pixels: else they need more room.
+_WIDEST_CELL = 9.0
+
+
+class CellImage(Widget):
+    """Draws a part of a screenshot as large as it is itself."""
+
+    DEFAULT_CSS = "CellImage { width: 100%; height: 1fr; }"
+
+    def __init__(self, cells: Cells) -> None:
+        super().__init__()
+        self._cells = cells
+        self._strips: list[Strip] = []
+
+    def show(self, shot: Shot, columns: int, rows: int, lines: Sequence[Line] = ()) -> None:
+        """Draw it in so many cells, with what was read in it."""
+        depth = self._depth
+        across, down = shot.image.width / columns, shot.image.height / rows
+        written = [(line, _ground(shot.image, line)) for line in lines] if across <= _WIDEST_CELL else []
+        grid = drawn(_prepared(shot, written), columns, rows, self._cells, depth)
+        for line, ground in written:
+            _write(grid, line, ground, across, down, depth)
+        places = [(int(x / across), int(y / down)) for x, y in shot.places]
+        mark = None if depth == "none" else _MARK_SIXTEEN if depth == "sixteen" else _MARK
+        for x, y in places[:-1]:
+            _put(grid, x, y, "●", mark)
+        for x, y in places[-1:]:
+            left, right = _extent(shot, lines, across, x)
+            _frame(grid, left, right, y, mark)
+        self._strips = [_strip(row) for row in grid]
+        self.refresh()
+
+    @property
+    def _depth(self) -> Depth:
+        system = self.app.console.color_system
+        return "none" if system is None else "sixteen" if system in ("standard", "windows") else "full"
+
+    def render_line(self, y: int) -> Strip:
+        """One line of it."""
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+
+def _prepared(shot: Shot, written: "Sequence[tuple[Line, Rgb]]") -> "Image":
+    """The picture without the letters that are to be written over, and with the way of a drag."""
+    from PIL import ImageDraw
+
+    image = shot.image.copy()
+    pen = ImageDraw.Draw(image)
+    for line, ground in written:
+        box = line.box
+        pen.rectangle((box.left - 1, box.top - 1, box.right, box.bottom), fill=ground)
+    if len(shot.places) > 1:
+        pen.line([*shot.places], fill=_MARK, width=max(3, image.width // 80))
+    return image
+
+
+def _write(grid: list[list[Cell]], line: Line, ground: Rgb, across: float, down: float, depth: Depth) -> None:
+    """Write a line where it stands, in colours of its place."""
+    row = int(line.box.center[1] / down)
+    if not 0 <= row < len(grid):
+        return
+    light = _brightness(ground) >= _BRIGHT
+    front: Rgb | None = _DARK if light else _LIGHT
+    back: Rgb | None = ground
+    if depth == "sixteen":
+        back = _LIGHT if light else _DARK
+    elif depth == "none":
+        front = back = None
+    at = max(0, round(line.box.left / across))
+    for char in line.text:
+        _put(grid, at, row, char if char.isprintable() and cell_len(char) == 1 else "�", front, back)
+        at += 1
+
+
+def _put(grid: list[list[Cell]], x: int, y: int, char: str, front: Rgb | None, back: Rgb | None = None) -> None:
+    if 0 <= y < len(grid) and 0 <= x < len(grid[y]):
+        old = grid[y][x]
+        grid[y][x] = replace(old, char=char, front=front, back=back if back is not None else old.back)
+
+
+def _ground(image: "Image", line: Line) -> Rgb:
+    """The colour around a line of text: the middle one of its box, of which letters fill the smaller part."""
+    import numpy as np
+
+    box = line.box
+    part = np.asarray(image.crop((max(0, box.left - 2), max(0, box.top - 2), box.right + 2, box.bottom + 2)))
+    red, green, blue = np.median(part.reshape(-1, 3), axis=0).astype(int).tolist()
+    return red, green, blue
+
+
+def _brightness(colour: Rgb) -> float:
+    return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
+
+
+def _extent(shot: Shot, lines: Sequence[Line], across: float, x: int) -> tuple[int, int]:
+    """Between which columns the mark stands: around the words that are pointed at, or around the point."""
+    point = shot.places[-1]
+    nearest = min(lines, key=lambda line: line.away(*point), default=None)
+    if nearest is not None and across <= _WIDEST_CELL and nearest.away(*point) <= _POINTED_AT:
+        left, right = round(nearest.box.left / across) - 2, round(nearest.box.right / across) + 2
+        if right - left <= _LONGEST_FRAME:
+            return min(left, x - 1), max(right, x + 1)
+    return x - _HALF_WIDTH, x + _HALF_WIDTH
+
+
+def _frame(grid: list[list[Cell]], left: int, right: int, row: int, colour: Rgb | None) -> None:
+    """A frame around a row's columns, the columns and rows next to them being its sides."""
+    right = max(right, left + 2)
+    for y, (first, middle, last) in ((row - 1, "┏━┓"), (row + 1, "┗━┛")):
+        _put_mark(grid, left, y, first, colour)
+        for x in range(left + 1, right):
+            _put_mark(grid, x, y, middle, colour)
+        _put_mark(grid, right, y, last, colour)
+    _put_mark(grid, left, row, "┃", colour)
+    _put_mark(grid, right, row, "┃", colour)
+
+
+def _put_mark(grid: list[list[Cell]], x: int, y: int, char: str, colour: Rgb | None) -> None:
+    """A piece of the mark, on a ground that it stands out from."""
+    if not (0 <= y < len(grid) and 0 <= x < len(grid[y])):
+        return
+    ground = grid[y][x].back
+    if colour is not None and ground is not None and abs(_brightness(ground) - _brightness(colour)) < _NEAR:
+        ground = _LIGHT
+    grid[y][x] = Cell(char, colour, ground)
+
+
+def _strip(row: Sequence[Cell]) -> Strip:
+    """A row of cells, those of the same colours in one segment."""
+    segments: list[Segment] = []
+    for (front, back), run in groupby(row, key=lambda cell: (cell.front, cell.back)):
+        segments.append(Segment("".join(cell.char for cell in run), _style(front, back)))
+    return Strip(segments, len(row))
+
+
+def _style(front: Rgb | None, back: Rgb | None) -> Style:
+    return Style(
+        color=None if front is None else Color.from_rgb(*front), bgcolor=None if back is None else Color.from_rgb(*back)
+    )
