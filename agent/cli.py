@@ -7,6 +7,7 @@ import agent
 from agent.commands import COMMANDS, RESERVED
 from foundation.dispatch import run_command, say_error
 from foundation.errors import EnvironmentLacksError, ExitStatus
+from foundation.printing import put
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     first = arguments[0] if arguments else ""
     if first in ("--version", "-V"):
-        print(f"mai-agent {agent.__version__}")
+        put(f"mai-agent {agent.__version__}")
         return ExitStatus.DONE
     if first in RESERVED:
         lacking = EnvironmentLacksError(f"`mai-agent {first}` is not built yet.", "See --help for what is there.")

@@ -1,8 +1,8 @@
 """Runs a subcommand of a program: imports it, and turns errors into sentences and exit statuses."""
 
 import importlib
-import sys
 
+from foundation import printing
 from foundation.errors import ExitStatus, MaiError
 
 
@@ -14,29 +14,27 @@ def run_command(program: str, module: str, arguments: list[str], as_json: bool =
     """
     try:
         status = int(importlib.import_module(module).main(arguments))
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        printing.flush()
         return status
     except MaiError as error:
         return say_error(program, error, as_json)
     except KeyboardInterrupt:
-        print(f"{program}: Stopped: Ctrl-C.", file=sys.stderr)
+        printing.remark(f"{program}: Stopped: Ctrl-C.")
         return ExitStatus.STOPPED
     except BrokenPipeError:  # the reader of our output went away, as `head` does
-        sys.stdout = None  # nothing may be flushed into it at exit
+        printing.close_output()
         return ExitStatus.NOT_DONE
     except OSError as error:  # a full disk behind standard output, a folder that went away
-        sys.stdout = None
+        printing.close_output()
         what = f"{error.strerror or error}: {error.filename or 'output'}"
-        print(f"{program}: {what}. Is there space, and is it yours?", file=sys.stderr)
+        printing.remark(f"{program}: {what}. Is there space, and is it yours?")
         return ExitStatus.ENVIRONMENT
 
 
 def say_error(program: str, error: MaiError, as_json: bool = False) -> int:
     """Print an error as a command's last word; gives its exit status."""
     if as_json:
-        import json
-
-        print(json.dumps({"error": {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}}))
-    print(f"{program}: {error}", file=sys.stderr)
+        told = {"what": error.what, "remedy": error.remedy, "status": int(error.exit_status)}
+        printing.put_json({"error": told})
+    printing.remark(f"{program}: {error}")
     return error.exit_status

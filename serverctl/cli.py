@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from foundation.dispatch import run_command, say_error
 from foundation.errors import ExitStatus, UsageError
+from foundation.printing import close_output, put_text
 from serverctl.commands import COMMANDS
 
 _HELP = """usage: mai-server COMMAND ...
@@ -52,7 +53,7 @@ def _about(word: str) -> int:
     else:
         text = _HELP.format(commands="\n".join(f"  {name:<10}{about}" for name, about in COMMANDS.items()))
     try:
-        print(text, flush=True)
+        put_text(text)
     except BrokenPipeError:
-        sys.stdout = None
+        close_output()
     return ExitStatus.DONE if word else ExitStatus.USAGE

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
@@ -23,7 +22,6 @@ from agent.model.engine import Engine
 from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.roles import open_model
-from agent.safety.text import harmless
 from agent.screen.capture import Frame
 from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
@@ -31,6 +29,7 @@ from agent.screen.outline import Element, Outline
 from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import put, put_json
 
 #: The elements are waited for so long, in seconds: on a busy machine, reading a whole screen takes some.
 _PATIENCE = 20.0
@@ -79,14 +78,17 @@ async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, s
         limit = answer_tokens(family, limits.context)
         answer = (await model.client.complete(replace(request, max_tokens=limit))).answer
     result = (family.parse_grounding if given.grounding else family.parse)(answer, (size,))
-    _print(result, as_text(answer), seen, as_json=given.json)
+    _put(result, as_text(answer), seen, as_json=given.json)
     return ExitStatus.DONE if isinstance(result, Decision) else ExitStatus.NOT_DONE
 
 
-def _print(result: Decision | ParseFailure, text: str, seen: "_Seen", *, as_json: bool) -> None:
+def _put(result: Decision | ParseFailure, text: str, seen: "_Seen", *, as_json: bool) -> None:
     if isinstance(result, ParseFailure):
         error = {"kind": result.kind, "message": result.message}
-        print(json.dumps({"ok": False, "raw": text, "error": error}) if as_json else f"no decision: {result.message}")
+        if as_json:
+            put_json({"ok": False, "raw": text, "error": error})
+        else:
+            put(f"no decision: {result.message}")
         return
     actions = [map_points(action, seen.frame.viewport.to_desktop) for action in result.actions]
     outline = seen.outline()
@@ -96,14 +98,14 @@ def _print(result: Decision | ParseFailure, text: str, seen: "_Seen", *, as_json
         elements = [[element.to_json() for element in hit] for hit in hits]
         answer = {"ok": True, "raw": text, "thought": result.thought, "action": written[0], "actions": written}
         answer |= {"elements": elements}
-        print(json.dumps(answer))
+        put_json(answer)
         return
     if result.thought:
-        print(f"thought: {' '.join(result.thought.split())}")
+        put(f"thought: {' '.join(result.thought.split())}")
     for action, hit in zip(actions, hits, strict=True):
-        print(f"decided: {describe(action)}")
+        put(f"decided: {describe(action)}")
         if hit:
-            print(f"on: {harmless(' → '.join(element.words for element in hit))}")
+            put(f"on: {' → '.join(element.words for element in hit)}")
 
 
 def _hit(outline: Outline, action: Action[DesktopPoint]) -> list[Element]:

@@ -1,7 +1,6 @@
 """`mai-agent doctor`: says what this machine has and lacks, one line each, and what to do about it."""
 
 import asyncio
-import json
 import os
 import platform
 import shutil
@@ -16,6 +15,7 @@ from agent.safety.stop import StopSwitch
 from agent.settings import Settings, load_settings
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
+from foundation.printing import put, put_json
 from foundation.settings_file import settings_path
 
 
@@ -38,9 +38,9 @@ def main(argv: Sequence[str]) -> int:
     for finding in findings(load_settings()):
         lacking = lacking or (finding.needed and not finding.ok)
         if options.json:
-            print(json.dumps({"name": finding.name, "ok": finding.ok, "detail": finding.detail}), flush=True)
+            put_json({"name": finding.name, "ok": finding.ok, "detail": finding.detail})
         else:
-            print(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name}: {finding.detail}", flush=True)
+            put(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name}: {finding.detail}")
     return ExitStatus.ENVIRONMENT if lacking else ExitStatus.DONE
 
 

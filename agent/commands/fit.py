@@ -1,11 +1,11 @@
 """`mai-agent fit`: the size and tokens of an image as a model gets it."""
 
-import json
 from collections.abc import Sequence
 
 from agent.commands.arguments import size
 from foundation.arguments import Parser, positive
 from foundation.families import image_rule
+from foundation.printing import put_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -17,5 +17,5 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     rule = image_rule(options.family).capped(options.max_pixels)
     width, height = rule.fit(options.size.width, options.size.height)
-    print(json.dumps({"width": width, "height": height, "tokens": rule.tokens(width, height)}))
+    put_json({"width": width, "height": height, "tokens": rule.tokens(width, height)})
     return 0

@@ -1,6 +1,5 @@
 """`mai-agent look`: prints the elements of the screen now, and draws them on a picture of it."""
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from agent.screen.languages import reading_languages
 from agent.screen.outline import Element, Outline
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import put, put_json
 
 if TYPE_CHECKING:
     from agent.desktop.elements import Elements
@@ -48,11 +48,9 @@ def main(argv: Sequence[str]) -> int:
     picture = None if given.json and given.picture is None else _draw(frame, outline, given.picture)
     if given.json:
         told = outline.to_json() | ({"picture": str(picture)} if picture else {})
-        print(json.dumps(told))
+        put_json(told)
     else:
-        for line in table(outline):
-            print(line)
-        print(f"picture: {picture}")
+        put(*table(outline), f"picture: {picture}")
     return ExitStatus.DONE
 
 

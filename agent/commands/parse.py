@@ -15,6 +15,7 @@ from agent.screen.fit import fit
 from foundation.arguments import Parser
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
+from foundation.printing import put_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -31,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     for line in sys.stdin.buffer:
         if line.strip():
             answer = parse_line(line, family, grounding=options.grounding)
-            print(json.dumps(answer, allow_nan=False), flush=True)  # at once: the other end may wait for it
+            put_json(answer)  # at once: the other end may wait for it
     return 0
 
 

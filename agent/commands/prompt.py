@@ -13,6 +13,7 @@ from agent.model.messages import to_openai
 from agent.settings import load_settings, read_text
 from foundation.arguments import Parser
 from foundation.errors import UsageError
+from foundation.printing import put_json
 
 _IMAGE = "[IMAGE_DATA]"
 
@@ -39,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         system = load_settings().system_prompt(options.family, options.system_prompt)
         chosen = {"style": options.style, "thinking": not options.no_thinking}
         messages = family.request(read_request(data, family.facts, chosen, system)).messages
-    print(json.dumps(to_openai(messages, _image_part), ensure_ascii=False, indent=2))
+    put_json(to_openai(messages, _image_part), indent=2)
     return 0
 
 

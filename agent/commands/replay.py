@@ -1,7 +1,6 @@
 """`mai-agent replay RUN`: the decisions of a recorded run again, without a model; dry unless --live is given."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 
 from agent.actions import TOUCHING, Wait, describe
@@ -14,9 +13,9 @@ from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
-from agent.safety.text import harmless
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
+from foundation.printing import put, put_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,7 +42,10 @@ def main(argv: Sequence[str]) -> int:
                 allowed = not options.live or _allowed(step, console)
                 detail = _perform(step, hand, stop) if allowed else "not carried out"
                 same = same and step.same
-                print(_json(step, detail) if options.json else _line(step, detail), flush=True)
+                if options.json:
+                    put_json(_json(step, detail))
+                else:
+                    put(_line(step, detail))
         finally:
             hand.close()
     return ExitStatus.DONE if same else ExitStatus.NOT_DONE
@@ -85,7 +87,7 @@ def _line(step: ReplayedStep, detail: str) -> str:
     if detail and (step.target is None or detail != describe(step.target)):
         parts.append(detail)
     if step.hit:
-        parts.append(f"was on {harmless(step.hit)}")
+        parts.append(f"was on {step.hit}")
     if step.reason_to_ask:
         parts.append(f"would ask: {step.reason_to_ask}")
     if not step.same:
@@ -93,9 +95,9 @@ def _line(step: ReplayedStep, detail: str) -> str:
     return " · ".join(parts)
 
 
-def _json(step: ReplayedStep, detail: str) -> str:
-    told = {
+def _json(step: ReplayedStep, detail: str) -> dict[str, object]:
+    told: dict[str, object] = {
         name: getattr(step, name) for name in ("step", "thought", "target", "failure", "reason_to_ask", "same", "hit")
     }
     told["target"] = None if step.target is None else action_json(step.target)
-    return json.dumps({**told, "detail": detail})
+    return told | {"detail": detail}

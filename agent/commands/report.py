@@ -1,8 +1,6 @@
 """`mai-agent report RUN`: one recorded run as a single HTML file, and as an animation."""
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.record.read import Bundle, read_bundle
 from foundation.arguments import Parser
+from foundation.printing import put, put_json, remark
 
 if TYPE_CHECKING:
     from agent.record.redact import Redactor
@@ -73,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
         import webbrowser
 
         if not webbrowser.open(report.path.resolve().as_uri()):
-            print("No browser could be started; open the file yourself.", file=sys.stderr)
+            remark("No browser could be started; open the file yourself.")
     return 0
 
 
@@ -87,17 +86,17 @@ def _animation(options: argparse.Namespace, bundle: Bundle, report: Path, redact
 
 def _tell(said: Said, options: argparse.Namespace) -> None:
     if options.json:
-        print(json.dumps(said))
+        put_json(said)
         return
-    print(f"{said['report']} ({_size(said['bytes'])})")
+    put(f"{said['report']} ({_size(said['bytes'])})")
     if "masked_lines" in said:
-        print(f"{said['masked_lines']} of the run's lines were masked; its screenshots and its folder's name were not.")
+        put(f"{said['masked_lines']} of the run's lines were masked; its screenshots and its folder's name were not.")
     if said["missing"]:
-        print(f"{said['missing']} of {said['steps']} steps have no screenshot that can be shown.")
+        put(f"{said['missing']} of {said['steps']} steps have no screenshot that can be shown.")
     if said["reduced"]:
-        print(f"{said['reduced']} screenshots were made smaller to keep the file small.")
+        put(f"{said['reduced']} screenshots were made smaller to keep the file small.")
     if "webp" in said:
-        print(f"{said['webp']} ({_size(said['webp_bytes'])}, {said['webp_frames']} frames)")
+        put(f"{said['webp']} ({_size(said['webp_bytes'])}, {said['webp_frames']} frames)")
 
 
 def _size(count: int) -> str:

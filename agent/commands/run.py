@@ -11,6 +11,7 @@ from agent.commands import COMMANDS
 from agent.commands.arguments import add_engine, add_runs, size
 from foundation.arguments import Parser, positive, positive_seconds
 from foundation.configs import config_names
+from foundation.printing import is_terminal
 
 _EPILOG = """\
 exit status:
@@ -85,7 +86,7 @@ def _wants_tui(options: argparse.Namespace) -> bool:
         return False
     if os.environ.get("TEXTUAL_DRIVER"):  # served to a browser by textual-serve: a person looks at a pipe's end
         return True
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    return is_terminal("output") and is_terminal("error") and sys.stdin is not None and sys.stdin.isatty()
 
 
 def main(argv: Sequence[str]) -> int:

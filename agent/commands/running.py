@@ -12,6 +12,7 @@ from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.printing import ask_for, close_output
 
 
 def execute(options: RunOptions, *, as_json: bool) -> int:
@@ -37,7 +38,7 @@ def _instruction(given: str | None) -> str:
     if given is not None and given.strip():
         return given.strip()
     if given is None and sys.stdin is not None and sys.stdin.isatty():
-        print("What shall I do? ", end="", file=sys.stderr, flush=True)
+        ask_for("What shall I do? ")
         given = sys.stdin.readline()
         if given.strip():
             return given.strip()
@@ -50,7 +51,7 @@ def _show(show: Emit, event: Event) -> None:
     except BrokenPipeError:  # the reader went away, as `head` does: nothing to tell
         raise
     except OSError as error:
-        sys.stdout = None  # or the rest is written, and fails, once more at exit
+        close_output()  # or the rest is written, and fails, once more at exit
         raise EnvironmentLacksError(
             f"The output cannot be written ({error.strerror or error}).", "Is there space where it goes?"
         ) from error

@@ -1,6 +1,5 @@
 """`mai-agent runs`: the recorded runs, newest first."""
 
-import json
 from collections.abc import Sequence
 
 from agent.commands.arguments import add_runs
@@ -8,6 +7,8 @@ from agent.record.folders import runs_dir
 from agent.record.read import Bundle, list_bundles
 from agent.settings import load_settings
 from foundation.arguments import Parser, positive
+from foundation.foreign_text import on_one_line
+from foundation.printing import put, put_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,9 +21,12 @@ def main(argv: Sequence[str]) -> int:
     folder = runs_dir(options.runs, load_settings())
     bundles = list_bundles(folder, options.limit)
     for bundle in bundles:
-        print(json.dumps(_summary(bundle)) if options.json else _line(bundle))
+        if options.json:
+            put_json(_summary(bundle))
+        else:
+            put(_line(bundle))
     if not bundles and not options.json:
-        print(f"There are no runs in {folder}.")
+        put(f"There are no runs in {folder}.")
     return 0
 
 
@@ -37,4 +41,4 @@ def _summary(bundle: Bundle) -> dict[str, object]:
 
 def _line(bundle: Bundle) -> str:
     steps = f"{bundle.step_count} steps"
-    return f"{bundle.path.name:58} {bundle.outcome:13} {steps:>9}  {bundle.run.instruction[:60]}"
+    return f"{bundle.path.name:58} {bundle.outcome:13} {steps:>9}  {on_one_line(bundle.run.instruction[:60])}"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from foundation.arguments import Parser
 from foundation.errors import UsageError
+from foundation.printing import put
 
 
 def main(argv: Sequence[str]) -> int:
@@ -26,9 +27,9 @@ def main(argv: Sequence[str]) -> int:
     if options.what == "list":
         for sandbox in found:
             state = "in use" if sandbox.owned else "kept"
-            print(f"{sandbox.name}  display {sandbox.display}  {state}  . {sandbox.folder}/environment")
+            put(f"{sandbox.name}  display {sandbox.display}  {state}  . {sandbox.folder}/environment")
         if not found:
-            print("There are no sandboxes.")
+            put("There are no sandboxes.")
         return 0
     if options.name:
         stop_sandbox(options.name)
@@ -36,5 +37,5 @@ def main(argv: Sequence[str]) -> int:
     for sandbox in found:
         if not sandbox.owned:
             stop_sandbox(sandbox.name)
-            print(f"stopped {sandbox.name}")
+            put(f"stopped {sandbox.name}")
     return 0

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
-from agent.safety.text import harmless
 from foundation.arguments import Parser
+from foundation.foreign_text import on_one_line
+from foundation.printing import put, put_json
 
 
 def main(argv: Sequence[str]) -> int:
@@ -19,47 +20,39 @@ def main(argv: Sequence[str]) -> int:
     run = bundle.run
     if options.json:
         steps = [step.model_dump() for step in bundle.steps]
-        print(json.dumps({"path": str(bundle.path), "run": run.model_dump(), "steps": steps}))
+        put_json({"path": str(bundle.path), "run": run.model_dump(), "steps": steps})
         return 0
     mode = ", dry run" if run.dry_run else ""
-    print(f"{run.instruction}\n{bundle.path}")
-    print(f"engine {run.engine} · model {run.model} · started {run.started}{mode}")
+    put(on_one_line(run.instruction), str(bundle.path))
+    put(f"engine {run.engine} · model {run.model} · started {run.started}{mode}")
     for step in bundle.steps:
         _print_step(step)
     if run.receipt is not None:
-        print("\nwhat changed:")
-        for line in run.receipt.receipt.lines:
-            print(f"  {_safe(line)}")
+        put("", "what changed:", *(f"  {on_one_line(line)}" for line in run.receipt.receipt.lines))
     if run.undone:
-        print(f"\nundone, {run.undone[-1].at}:")
+        put("", f"undone, {run.undone[-1].at}:")
         for one in run.undone:
-            print(f"  {_safe(f'{one.kind} {one.what}')}: {'' if one.done else 'not undone: '}{_safe(one.words)}")
-    for evidence in run.evidence:
-        print(f"evidence: {_safe(evidence)}")
-    print(f"{bundle.outcome}: {run.message}")
+            put(f"  {on_one_line(f'{one.kind} {one.what}')}: {'' if one.done else 'not undone: '}{one.words}")
+    put(*(f"evidence: {on_one_line(evidence)}" for evidence in run.evidence))
+    put(f"{bundle.outcome}: {on_one_line(run.message)}")
     return 0
-
-
-def _safe(text: str) -> str:
-    """A line of text that comes from the computer, for a terminal."""
-    return harmless(" ".join(text.split()))
 
 
 def _print_step(step: StepRecord) -> None:
     shown = " ".join(image.file for image in step.images if image.file) or "no screenshot"
-    print(f"\nstep {step.step}  {shown}  ({_milliseconds(step)})")
+    put("", f"step {step.step}  {shown}  ({_milliseconds(step)})")
     _print_facts(thought=" ".join(step.thought.split()))
     for action in step.each_action:
         decided = json.dumps(action.target, ensure_ascii=False) if action.target else ""
         approval = _approval(action.approval)
-        _print_facts(decided=decided, on=harmless(action.hit), approval=approval, result=_result(action))
+        _print_facts(decided=decided, on=action.hit, approval=approval, result=_result(action))
     _print_facts(note=step.note, reply=step.reply)
 
 
 def _print_facts(**facts: str | None) -> None:
     for label, value in facts.items():
         if value:
-            print(f"  {label:9}{value}")
+            put(f"  {label:9}{on_one_line(value)}")
 
 
 def _approval(approval: ApprovalRecord | None) -> str:

@@ -1,11 +1,11 @@
 """`mai-agent stop`: stops runs from another terminal, or from a shortcut of the desktop."""
 
-import json
 from collections.abc import Sequence
 
 from agent.safety.running import Running, find_running, send_stop, wait_ended
 from foundation.arguments import Parser
 from foundation.errors import MaiError, UsageError
+from foundation.printing import put, put_json
 
 #: Seconds for a run to end; it lets go of keys and buttons long before.
 _END_TIMEOUT = 5.0
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     wanted = _wanted(find_running(), options.run)
     if not wanted:
         if not options.json:
-            print("Nothing is running.")
+            put("Nothing is running.")
         return 1
     told = [entry for entry in wanted if _told(entry)]
     left = wait_ended(told, _END_TIMEOUT)
@@ -60,9 +60,9 @@ def _told(entry: Running) -> bool:
 def _report(entry: Running, *, ended: bool, killed: bool, as_json: bool) -> None:
     if as_json:
         fields = {"run": entry.run, "instruction": entry.instruction, "pid": entry.pid, "started": entry.started}
-        print(json.dumps({**fields, "ended": ended, "killed": killed}))
+        put_json({**fields, "ended": ended, "killed": killed})
     elif ended:
-        print(f"{'killed' if killed else 'stopped'} {entry.run} ({entry.instruction})")
+        put(f"{'killed' if killed else 'stopped'} {entry.run} ({entry.instruction})")
     else:
-        print(f"{entry.run} was told to stop and lets go of everything, but process {entry.pid} has not ended after "
+        put(f"{entry.run} was told to stop and lets go of everything, but process {entry.pid} has not ended after "
               f"{_END_TIMEOUT:.0f} s. `mai-agent stop --kill` ends it.")  # fmt: skip

@@ -1,6 +1,5 @@
 """`mai-agent undo RUN`: puts back what a recorded run changed; shows it first, and asks."""
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent.commands.arguments import add_recorded_run, recorded_run
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
+from foundation.printing import ask_for, put, put_json
 
 if TYPE_CHECKING:
     from agent.undoing.plan import Item
@@ -35,11 +35,11 @@ def main(argv: Sequence[str]) -> int:
     if not options.json:
         _show(undoing)
     if undoing.able and not options.dry_run and not options.yes and not _agreed(len(undoing.able)):
-        print("Nothing was undone.")
+        put("Nothing was undone.")
         return ExitStatus.NOT_DONE
     results = [] if options.dry_run else undoing.carry_out()
     if options.json:
-        print(json.dumps({"items": [_to_json(item, results) for item in undoing.items]}))
+        put_json({"items": [_to_json(item, results) for item in undoing.items]})
     else:
         _tell(results)
     failed = undoing.leaves_something or any(not result.done for result in results)
@@ -48,36 +48,29 @@ def main(argv: Sequence[str]) -> int:
 
 def _show(undoing: "Undoing") -> None:
     if not undoing.items:
-        print("This run changed nothing, as far as is known.")
+        put("This run changed nothing, as far as is known.")
     _lines("will be undone:", undoing.able)
     _lines("stays:", (item for item in undoing.items if item.verdict != "undo"))
 
 
 def _lines(heading: str, items: "Iterable[Item]") -> None:
-    from agent.safety.text import printable
-
     for number, item in enumerate(items):
         if number == 0:
-            print(heading)
-        print(f"  {printable(str(item.change))}\n    {printable(item.words)}")
+            put(heading)
+        put(f"  {item.change}", f"    {item.words}")
 
 
 def _tell(results: "Sequence[Result]") -> None:
-    from agent.safety.text import printable
-
     for result in results:
         told = f"{'' if result.done else 'not undone: '}{result.words}"
-        print(printable(f"{result.item.change.kind} {result.item.change.what}: {told}"))
+        put(f"{result.item.change.kind} {result.item.change.what}: {told}")
 
 
 def _agreed(count: int) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("Nobody is here to agree.", "Add --yes to undo it without a question.")
-    try:
-        reply = input(f"Undo {'this change' if count == 1 else f'these {count} changes'}? [y/N] ")
-    except EOFError:
-        return False
-    return reply.strip().lower() in ("y", "yes")
+    ask_for(f"Undo {'this change' if count == 1 else f'these {count} changes'}? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _to_json(item: "Item", results: "Sequence[Result]") -> dict[str, object]:

@@ -1,7 +1,5 @@
 """Prints a run as plain lines: for pipes, logs and terminals without the TUI."""
 
-import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,8 +26,8 @@ from agent.run.events import (
     Warned,
     to_json,
 )
-from agent.safety.text import harmless
 from foundation.errors import ExitStatus
+from foundation.printing import put, put_json
 
 
 class JsonPrinter:
@@ -39,7 +37,7 @@ class JsonPrinter:
     """
 
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
-        self._out = out or sys.stdout
+        self._out = out
         self._redactor = redactor or Redactor()
         self._pieces: ModelDelta | None = None
 
@@ -57,14 +55,14 @@ class JsonPrinter:
             self._print(told)
 
     def _print(self, told: dict[str, Any]) -> None:
-        print(json.dumps(told), file=self._out, flush=True)
+        put_json(told, to=self._out)
 
 
 class PlainPrinter:
     """Lines a person can read."""
 
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
-        self._out = out or sys.stdout
+        self._out = out
         self._redactor = redactor or Redactor()
         self._bundle = Path()
 
@@ -143,6 +141,4 @@ class PlainPrinter:
         self._line(f"{word}: {message} ({event.steps} step{plural}, {event.seconds:.1f} s)")
 
     def _line(self, text: str) -> None:
-        text = harmless(self._redactor.text(text)).replace("\n", "�")
-        encoding = getattr(self._out, "encoding", None) or "utf-8"  # what it lacks must not end the run
-        print(text.encode(encoding, "replace").decode(encoding), file=self._out, flush=True)
+        put(self._redactor.text(text), to=self._out)

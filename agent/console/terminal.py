@@ -12,8 +12,8 @@ from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
 from agent.safety.policy import Approval, Question
 from agent.safety.stop import StopSwitch
-from agent.safety.text import printable
 from foundation.errors import EnvironmentLacksError
+from foundation.printing import ask_for, is_terminal, remark
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.5
@@ -47,9 +47,9 @@ class Console:
         """The person's reply to a question of the model; None without a terminal."""
         if not self.interactive:
             return None
-        return (await self._read(f"  the model asks: {question}\n  your reply: ")).strip() or None
+        return (await self._read([f"  the model asks: {question}", "  your reply: "])).strip() or None
 
-    async def _read(self, prompt: str) -> str:
+    async def _read(self, prompt: list[str]) -> str:
         if self._worker is None:
             self._worker = Worker("console")
         while True:
@@ -59,7 +59,7 @@ class Console:
             if time.monotonic() - asked >= _GRACE or not line:
                 return line
 
-    def _read_line(self, prompt: str) -> str:
+    def _read_line(self, prompt: list[str]) -> str:
         """Read a line, giving up when the stop switch is set: a blocked read would outlive the run.
 
         Reads the terminal itself: Python's buffer would keep lines that were typed before the question, and give them
@@ -67,7 +67,7 @@ class Console:
         """
         terminal = sys.stdin.fileno()
         _discard_typed(terminal)
-        print(prompt, end="", file=sys.stderr, flush=True)
+        ask_for(*prompt)
         line = b""
         while not self._stop.stopped:
             ready, _, _ = select.select([terminal], [], [], 0.1)
@@ -85,7 +85,7 @@ class Console:
 
 def say(text: str) -> None:
     """A line beside the output."""
-    print(text, file=sys.stderr, flush=True)
+    remark(text)
 
 
 def terminal_ask() -> Callable[[str], bool] | None:
@@ -94,12 +94,12 @@ def terminal_ask() -> Callable[[str], bool] | None:
 
 
 def _ask(question: str) -> bool:
-    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    ask_for(f"{question} [Y/n] ")
     return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
 
 
 def _has_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin is not None and sys.stdin.isatty() and is_terminal("error")
 
 
 def _discard_typed(terminal: int) -> None:
@@ -110,9 +110,9 @@ def _discard_typed(terminal: int) -> None:
         termios.tcflush(terminal, termios.TCIFLUSH)
 
 
-def _prompt(action: Action[DesktopPoint], question: Question) -> str:
+def _prompt(action: Action[DesktopPoint], question: Question) -> list[str]:
     # The printer tells the reason; where its lines go elsewhere, it must still be read before the answer is given.
-    why = "" if sys.stdout is not None and sys.stdout.isatty() else f"  asks first: {printable(question.reason)}\n"
-    always = f"a = always {printable(question.scope)}, " if question.scope else ""
-    what = printable(describe_in_full(action))
-    return f"{why}  allow: {what}? [y = yes, {always}Enter or n = no, or what to do instead] "
+    why = [] if is_terminal("output") else [f"  asks first: {question.reason}"]
+    always = f"a = always {question.scope}, " if question.scope else ""
+    asked = f"  allow: {describe_in_full(action)}? [y = yes, {always}Enter or n = no, or what to do instead] "
+    return [*why, asked]

@@ -6,7 +6,6 @@ it could answer our own questions.
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import psutil
 
 from agent.desktop.windows import OpenWindows, WindowId, Windows
 from foundation.errors import EnvironmentLacksError
+from foundation.printing import is_terminal
 
 _TMUX_TIMEOUT = 1.0
 _REMARK = (
@@ -42,7 +42,7 @@ def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], boo
     if not here:
         return Own()
     served = bool(os.environ.get("TEXTUAL_DRIVER"))  # in some browser, on this desktop or another
-    visible = served or (sys.stdout is not None and sys.stdout.isatty())
+    visible = served or is_terminal("output")
     found: frozenset[WindowId] = frozenset()
     if windows := open_windows():
         with closing(windows), suppress(EnvironmentLacksError):

@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from agent.actions import Action, HoldKeys, PressKeys, TypeText
 from agent.geometry import DesktopPoint
+from foundation.foreign_text import harmless as harmless  # noqa: PLC0414 -- also found here
+from foundation.foreign_text import printable as printable  # noqa: PLC0414 -- also found here
 
 #: Characters without a shape of their own: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties, 16.0), the
 #: interlinear annotation marks, and control characters other than tab and line end.
@@ -77,18 +79,8 @@ def spelled(action: Action[DesktopPoint]) -> str:
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
-def harmless(text: str) -> str:
-    """Text for a person's eyes, lines and all, without what could steer a terminal, hide, or turn the reading round."""
-    return "".join(char if char in "\n\t" or unicodedata.category(char) not in _STEERING else "�" for char in text)
-
-
 def one_line(text: str, longest: int) -> str:
     """A stranger's text as a short name: without what cannot be seen or turns the reading round, on one line, cut."""
     seen = "".join(char if unicodedata.category(char) not in _STEERING else " " for char in _UNSEEN.sub("", text))
     line = " ".join(seen.split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
-
-
-def printable(text: str) -> str:
-    """Text of a model or a window for a person's eyes: what would steer a terminal or cannot be seen is spelled out."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -14,6 +14,7 @@ from agent.tui.conductor import Conductor, Report
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
+from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
     from agent.workplace import Workplace
@@ -55,6 +56,10 @@ class MaiApp(App[int]):
             self._key = event
             self._run_screen.key_pressed()
         await super().on_event(event)
+
+    def notify(self, message: str, *, markup: bool = True, **more: Any) -> None:  # noqa: ARG002 -- widgets pass it
+        """Show a message for a moment; it may hold foreign text, so that nothing in it is markup."""
+        super().notify(harmless(message), markup=False, **more)
 
     def report(self, report: Report) -> None:
         """Pass a report on to the run screen, also while another one is in front; may be called from any thread."""

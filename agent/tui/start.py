@@ -1,11 +1,10 @@
 """Runs the application, and says on the ordinary terminal what came of it."""
 
-import sys
-
 from agent.options import RunOptions
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus
+from foundation.printing import remark
 
 #: Seconds for a stopped run to let go, and for a sandbox to end.
 _CLOSING = 15.0
@@ -28,13 +27,13 @@ def run_application(options: RunOptions) -> int:
     with stop_signals(stop):
         left = app.run()
         if not app.conductor.close(0):
-            print("ending what is under way ...", file=sys.stderr, flush=True)
+            remark("ending what is under way ...")
             app.conductor.close(_CLOSING)
     view = app.last_view
     if view is not None:
-        print(f"{view.instruction}: {app.conductor.message or view.stage}", file=sys.stderr)
+        remark(f"{view.title}: {app.conductor.message or view.stage}")
         if view.bundle is not None:
-            print(f"recorded in {view.bundle}", file=sys.stderr)
+            remark(f"recorded in {view.bundle}")
     if stop.stopped:
         return ExitStatus.STOPPED
     status = app.conductor.status if left is None else left

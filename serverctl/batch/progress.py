@@ -1,8 +1,9 @@
 """How far a batch is, on standard error: a bar on a terminal, an occasional line elsewhere."""
 
-import sys
 import time
 from typing import TYPE_CHECKING
+
+from foundation.printing import is_terminal, remark
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -13,7 +14,7 @@ _EVERY_S = 15.0
 
 def make_progress() -> "Progress":
     """What fits standard error."""
-    return BarProgress() if sys.stderr.isatty() else Progress()
+    return BarProgress() if is_terminal("error") else Progress()
 
 
 class Progress:
@@ -38,7 +39,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """One sentence for the person."""
-        print(f"mai-server batch: {text}", file=sys.stderr, flush=True)
+        remark(f"mai-server batch: {text}")
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -70,12 +71,18 @@ class BarProgress(Progress):
     _bar: "Bar | None" = None
 
     def _begin(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        columns = (TextColumn("answers"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
-        self._bar = Bar(*columns, console=Console(stderr=True))
+        from foundation.rich_console import GatedConsole
+
+        columns = (
+            TextColumn("answers"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}", markup=False),
+        )
+        self._bar = Bar(*columns, console=GatedConsole(stderr=True))
         self._task = self._bar.add_task("", total=self._total, completed=self._before, state="")
         self._bar.start()
 
@@ -86,7 +93,7 @@ class BarProgress(Progress):
     def say(self, text: str) -> None:
         """As `Progress.say`."""
         if self._bar is None:
-            print(text, file=sys.stderr, flush=True)
+            remark(text)
         else:
             self._bar.console.print(text, highlight=False, markup=False)
 

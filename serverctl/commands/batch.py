@@ -5,7 +5,6 @@ import asyncio
 import json
 import shlex
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
+from foundation.printing import put_json, remark
 from serverctl.chat import MOST_CONNECTIONS, connect
 from serverctl.commands.endpoint_options import add_target, chosen_target
 
@@ -240,7 +240,7 @@ def _finish(outcome: "Outcome", out: Path, arguments: list[str], seconds: float,
             "seconds": round(seconds, 3),
             "out": str(out),
         }
-        print(json.dumps(document))
+        put_json(document)
     if outcome.cut_off:
         _say(f"{outcome.cut_off} answers were cut off by the token limit (finish_reason length); see --max-tokens.")
     if outcome.stopped:
@@ -264,4 +264,4 @@ def _without_key(arguments: list[str]) -> list[str]:
 
 
 def _say(text: str) -> None:
-    print(f"mai-server batch: {text}", file=sys.stderr, flush=True)
+    remark(f"mai-server batch: {text}")

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from foundation.arguments import Parser, positive_seconds
 from foundation.errors import ExitStatus, MaiError, UsageError
+from foundation.printing import is_terminal, put_json, remark
 from serverctl.bench.workload import Workload
 from serverctl.chat import Endpoint
 from serverctl.commands.endpoint_options import add_target, chosen_target
@@ -136,7 +136,7 @@ def _show(
                 raise
             status = ExitStatus.STOPPED
             if isinstance(error, MaiError):
-                print(f"mai-server: {error}", file=sys.stderr)
+                remark(f"mai-server: {error}")
                 status = error.exit_status
             break
         cut = reports[-1].cut
@@ -150,13 +150,12 @@ def _show(
     if options.out is not None:
         options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if options.json:
-        print(json.dumps(document, indent=1))
+        put_json(document, indent=1)
         return status
-    from rich.console import Console
-
+    from foundation.rich_console import GatedConsole
     from serverctl.bench.render import print_comparison, print_report
 
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120)
+    console = GatedConsole(highlight=False, markup=False, width=None if is_terminal("output") else 120)
     for report in reports:
         print_report(report, console)
     if comparison is not None and len(reports) > 1:
@@ -190,23 +189,24 @@ def _measured(name: str, target: Endpoint, workload: Workload, options: argparse
 @contextmanager
 def _progress(name: str) -> "Iterator[OnProgress]":
     """A bar on a terminal's standard error; elsewhere one line a setting."""
-    if not sys.stderr.isatty():
+    if not is_terminal("error"):
         seen: set[object] = set()
 
         def line(progress: "Progress") -> None:
             if progress.setting not in seen:
                 seen.add(progress.setting)
                 done = f"{progress.done} of {progress.total} done"
-                print(f"{name}: {progress.setting} ({done})", file=sys.stderr, flush=True)
+                remark(f"{name}: {progress.setting} ({done})")
 
         yield line
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    from foundation.rich_console import GatedConsole
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=GatedConsole(stderr=True), transient=True) as bar:
         task = bar.add_task(name)
 
         def show(progress: "Progress") -> None:
@@ -217,4 +217,4 @@ def _progress(name: str) -> "Iterator[OnProgress]":
 
 
 def _say(sentence: str) -> None:
-    print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+    remark(f"mai-server: {sentence}")

@@ -1,6 +1,5 @@
 """`mai-server diagnose`: explains a vLLM log: what failed, why, what to do."""
 
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import put, put_json
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.stages import Stage
@@ -37,9 +37,9 @@ def main(arguments: list[str]) -> int:
     if not options.json and _of_something_else(failure):
         raise UsageError("Nothing in it was printed by vLLM.", "Name the log of a vLLM server.")
     if options.json:
-        print(json.dumps(to_json(failure), indent=1))
+        put_json(to_json(failure), indent=1)
     else:
-        print(text_of(failure))
+        put(*lines_of(failure))
     return ExitStatus.NOT_DONE if failure.kind is Kind.EXITED else ExitStatus.DONE
 
 
@@ -78,7 +78,7 @@ def to_json(failure: Failure) -> dict[str, Any]:
     }
 
 
-def text_of(failure: Failure) -> str:
+def lines_of(failure: Failure) -> list[str]:
     """A diagnosis for a person."""
     words = failure.words
     report = failure.report
@@ -101,4 +101,4 @@ def text_of(failure: Failure) -> str:
         lines.append(f"  KV cache    {report.kv_tokens:,} tokens{each}{engines}")
     if report.version:
         lines.append(f"  vLLM        {report.version}")
-    return "\n".join(lines)
+    return lines

@@ -1,12 +1,12 @@
 """`mai-server doctor`: what this machine has and lacks for serving a model."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
+from foundation.printing import put, put_json
 from foundation.settings_file import settings_path
 from serverctl.builds import build_for
 from serverctl.capabilities import installed
@@ -42,10 +42,10 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     findings = list(look())
     if options.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+        put_json([asdict(finding) for finding in findings], indent=1)
     else:
         for finding in findings:
-            print(f"{'ok     ' if finding.ok else 'LACKING'}  {finding.name:<10}{finding.detail}")
+            put(f"{'ok     ' if finding.ok else 'LACKING'}  {finding.name:<10}{finding.detail}")
     return ExitStatus.DONE if all(finding.ok for finding in findings) else ExitStatus.ENVIRONMENT
 
 

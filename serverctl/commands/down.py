@@ -1,10 +1,8 @@
 """`mai-server down`: stops a server and everything it started."""
 
-import json
-import sys
-
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus
+from foundation.printing import put, put_json, remark
 from serverctl.process import control
 from serverctl.process.state import Folder, current_state
 
@@ -29,11 +27,11 @@ def main(arguments: list[str]) -> int:
     stopped = []
     for name in names:
         if not options.json and current_state(Folder(name)).phase not in ("stopped", "failed"):
-            print(f"mai-server: stopping {name} ...", file=sys.stderr, flush=True)
+            remark(f"mai-server: stopping {name} ...")
         if control.stop(name):
             stopped.append(name)
     if options.json:
-        print(json.dumps({"stopped": stopped}))
+        put_json({"stopped": stopped})
     else:
-        print(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+        put(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
     return ExitStatus.DONE

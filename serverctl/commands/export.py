@@ -3,7 +3,6 @@
 import argparse
 import getpass
 import importlib
-import json
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import put, put_json, put_text
 from serverctl.commands.options import add_goal, add_hardware, resolve_options, split_flags
 from serverctl.export.common import Document, Source, check_secrets
 from serverctl.resolve import Resolved
@@ -101,12 +101,12 @@ def main(arguments: list[str]) -> int:
     documents = exporter(source)
     paths = _write(documents, Path(options.out), options) if options.out else None
     if options.json:
-        print(json.dumps(_json(options.format, source, documents, paths), indent=1))
+        put_json(_json(options.format, source, documents, paths), indent=1)
     elif paths is not None:
-        print("\n".join(f"Wrote {path}." for path in paths))
-        print(f"Next: {entry.then}")
+        put(*(f"Wrote {path}." for path in paths))
+        put_text(f"Next: {entry.then}")
     else:
-        print(separated(documents), end="")
+        put_text(separated(documents))
     return ExitStatus.DONE
 
 

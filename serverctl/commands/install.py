@@ -1,10 +1,10 @@
 """`mai-server install`: an environment of its own for the right vLLM."""
 
-import json
 from pathlib import Path
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
+from foundation.printing import put, put_json
 from serverctl.builds import Build, build_for, builds
 from serverctl.commands.progress import InstallProgress
 from serverctl.environment import environment_folder, read_mark
@@ -46,7 +46,10 @@ def main(arguments: list[str]) -> int:
         build = with_version(build, options.version)
     if options.remove:
         there = remove(build)
-        print(json.dumps({"removed": there}) if options.json else "Removed." if there else "It was not installed.")
+        if options.json:
+            put_json({"removed": there})
+        else:
+            put("Removed." if there else "It was not installed.")
         return ExitStatus.DONE
     folder = options.into.absolute() if options.into else environment_folder(build)
     if options.into and folder.exists() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").is_file():
@@ -55,10 +58,10 @@ def main(arguments: list[str]) -> int:
         check_space(folder, build)
         if options.json:
             packages = {"packages": list(build.packages), "gib": build.disk_gib}
-            print(json.dumps({**_json(build, folder), **packages}))
+            put_json({**_json(build, folder), **packages})
         else:
             what = f"{', '.join(build.packages)} into {folder}: {build.about}; about {build.disk_gib:.0f} GiB."
-            print(f"Would install {what}")
+            put(f"Would install {what}")
         return ExitStatus.DONE
     with InstallProgress(quiet=options.json) as bar:
         bar.say(f"Installing {', '.join(build.packages)}: {build.about}. About {build.disk_gib:.0f} GiB in {folder}.")
@@ -78,13 +81,13 @@ def _chosen(name: str | None) -> Build:
 def _done(done: Installed, build: Build, as_json: bool) -> int:
     if as_json:
         places = {"folder": str(done.folder), "python": str(done.python)}
-        print(json.dumps({**places, "versions": done.versions, "already": done.already}))
+        put_json({**places, "versions": done.versions, "already": done.already})
         return ExitStatus.DONE
     state = "is installed already" if done.already else "is installed and works"
-    print(f"vLLM {done.versions.get('vllm', build.version)} {state}: {done.folder}")
+    put(f"vLLM {done.versions.get('vllm', build.version)} {state}: {done.folder}")
     for name in done.versions.get("devices") or ():
-        print(f"  it sees {name}")
-    print("`mai-server up` starts a server.")
+        put(f"  it sees {name}")
+    put("`mai-server up` starts a server.")
     return ExitStatus.DONE
 
 
@@ -96,9 +99,9 @@ def _json(build: Build, folder: Path) -> dict[str, object]:
 def _list(as_json: bool) -> int:
     found = [{**_json(build, environment_folder(build)), "about": build.about} for build in builds()]
     if as_json:
-        print(json.dumps(found, indent=1))
+        put_json(found, indent=1)
         return ExitStatus.DONE
     for entry in found:
-        print(f"{'*' if entry['installed'] else ' '} {entry['build']:<8} vLLM {entry['version']:<8} {entry['about']}")
-    print("* installed")
+        put(f"{'*' if entry['installed'] else ' '} {entry['build']:<8} vLLM {entry['version']:<8} {entry['about']}")
+    put("* installed")
     return ExitStatus.DONE

@@ -1,10 +1,8 @@
 """`mai-server logs`: a server's output, with times."""
 
-import json
-import sys
-
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus
+from foundation.printing import put, put_json
 from serverctl.process import control
 from serverctl.process.logs import follow, log_files, tail
 from serverctl.process.state import LIVE, Folder, current_state
@@ -39,7 +37,6 @@ def main(arguments: list[str]) -> int:
             idle = 0
             _show(line, options.json)
             continue
-        sys.stdout.flush()
         idle += 1
         if idle % 20 == 0 and current_state(folder).phase not in LIVE:
             break
@@ -48,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 def _show(line: str, as_json: bool) -> None:
     if not as_json:
-        print(line)
+        put(line)
         return
     time, _, text = line.partition(" ")
-    print(json.dumps({"time": time, "text": text}, ensure_ascii=False))
+    put_json({"time": time, "text": text})

@@ -1,10 +1,10 @@
 """`mai-server plan`: what would be started, and why."""
 
-import json
 from dataclasses import replace
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
+from foundation.printing import put_json, put_text
 from serverctl.commands.options import add_goal, add_hardware, resolve_options, settings_listing, split_flags
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import Plan
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     add("--json", action="store_true", help="print JSON")
     options = parser.parse_args(own)
     if options.settings:
-        print(settings_listing())
+        put_text(settings_listing())
         return ExitStatus.DONE
     request = resolve_options(options, flags + options.flags)
     plan = request.plan()
@@ -53,14 +53,14 @@ def main(arguments: list[str]) -> int:
     command = render(plan, request.capabilities, options.port)
     if options.json:
         document = to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
-        print(json.dumps(document, indent=1))
+        put_json(document, indent=1)
         return ExitStatus.DONE
     if options.command:
-        print(shell_line(command))
+        put_text(shell_line(command))
         return ExitStatus.DONE
-    from rich.console import Console
+    from foundation.rich_console import GatedConsole
 
-    console = Console(highlight=False)
+    console = GatedConsole(highlight=False)
     print_plan(console, plan, command, request.hardware)
     state = "installed" if request.vllm else "not installed: `mai-server install` does it"
     console.print(

@@ -1,10 +1,10 @@
 """Shows what takes long, on standard error: one changing line on a terminal, plain lines elsewhere."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Self
 
+from foundation.printing import is_terminal, remark
 from serverctl.process.news import News
 from serverctl.process.state import State
 
@@ -24,7 +24,7 @@ class _Shown:
         return self
 
     def _go_live(self, make: Callable[[], Any]) -> None:
-        if self._live is None and sys.stderr.isatty() and not self._quiet:
+        if self._live is None and is_terminal("error") and not self._quiet:
             self._live = make()
             self._live.start()
 
@@ -39,7 +39,7 @@ class _Shown:
         if self._live is not None:
             self._live.console.print(sentence, markup=False, highlight=False)
         else:
-            print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+            remark(f"mai-server: {sentence}")
 
 
 class StartProgress(_Shown):
@@ -54,9 +54,9 @@ class StartProgress(_Shown):
         return self
 
     def _spinner(self) -> Any:
-        from rich.console import Console
+        from foundation.rich_console import GatedConsole
 
-        return Console(stderr=True, highlight=False).status("")
+        return GatedConsole(stderr=True, highlight=False).status("")
 
     def update(self, state: State) -> None:
         """A server's state now."""
@@ -92,11 +92,14 @@ class InstallProgress(_Shown):
         self._next = 0.0
 
     def _bar(self) -> Any:
-        from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-        bar = Progress(*columns, console=Console(stderr=True))
+        from foundation.rich_console import GatedConsole
+
+        # What is fetched is named by others: no markup.
+        described = TextColumn("{task.description}", markup=False)
+        columns = (described, BarColumn(), DownloadColumn(), TimeElapsedColumn())
+        bar = Progress(*columns, console=GatedConsole(stderr=True))
         self._task = bar.add_task("", total=None)
         return bar
 

@@ -1,11 +1,11 @@
 """`mai-server status`: what a server is doing, in numbers of its own."""
 
-import json
 import time
 from typing import Any
 
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus
+from foundation.printing import put, put_json
 from serverctl.metrics import Latency, ServerMetrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State, current_state
@@ -31,9 +31,10 @@ def main(arguments: list[str]) -> int:
         if options.json:
             documents = [to_json(state, metrics) for state, metrics in readings]
             document = documents[0] if len(documents) == 1 else documents
-            print(json.dumps(document, indent=None if options.watch else 1), flush=True)
+            put_json(document, indent=None if options.watch else 1)
         else:
-            print("\n\n".join(text_of(state, metrics) for state, metrics in readings))
+            for number, (state, metrics) in enumerate(readings):
+                put(*([""] if number else []), *lines_of(state, metrics))
         if not options.watch:
             ready = any(state.is_ready for state, _ in readings)
             return ExitStatus.DONE if ready else ExitStatus.NOT_DONE
@@ -70,7 +71,7 @@ def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
     }
 
 
-def text_of(state: State, metrics: ServerMetrics | None) -> str:
+def lines_of(state: State, metrics: ServerMetrics | None) -> list[str]:
     """One server's status for a person."""
     lines = [f"{state.name}: {_phase(state)}"]
     if state.phase in LIVE:
@@ -104,7 +105,7 @@ def text_of(state: State, metrics: ServerMetrics | None) -> str:
         lines.append(f"  what to do: {failure.get('remedy', '')}")
     if state.phase == "stopped":
         lines.append("  `mai-server up` starts it.")
-    return "\n".join(lines)
+    return lines
 
 
 def _phase(state: State) -> str:
@@ -155,7 +156,9 @@ def _watch(name: str | None) -> int:
     from rich.live import Live
     from rich.text import Text
 
-    with Live(Text(""), refresh_per_second=4, screen=False) as live:
+    from foundation.rich_console import GatedConsole
+
+    with Live(Text(""), console=GatedConsole(), refresh_per_second=4, screen=False) as live:
         while True:
-            live.update(Text("\n\n".join(text_of(state, metrics) for state, metrics in read_all(name))))
+            live.update(Text("\n\n".join("\n".join(lines_of(*reading)) for reading in read_all(name))))
             time.sleep(1)

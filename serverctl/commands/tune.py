@@ -1,11 +1,10 @@
 """`mai-server tune`: what a server's own numbers say should be changed."""
 
-import json
-import sys
 from dataclasses import asdict, replace
 
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
+from foundation.printing import put, put_json
 from serverctl.commands.progress import StartProgress
 from serverctl.plan.compose import TEXT_TOKENS
 from serverctl.process import control, probe
@@ -37,14 +36,17 @@ def main(arguments: list[str]) -> int:
     found = advise(reading)
     wanted = changes(found, reading.fixed)
     if options.json and not options.apply:
-        print(json.dumps(document(reading, found, wanted), indent=1))
+        put_json(document(reading, found, wanted), indent=1)
         return ExitStatus.DONE
     if not options.json:
         show(reading, found, wanted)
     if not options.apply:
         return ExitStatus.DONE
     if not wanted:
-        print(json.dumps(document(reading, found, wanted)) if options.json else "Nothing to apply.")
+        if options.json:
+            put_json(document(reading, found, wanted))
+        else:
+            put("Nothing to apply.")
         return ExitStatus.DONE
     if reading.metrics.running and not options.force:
         raise MaiError(
@@ -52,9 +54,9 @@ def main(arguments: list[str]) -> int:
         )
     state = apply(options.name, request, wanted, found, quiet=options.json)
     if options.json:
-        print(json.dumps({**document(reading, found, wanted), "applied": True, "endpoint": state.url}, indent=1))
+        put_json({**document(reading, found, wanted), "applied": True, "endpoint": state.url}, indent=1)
     else:
-        print(f"{state.model} answers again at {state.url}.")
+        put(f"{state.model} answers again at {state.url}.")
     return ExitStatus.DONE
 
 
@@ -106,17 +108,17 @@ def show(reading: Reading, found: list[Advice], wanted: dict[str, object]) -> No
     """Advice for a person."""
     finished = reading.metrics.finished
     seen = "?" if finished is None else f"{finished:,}"
-    print(f"From {seen} finished requests:")
+    put(f"From {seen} finished requests:")
     if (finished or 0) < LEAST_REQUESTS:
-        print(f"  That is little to go by: rates are judged from {LEAST_REQUESTS} requests on.", file=sys.stdout)
+        put(f"  That is little to go by: rates are judged from {LEAST_REQUESTS} requests on.")
     if not found:
-        print("  Nothing to change: what is measured does not call for it.")
+        put("  Nothing to change: what is measured does not call for it.")
     for one in found:
         if not one.setting:
-            print(f"- {one.because}.")
+            put(f"- {one.because}.")
             continue
         mine = "" if one.setting in wanted else "  (your own setting: it is left alone)"
         now = "vLLM's default" if one.now is None else one.now
-        print(f"- {one.setting}: {now} -> {one.value}{mine}\n    because {one.because}.")
+        put(f"- {one.setting}: {now} -> {one.value}{mine}", f"    because {one.because}.")
     if wanted:
-        print("`mai-server tune --apply` restarts the server with these.")
+        put("`mai-server tune --apply` restarts the server with these.")

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
+from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
 from serverctl.commands.options import add_goal, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
@@ -104,7 +104,7 @@ def spread(name: str, base: ServerRequest, plan: Plan) -> list[tuple[str, Server
 
 
 def _ask(question: str) -> bool:
-    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    ask_for(f"{question} [Y/n] ")
     return sys.stdin.readline().strip().casefold() in ("", "y", "yes")
 
 
@@ -115,10 +115,10 @@ def report(states: list[State], as_json: bool) -> int:
             raise control.failure_of(state)
     if as_json:
         documents = [server_json(state) for state in states]
-        print(json.dumps(documents if len(documents) > 1 else documents[0], indent=1))
+        put_json(documents if len(documents) > 1 else documents[0], indent=1)
         return ExitStatus.DONE
     for state in states:
-        print(f"{state.name}: {state.model} answers at {state.url} (ready after {state.ready_after or 0:.0f} s).")
+        put(f"{state.name}: {state.model} answers at {state.url} (ready after {state.ready_after or 0:.0f} s).")
     return ExitStatus.DONE
 
 
@@ -135,7 +135,7 @@ def _found(options: argparse.Namespace) -> int:
     if state.is_ready:
         if options.json:
             return report([state], True)
-        print(f"Already running: {state.model} at {state.url}.")
+        put(f"Already running: {state.model} at {state.url}.")
         return ExitStatus.DONE
     if options.no_wait:
         return ExitStatus.DONE
@@ -178,10 +178,10 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
         nonlocal shown
         with contextlib.suppress(OSError):  # nobody reads any more
             for sentence in news.events(state):
-                print(f"mai-server: {sentence}", file=sys.stderr, flush=True)
+                remark(f"mai-server: {sentence}")
             if options.json and state.phase == "ready" and not shown:
                 shown = True
-                print(json.dumps(server_json(state)), flush=True)
+                put_json(server_json(state))
 
     status = supervise(folder, request, None if options.json else _print_line, changed)
     if status == control.ALREADY_RUNNING:
@@ -197,4 +197,4 @@ def _foreground(servers: list[tuple[str, ServerRequest]], options: argparse.Name
 def _print_line(line: str) -> None:
     """vLLM's own output. Where nobody reads any more it goes on into the log alone."""
     with contextlib.suppress(OSError):
-        print(line, flush=True)
+        put(line)

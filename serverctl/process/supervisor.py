@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable
 
 from foundation.errors import ExitStatus, MaiError
 from foundation.files import write_atomically
+from foundation.printing import remark
 from foundation.processes import identity_of
 from serverctl.process.control import ALREADY_RUNNING
 from serverctl.process.owner import Owner
@@ -51,7 +51,7 @@ def supervise(
             return error.exit_status
         except Exception:
             text = traceback.format_exc()
-            print(text, file=sys.stderr, flush=True)
+            remark(*text.splitlines())
             said = f"mai-server itself failed: {text.strip().splitlines()[-1]}."
             _leave(folder, owner, f"{said} The whole is in {folder.supervisor_log}.")
             return ExitStatus.NOT_DONE

@@ -1,5 +1,6 @@
 """`mai-agent undo RUN`, on files of a home that no desktop is needed for."""
 
+import io
 import json
 import os
 from datetime import datetime
@@ -92,8 +93,9 @@ def test_where_nobody_can_agree_it_asks_for_yes(run: Path, home: Path, capsys: A
 
 
 def test_a_person_who_says_no_keeps_everything(run: Path, home: Path, capsys: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda _: "n")
+    terminal = io.StringIO("n\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
     before = names(home)
     assert main(["undo", str(run)]) == 1
     assert names(home) == before

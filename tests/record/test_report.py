@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from record.bundles import CLICK, a_bundle, a_step, noise, plain
+from stubs.hostile import FORBIDDEN
 
 from agent.actions import Click, Drag, Finish, Scroll, TypeText, describe, to_json
 from agent.geometry import DesktopPoint
@@ -25,6 +26,7 @@ from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
 from agent.record.schema import RunRecord, StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.foreign_text import harmless
 
 
 def page_of(bundle: Bundle, **options: Any) -> str:
@@ -153,7 +155,8 @@ def test_a_mark_counts_from_the_monitor_that_was_captured() -> None:
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>", "<!--<script>", "]]>", "{{SCRIPT}}", "{{DATA}}", "&lt;b&gt;",
-    "\u2028\u2029", "\x00\x1b[31m", "\ud800", "'\"`${alert(1)}", "</title><script>alert(1)</script>",
+    "\u2028\u2029", "\x00\x1b[31m", "invoice\u202egnp.exe", "\x9b\u2066\u200f\u061c\u200b\U000e0041", "\ud800",
+    "'\"`${alert(1)}", "</title><script>alert(1)</script>",
 ]  # fmt: skip
 
 
@@ -170,8 +173,9 @@ def test_hostile_text_stays_text(tmp_path: Path, text: str) -> None:
     assert "<img" not in page
     assert "alert(1)>" not in page.replace("&gt;", "")
     data = data_of(page)
-    readable = text.encode("utf-8", "replace").decode()
+    readable = harmless(text.encode("utf-8", "replace").decode())
     assert data["steps"][0]["thought"] == data["run"]["instruction"] == readable
+    assert not FORBIDDEN.search(page)
 
 
 @given(st.text(st.characters(codec=None), max_size=60))

@@ -135,7 +135,7 @@ def screenshot(bundle: Bundle, step: StepRecord) -> Path | None:
 def _title(action: ActionRecord) -> str:
     known = action.final_action
     if known is not None:
-        return describe(known)
+        return _text(describe(known))
     return "no usable answer" if action.error else _text((action.final or {}).get("type")) or "no decision"
 
 
@@ -209,12 +209,12 @@ def _pretty(values: list[Any]) -> str:
 
 def _line(value: str) -> str:
     """One line of what comes from the computer: nothing in it hides, or turns the reading round."""
-    return _text(harmless(" ".join(value.split())))
+    return _text(" ".join(value.split()))
 
 
 def _text(value: object) -> str:
-    """Text of bounded length."""
+    """Text of bounded length, in which nothing hides or turns the reading round."""
     text = "" if value is None else str(value)
     if len(text) > _MOST_CHARS:
-        return f"{text[:_MOST_CHARS]}… ({len(text) - _MOST_CHARS:,} more characters are in the bundle)"
-    return text
+        return f"{harmless(text[:_MOST_CHARS])}… ({len(text) - _MOST_CHARS:,} more characters are in the bundle)"
+    return harmless(text)

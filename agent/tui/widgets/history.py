@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent.tui.view import SIGNS, Mark, Row
+from foundation.foreign_text import printable
 
 #: The theme's colour of every mark.
 _COLOURS: dict[Mark, str] = {
@@ -136,8 +137,8 @@ class History(ScrollView, can_focus=True):
 
 
 def _fitted(words: str, room: int) -> str:
-    """Words in so many cells, padded or cut; control characters must not steer the terminal."""
-    words = "".join(char if char.isprintable() else " " for char in words)
+    """Words in so many cells, padded or cut; what is not simply seen in them is spelled out."""
+    words = printable(words.replace("\n", " "))
     if cell_len(words) > room > 0:
         return set_cell_size(words, room - 1) + "…"
     return set_cell_size(words, room)

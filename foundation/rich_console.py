@@ -1,0 +1,25 @@
+"""Rich's console behind the gate for foreign text, for tables, bars and spinners."""
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.style import Style
+
+from foundation.foreign_text import harmless
+
+
+class GatedConsole(Console):
+    """A console in which only Rich itself steers the terminal: texts pass the gate, and links are left out."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces to be written, each through the gate."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), _without_link(segment.style))
+
+
+def _without_link(style: Style | None) -> Style | None:
+    return style.update_link(None) if style is not None and style.link else style
