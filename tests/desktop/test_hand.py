@@ -10,8 +10,8 @@ import pytest
 from agent.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.x11.clipboard import X11TextEntry, pieces
 from agent.desktop.x11.connection import open_display
+from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
@@ -228,10 +228,3 @@ def test_an_unknown_application_is_refused_with_similar_names(desk):
     hand, *_ = desk
     with pytest.raises(ActionFailedError, match="no installed application"):
         hand.perform(OpenApp("Quantum Paint"))
-
-
-def test_long_text_is_cut_between_characters():
-    text = "aé日🙂" * 100
-    cut = pieces(text, 10)
-    assert "".join(cut) == text
-    assert max(len(piece.encode()) for piece in cut) <= 10

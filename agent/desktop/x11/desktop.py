@@ -15,11 +15,11 @@ from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.takeover import Takeover
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
-from agent.desktop.x11.clipboard import X11TextEntry
 from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
 from agent.desktop.x11.display_watch import DisplayWatch
 from agent.desktop.x11.input import X11Input, X11InputState
 from agent.desktop.x11.stop_key import StopKey
+from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import open_windows, same_display
 from agent.safety.stop import StopSwitch
 

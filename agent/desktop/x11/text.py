@@ -1,156 +1,197 @@
-"""How text gets into an X11 application: offered as the selection that it pastes, or pressed key by key."""
+"""How text gets into an X11 application: by keys, or by pasting, whichever replaces what is selected there.
+
+Keys replace a selection in every toolkit, touch no clipboard, and reach what takes no pasted text; but they are slow,
+have only the characters of the layout, and programs may complete or correct what they make. Pasting takes any text at
+once, but by which chord, from which selection, and whether it replaces what is selected differs (configs/pasting.toml).
+"""
 
 import re
-import select
-import time
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
-from agent.desktop.x11.connection import client_of, open_display, read_property, unless_gone, window_of
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.x11.connection import client_of, open_display
+from agent.desktop.x11.keyboard import Keyboard
+from agent.desktop.x11.receiver import Receiver, find_receiver, has_focus, is_tk
+from agent.desktop.x11.saved_selections import saved
+from agent.desktop.x11.selection import SelectionOwner
 from foundation.configs import load_config
+from foundation.errors import EnvironmentLacksError
+
+#: Pasted at once; longer text goes in pieces. X servers refuse properties above 256 KiB without special requests.
+_PIECE_BYTES = 60_000
+#: An application that has not fetched the text after this many seconds does not take pasted text.
+_FETCH_TIMEOUT = 1.5
+#: Text of one line up to this length is typed by keys, where it can be.
+_KEYS_AT_FIRST = 60
+#: Text that is not taken when pasted is typed by keys, if it is at most this long.
+_MOST_KEYS = 200
+#: A clipboard manager looks at once at what is new; its look must not count as the paste.
+_MANAGERS_LOOK = 0.03
+_NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
 
 
-class SelectionOwner:
-    """Offers a text for pasting, and knows when it was fetched; answers only while it serves.
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How an application takes text."""
 
-    As CLIPBOARD, and as PRIMARY where that is what the focused application pastes, or where it has selected nothing
-    itself: what it has selected is to be replaced (`configs/pasting.toml`).
+    keys: bool = True  # short text by keys
+    selections: tuple[str, ...] = ("CLIPBOARD", "PRIMARY")  # what it may paste from
+    types_over: bool = False  # what is selected is replaced by keys only, and ctrl+v pastes
 
-    With a plain clipboard tool nobody can tell whether the text arrived, and restoring the person's clipboard too early
-    pastes that instead. Being the owner answers both: a paste is over when the application has asked for the text.
+
+def way_of(app: str, libraries: Iterable[str], *, composes: bool, tk: bool, selected: bool) -> Way:
+    """How an application takes text (configs/pasting.toml).
+
+    Args:
+        app: its class.
+        libraries: the names of those that it has loaded.
+        composes: whether keys go through an input method there.
+        tk: whether Tk shows it.
+        selected: whether it owns PRIMARY, so that it has selected something.
+    """
+    known = load_config("pasting.toml")
+
+    def is_one(kind: str) -> bool:
+        return any(re.search(one, app, re.I) for one in known[kind])
+
+    keys = not composes and not is_one("completing")
+    if is_one("primary"):
+        return Way(keys, ("PRIMARY", "CLIPBOARD"))
+    if tk:
+        return Way(keys, ("CLIPBOARD",), types_over=True)
+    toolkit = any(re.search(one, library) for one in known["clipboard"] for library in libraries)
+    return Way(keys, ("CLIPBOARD",) if toolkit or selected else ("CLIPBOARD", "PRIMARY"))
+
+
+class X11TextEntry:
+    """See `TextEntry`; needs xclip to put the old clipboard back.
+
+    Raises:
+        EnvironmentLacksError: xclip is missing.
     """
 
-    def __init__(self, text: str) -> None:
-        from Xlib import X
+    def __init__(self) -> None:
+        if shutil.which("xclip") is None:
+            raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
-        self._data = text.encode("utf-8")
-        self._display = open_display()
-        window = self._display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
-        names = ["CLIPBOARD", *(["PRIMARY"] if not self._keeps_primary() else [])]
-        for name in names:
-            window.set_selection_owner(self._display.intern_atom(name), X.CurrentTime)
-        self._display.sync()
+    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+        """Enter the text, and leave the selections as they were; see `TextEntry.enter`.
 
-    def serve(self, seconds: float, *, until_fetched: bool = False) -> bool:
-        """Answer requests for so long; whether the focused application (others look at any time) fetched the text."""
-        from Xlib import X
+        Where another window takes the focus meanwhile, nothing more is typed, and how much was is said.
+        """
+        with closing(open_display()) as display:
+            _Entering(display, text, press_paste, check_stop).enter()
 
-        fetched, deadline = False, time.monotonic() + seconds
-        while True:
-            while self._display.pending_events():
-                event = self._display.next_event()
-                if event.type == X.SelectionRequest and self._answer(event):
-                    fetched = True
-            left = deadline - time.monotonic()
-            if left <= 0 or (fetched and until_fetched):
-                return fetched
-            select.select([self._display.fileno()], [], [], left)
 
-    def serve_paste(self, timeout: float, check_stop: Callable[[], None], quiet: float = 0.05) -> bool:
-        """Serve until the text was fetched; then a little longer, because some applications fetch twice."""
-        deadline = time.monotonic() + timeout
-        while not self.serve(quiet, until_fetched=True):
-            check_stop()
-            if time.monotonic() >= deadline:
-                return False
-        deadline = time.monotonic() + 0.5
-        while self.serve(quiet, until_fetched=True) and time.monotonic() < deadline:
-            pass
-        return True
+class _Entering:
+    """One text on its way into the window that has the focus."""
 
-    def close(self) -> None:
-        """Offer it no more."""
-        self._display.close()
+    def __init__(
+        self, display: Any, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]
+    ) -> None:
+        self._display = display
+        self._keyboard = Keyboard(display)
+        self._receiver = find_receiver(display)
+        self._text = text
+        self._done = 0  # so many characters of it
+        self._press_paste = press_paste
+        self._check_stop = check_stop
 
-    @unless_gone()
-    def _keeps_primary(self) -> bool:
-        """Whether the focused application has selected something that is lost when somebody else owns PRIMARY."""
-        focus = self._display.get_input_focus().focus
+    def enter(self) -> None:
+        receiver, text = self._receiver, self._text
+        way = Way(keys=False) if receiver is None else self._way(receiver)
+        if way.keys and len(text) <= _KEYS_AT_FIRST and not set(text) & {"\n", "\t"} and self._type():
+            return
+        with saved(way.selections):
+            if way.types_over:
+                self._type_over()
+                self._press_paste = lambda: self._keyboard.chord("Control_L", "v")
+            for number, piece in enumerate(pieces(text[self._done :], _PIECE_BYTES)):
+                self._check()
+                if self._paste(piece, way.selections):
+                    self._done += len(piece)
+                    continue
+                # A late fetch by an application that hung must not get the person's own.
+                with closing(SelectionOwner("", way.selections)) as nothing:
+                    if number or len(text) > _MOST_KEYS or not self._type(lambda: nothing.serve(0)):
+                        raise ActionFailedError(_NOTHING_TOOK_IT)
+
+    def _way(self, receiver: Receiver) -> Way:
         owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
-        if isinstance(focus, int) or isinstance(owner, int):  # None or PointerRoot; nobody
-            return False
-        if client_of(self._display, focus.id) != client_of(self._display, owner.id):
-            return False
-        return not any(
-            re.search(one, self._class_around(focus.id), re.I) for one in load_config("pasting.toml")["primary"]
+        return way_of(
+            receiver.app,
+            receiver.libraries(),
+            composes=self._keyboard.has_input_method() or receiver.composes(),
+            tk=is_tk(self._display, receiver),
+            selected=not isinstance(owner, int) and client_of(self._display, owner.id) == receiver.client,
         )
 
-    def _class_around(self, identifier: int) -> str:
-        """The class of the application whose window this is, or lies in; "" where none is told."""
-        handle = window_of(self._display, identifier)
-        while handle:
-            if told := read_property(self._display, handle.id, "WM_CLASS"):
-                text: str = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
-                return text.rstrip("\0").split("\0")[-1]
-            handle = handle.query_tree().parent
-        return ""
+    def _type(self, meanwhile: Callable[[], object] = lambda: None) -> bool:
+        """Type the rest by keys; False, with nothing typed, where the keyboard cannot."""
+        rest = self._text[self._done :]
+        strokes = self._keyboard.strokes(rest)
+        if strokes is None or not self._keyboard.is_plain(rest):
+            return False
+        first = self._done
 
-    def _answer(self, request: Any) -> bool:
-        """Answer one request; whether it was the focused application's, and for the text."""
-        from Xlib import Xatom
-        from Xlib.protocol import event
+        def before_each(number: int) -> None:
+            self._done = first + number
+            self._check()
+            meanwhile()
 
-        atom = self._display.intern_atom
-        utf8, targets = atom("UTF8_STRING"), atom("TARGETS")
-        kinds = {utf8, Xatom.STRING, atom("TEXT"), atom("text/plain;charset=utf-8")}
-        where = request.property or request.target  # obsolete clients leave the property out
-        if request.target == targets:
-            request.requestor.change_property(where, Xatom.ATOM, 32, [targets, *sorted(kinds)])
-        elif request.target == Xatom.STRING:
-            latin = self._data.decode("utf-8").encode("latin-1", "replace")
-            request.requestor.change_property(where, Xatom.STRING, 8, latin)
-        elif request.target in kinds:
-            request.requestor.change_property(where, utf8, 8, self._data)
+        self._keyboard.press(strokes, before_each)
+        self._done = len(self._text)
+        return True
+
+    def _type_over(self) -> None:
+        """Let a first key replace what is selected: the text's own, or another one that is taken back."""
+        first = self._keyboard.strokes(self._text[0]) if self._text[0] not in "\n\t" else None
+        self._check()
+        if first is not None and self._keyboard.is_plain(self._text[0]):
+            self._keyboard.press(first, lambda _: None)
+            self._done = 1
         else:
-            where = 0
-        request.requestor.send_event(
-            event.SelectionNotify(
-                time=request.time, requestor=request.requestor, selection=request.selection,
-                target=request.target, property=where,
-            )
-        )  # fmt: skip
-        self._display.flush()
-        if request.target not in kinds:
-            return False
-        focus = self._display.get_input_focus().focus
-        if isinstance(focus, int):  # None or PointerRoot: no window has the focus
-            return False
-        return client_of(self._display, focus.id) == client_of(self._display, request.requestor.id)
+            self._keyboard.chord("x")
+            self._keyboard.chord("BackSpace")
+
+    def _paste(self, text: str, selections: tuple[str, ...]) -> bool:
+        """Paste it; False when nothing took it."""
+        client = self._receiver.client if self._receiver is not None else None
+        with closing(SelectionOwner(text, selections, client)) as owner:
+            owner.serve(_MANAGERS_LOOK)
+            self._press_paste()
+            taken = owner.serve_paste(_FETCH_TIMEOUT, self._check_stop)
+            if owner.thief:
+                raise self._lost()
+            return taken
+
+    def _check(self) -> None:
+        """Raise where nothing more is to be typed."""
+        self._check_stop()
+        if self._receiver is not None and not has_focus(self._display, self._receiver):
+            raise self._lost()
+
+    def _lost(self) -> ActionFailedError:
+        """The keyboard focus went elsewhere: what is to be said of it."""
+        assert self._receiver is not None
+        now = find_receiver(self._display)
+        to = "went away" if now is None else f"went to {now.name}"
+        part = f"only the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
+        return ActionFailedError(
+            f"the keyboard focus {to} while this was typed: {part} in {self._receiver.name}, and the rest was not typed"
+        )
 
 
-def type_keys(text: str, before_each: Callable[[], None]) -> bool:
-    """Press the keys of plain text, for applications that take keys and no pasted text (calculators, games).
-
-    False, with nothing pressed, where this keyboard layout lacks a character. `before_each` is called before every key,
-    and may raise to stop; no key stays down.
-    """
-    from Xlib import XK, X
-    from Xlib.ext import xtest
-
-    with closing(open_display()) as display:
-        strokes = [_stroke(display, char) for char in text]
-        shift = display.keysym_to_keycode(XK.XK_Shift_L)
-        if None in strokes:
-            return False
-        for code, shifted in filter(None, strokes):
-            before_each()
-            keys = [shift, code] if shifted else [code]
-            for kind, pressed in ((X.KeyPress, keys), (X.KeyRelease, keys[::-1])):
-                for key in pressed:
-                    xtest.fake_input(display, kind, key)
-            display.sync()
-            time.sleep(0.008)  # toolkits that compress motion also drop keys that come faster than they redraw
-    return True
-
-
-def _stroke(display: Any, char: str) -> tuple[int, bool] | None:
-    """Keycode and shift for a character; None when this keyboard layout lacks it."""
-    from Xlib import XK
-
-    keysym = {"\n": XK.XK_Return, "\t": XK.XK_Tab}.get(char, ord(char))
-    if keysym > 0xFF and char not in "\n\t":
-        return None
-    # Columns 0 and 1 of the layout are the plain and the shifted key; higher ones need other modifiers.
-    places = sorted((column, code) for code, column in display.keysym_to_keycodes(keysym) if column < 2)
-    return (places[0][1], places[0][0] == 1) if places else None
+def pieces(text: str, most: int) -> list[str]:
+    """The text in pieces of at most `most` UTF-8 bytes, cut between characters."""
+    found: list[str] = []
+    data = text.encode("utf-8")
+    while data:
+        piece = data[:most].decode("utf-8", "ignore")
+        found.append(piece)
+        data = data[len(piece.encode("utf-8")) :]
+    return found

@@ -1,0 +1,74 @@
+"""Types by keys: the keys of this keyboard's layout, as they are; the layout itself is never changed."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agent.desktop.x11.connection import read_property
+
+#: Seconds between two keys: toolkits that compress motion also drop keys that come faster than they redraw.
+_BETWEEN = 0.008
+
+Stroke = tuple[int, bool]  # keycode, and whether shift is held with it
+
+
+class Keyboard:
+    """Presses keys on a connection; no key stays down, whatever happens in between."""
+
+    def __init__(self, display: Any) -> None:
+        from Xlib import XK
+
+        self._display = display
+        self._shift = display.keysym_to_keycode(XK.XK_Shift_L)
+
+    def strokes(self, text: str) -> list[Stroke] | None:
+        """The keys of a text; None where the layout lacks one of its characters."""
+        found = [self._stroke(char) for char in text]
+        return None if None in found else [one for one in found if one is not None]
+
+    def is_plain(self, text: str) -> bool:
+        """Whether keys mean now what they say: the first layout is chosen, and no lock changes letters."""
+        from Xlib import X
+
+        mask = self._display.screen().root.query_pointer().mask
+        group = mask >> 13 & 3  # of XKB, in the bits that the core protocol leaves free
+        return not group and not (mask & X.LockMask and any(char.isalpha() for char in text))
+
+    def has_input_method(self) -> bool:
+        """Whether an input method serves this display: keys may be the sounds of characters then."""
+        servers = read_property(self._display, self._display.screen().root.id, "XIM_SERVERS") or ()
+        return any(not isinstance(self._display.get_selection_owner(server), int) for server in servers)
+
+    def press(self, strokes: list[Stroke], before_each: Callable[[int], None]) -> None:
+        """Press keys one after the other; `before_each` gets the number of those before, and may raise to stop."""
+        for number, (code, shifted) in enumerate(strokes):
+            before_each(number)
+            self._press([self._shift, code] if shifted else [code])
+            time.sleep(_BETWEEN)
+
+    def chord(self, *names: str) -> None:
+        """Press keys together, by the names that X11 has for them."""
+        from Xlib import XK
+
+        self._press([self._display.keysym_to_keycode(XK.string_to_keysym(name)) for name in names])
+
+    def _press(self, keys: list[int]) -> None:
+        """Press and release in one go, so that nothing stays down and no key repeats, even if this process ends."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        for kind, codes in ((X.KeyPress, keys), (X.KeyRelease, keys[::-1])):
+            for code in codes:
+                xtest.fake_input(self._display, kind, code)
+        self._display.sync()
+
+    def _stroke(self, char: str) -> Stroke | None:
+        """Keycode and shift for a character; None when this keyboard layout lacks it."""
+        from Xlib import XK
+
+        keysym = {"\n": XK.XK_Return, "\t": XK.XK_Tab}.get(char, ord(char))
+        if (keysym > 0xFF or not char.isprintable()) and char not in "\n\t":
+            return None
+        # Columns 0 and 1 of the layout are the plain and the shifted key; higher ones need other modifiers.
+        places = sorted((column, code) for code, column in self._display.keysym_to_keycodes(keysym) if column < 2)
+        return (places[0][1], places[0][0] == 1) if places else None

@@ -1,0 +1,111 @@
+"""Which window gets what is typed, and what kind of program shows it."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of
+
+#: Characters of a title that are told.
+_TOLD = 40
+#: Of what a process has loaded and was started with, so many bytes are read: browsers have 1 MB of it.
+_MOST_READ = 4_000_000
+_LIBRARY = re.compile(r"/([^/\s]+\.so)\b")
+_INPUT_METHODS = re.compile(r"\b(?:GTK_IM_MODULE|QT_IM_MODULE|XMODIFIERS)=(?:@im=)?(\w+)")
+_PLAIN_METHODS = {"", "none", "xim", "simple", "compose", "local", "wayland"}
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """The window with the keyboard focus, as it was found."""
+
+    focus: int  # the X window that gets keys
+    outer: int  # the child of the root that it lies in
+    client: int  # the connection that made it
+    app: str  # the application's class; "" where none is told
+    title: str
+    pid: int | None
+
+    @property
+    def name(self) -> str:
+        """What a person calls it, shortened."""
+        name = " ".join((self.title or self.app).split())
+        return f"“{name[:_TOLD]}…”" if len(name) > _TOLD else f"“{name}”" if name else "a window without a name"
+
+    def libraries(self) -> frozenset[str]:
+        """The names of the libraries that its process has loaded; empty where that cannot be read."""
+        return frozenset(_LIBRARY.findall(_read(self.pid, "maps")))
+
+    def composes(self) -> bool:
+        """Whether its process was told to send keys through an input method, where they may mean something else."""
+        set_up = _INPUT_METHODS.findall(_read(self.pid, "environ").replace("\0", " "))
+        return any(method.lower() not in _PLAIN_METHODS for method in set_up)
+
+
+def find_receiver(display: Any) -> Receiver | None:
+    """The window that has the focus; None where that is none in particular."""
+    focus = display.get_input_focus().focus
+    if isinstance(focus, int) or focus.id == display.screen().root.id:  # None, PointerRoot, or nobody's
+        return None
+    return _described(display, int(focus.id))
+
+
+def is_tk(display: Any, receiver: Receiver) -> bool:
+    """Whether Tk shows it: its programs are registered on the root window, for Tk's own `send`."""
+    registered = _text(read_property(display, display.screen().root.id, "InterpRegistry"))
+    told = (re.match(r"[0-9a-f]+", entry) for entry in registered.split("\0"))
+    windows = [int(found[0], 16) for found in told if found]
+    # A program that was killed stays registered, and its identifiers are given to another one.
+    theirs = [one for one in windows if client_of(display, one) == receiver.client]
+    return any(read_property(display, one, "TK_APPLICATION") for one in theirs)
+
+
+def has_focus(display: Any, receiver: Receiver) -> bool:
+    """Whether it still has it; a program may pass the focus on inside of one window."""
+    focus = display.get_input_focus().focus
+    if isinstance(focus, int):
+        return False
+    return focus.id == receiver.focus or _outer(display, focus.id) == receiver.outer
+
+
+@unless_gone()
+def _described(display: Any, focus: int) -> Receiver | None:
+    """What is told of the window that has the focus, by it or by one that it lies in."""
+    app, title, pid = "", "", None
+    handle, outer, root = window_of(display, focus), focus, display.screen().root.id
+    while handle and handle.id != root:
+        outer = int(handle.id)
+        app = app or _text(read_property(display, outer, "WM_CLASS")).rstrip("\0").split("\0")[-1]
+        named = read_property(display, outer, "_NET_WM_NAME") or read_property(display, outer, "WM_NAME")
+        title = title or _text(named)
+        told = read_property(display, outer, "_NET_WM_PID")
+        pid = int(told[0]) if pid is None and told else pid
+        handle = handle.query_tree().parent
+    return Receiver(focus, outer, client_of(display, focus), app, title, pid)
+
+
+@unless_gone()
+def _outer(display: Any, identifier: int) -> int | None:
+    handle, root = window_of(display, identifier), display.screen().root.id
+    while (parent := handle.query_tree().parent) and parent.id != root:
+        handle = parent
+    return int(handle.id)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "" if value is None else str(value)
+
+
+def _read(pid: int | None, name: str) -> str:
+    """A file about a process; "" where it may not be read, or runs elsewhere."""
+    if pid is None:
+        return ""
+    try:
+        with Path("/proc", str(pid), name).open("rb") as file:
+            return os.fsdecode(file.read(_MOST_READ))
+    except OSError:
+        return ""
