@@ -196,6 +196,11 @@ class BoxRecord(Record):
     width: int
     height: int
 
+    @property
+    def region(self) -> Region:
+        """The same as a value."""
+        return Region(self.left, self.top, self.width, self.height)
+
 
 class ElementRecord(Record):
     """An element of the screen; its texts are those of whatever was on the screen.
@@ -220,20 +225,26 @@ class ElementRecord(Record):
         """The same as a value; None where it does not say where it was."""
         if self.box is None:
             return None
-        box = Region(self.box.left, self.box.top, self.box.width, self.box.height)
-        return Element(0, self.role, self.name, box, states=frozenset(self.states), window=self.window)
+        return Element(0, self.role, self.name, self.box.region, states=frozenset(self.states), window=self.window)
 
 
 class AimRecord(Record):
-    """What an action went to: what lies at its points, or the field that gets what is typed, and the window."""
+    """What an action went to.
+
+    Args:
+        names: what lies at its points, or the field that gets what is typed.
+        window: the title of the window.
+        box: where that window was.
+    """
 
     names: list[Text] = []
     window: Text = ""
+    box: BoxRecord | None = None
 
     @property
     def aim(self) -> Aim:
         """The same as a value."""
-        return Aim(tuple(self.names), self.window)
+        return Aim(tuple(self.names), self.window, None if self.box is None else self.box.region)
 
 
 class ActionRecord(Record):

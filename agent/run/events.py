@@ -14,7 +14,7 @@ from agent import actions
 from agent.actions import Action
 from agent.changes import Change
 from agent.families.base import Call, ParseFailure
-from agent.geometry import DesktopPoint, GridPoint, Viewport
+from agent.geometry import DesktopPoint, GridPoint, Region, Viewport
 from agent.safety.naming import Aim
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
@@ -317,12 +317,13 @@ def _plain(value: Any) -> Any:
         case EncodedImage(_, form, size):
             return {"width": size.width, "height": size.height, "format": form, "digest": value.digest}
         case Viewport(region, captured):
-            sides = {"left": region.left, "top": region.top, "width": region.width, "height": region.height}
-            return sides | {"captured_width": captured.width, "captured_height": captured.height}
+            return _plain(region) | {"captured_width": captured.width, "captured_height": captured.height}
         case Change():
             return {name: getattr(value, name) for name in ("kind", "what", "before", "after")}
+        case Region(left, top, width, height):
+            return {"left": left, "top": top, "width": width, "height": height}
         case Element(role=role, name=name, label=label):
-            box = {"left": value.box.left, "top": value.box.top, "width": value.box.width, "height": value.box.height}
+            box = _plain(value.box)
             told = {"role": role, "name": name or label, "states": sorted(value.states), "window": value.window}
             return told | {"box": box, "words": value.words}
         case Call(name, arguments):

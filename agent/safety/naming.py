@@ -7,7 +7,7 @@ both are told, because either may be the lie.
 from dataclasses import dataclass
 
 from agent.actions import TYPING, Action, Drag, OpenApp, TypeText, describe, points_of
-from agent.geometry import DesktopPoint
+from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line
 from agent.screen.outline import Element
@@ -31,10 +31,12 @@ class Aim:
     Args:
         names: what lies at its points, in their order, or the field that gets what is typed; "" where that is unknown.
         window: the title of the window, or the application where it has none.
+        box: where that window is.
     """
 
     names: tuple[str, ...] = ()
     window: str = ""
+    box: Region | None = None
 
 
 def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
@@ -42,16 +44,19 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
     if isinstance(action, TYPING):
         fields = [one for one in situation.elements[-1:] if one.role not in _CONTAINERS]
         names = tuple(_quoted(one.name or one.label) for one in fields)
-        return Aim(names, _window(situation.focused, situation.elements))
+        return Aim(names, _window(situation.focused, situation.elements), _box(situation.focused))
     points = points_of(action)
     if not points:
-        return Aim(window="" if isinstance(action, OpenApp) else _window(situation.under, situation.elements))
+        if isinstance(action, OpenApp):
+            return Aim()
+        return Aim(window=_window(situation.under, situation.elements), box=_box(situation.under))
     known, words = situation.elements, situation.words.splitlines()
     if isinstance(action, Drag):  # what is known of one end only might be of either
         both = len(known) == 2 and action.start is not None
         named = tuple(_name(one, "") for one in known) if both else ()
-        return Aim(named, _window(situation.under, known))
-    return Aim((_name(known[-1] if known else None, words[-1] if words else ""),), _window(situation.under, known))
+    else:
+        named = (_name(known[-1] if known else None, words[-1] if words else ""),)
+    return Aim(named, _window(situation.under, known), _box(situation.under))
 
 
 def named(action: Action[DesktopPoint], aim: Aim) -> str:
@@ -78,6 +83,10 @@ def _name(element: Element | None, read: str) -> str:
 def _window(place: Place | None, elements: tuple[Element, ...]) -> str:
     title = "" if place is None else place.title or place.app
     return one_line(title or next((one.window for one in elements if one.window), ""), _LONGEST_WINDOW)
+
+
+def _box(place: Place | None) -> Region | None:
+    return None if place is None else place.region
 
 
 def _quoted(name: str) -> str:

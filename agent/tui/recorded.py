@@ -70,6 +70,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         answers=[answer.raw for answer in step.answers],
         target=target,
         viewport=None if step.viewport is None else step.viewport.viewport,
+        about=actions[-1].aim.aim.box,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
         hit="; ".join(one.hit for one in actions if one.hit),
         approval="; ".join(_approval(one.approval) for one in actions if one.approval is not None),

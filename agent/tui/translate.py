@@ -79,6 +79,7 @@ class Translator:
             case ApprovalAsked(_, target, reason):
                 row = self._row()
                 row.mark, row.target, row.approval = "asking", target, reason
+                row.about = event.aim.box
                 self._asked = self.elapsed
                 view.state, view.stage = "asking", reason
                 return self._step
@@ -198,6 +199,7 @@ class Translator:
     def _acted(self, event: Acted) -> int | None:
         row = self._row()
         row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
+        row.about = event.aim.box
         words = self._show_action(row, event.target, event.index)
         hit = " → ".join(element.words for element in event.elements)
         row.hit = "; ".join(filter(None, (row.hit, hit)))

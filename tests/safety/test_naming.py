@@ -68,3 +68,12 @@ def test_names_are_on_one_line_bounded_and_cannot_close_their_own_quotes() -> No
 
 def test_an_aim_for_fewer_points_than_there_are_names_the_first_only() -> None:
     assert named(Drag(HERE, THERE), Aim(("“a”",))) == "drag from “a” to 10,20"
+
+
+def test_the_place_of_the_window_is_known_with_its_name() -> None:
+    box = Region(50, 60, 700, 500)
+    window = Place("Thunar", "Documents", box)
+    assert aim_of(TypeText("hi"), Situation(focused=window)).box == box
+    for action in (Click(HERE), Scroll(None, 0, 3), Drag(HERE, THERE)):
+        assert aim_of(action, Situation(under=window)).box == box
+    assert aim_of(OpenApp("Thunar"), Situation(focused=window, under=window)).box is None

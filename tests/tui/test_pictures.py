@@ -15,7 +15,10 @@ from stubs.terminal import Bench, run_screen, shown
 
 from agent.actions import Click, Drag, TypeText
 from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.run.events import ApprovalAsked
+from agent.safety.naming import Aim
 from agent.screen.ocr import Box, Word
+from agent.tui.conductor import RunEvent
 from agent.tui.pictures import reading
 from agent.tui.pictures.cells import GREYS, PARTS, characters, drawn
 from agent.tui.pictures.reading import Line
@@ -272,6 +275,16 @@ async def test_a_question_shows_the_target_framed_and_the_words_around_it(
             assert "┏" in above and "┓" in above and "┗" in below and "┛" in below
             assert "reads: Delete all · Close" in shown(pilot)
             assert "\u202e" not in shown(pilot) and "\x1b" not in shown(pilot)
+
+
+@pytest.mark.usefixtures("in_cells")
+async def test_what_is_typed_is_shown_in_the_window_that_gets_it(bench: Bench) -> None:
+    action, window = TypeText("hello"), Region(100, 50, 400, 200)
+    asked = ApprovalAsked(1, action, "it types", aim=Aim(("“Name”",), "Settings", window))
+    async with bench.app().run_test(size=(140, 40)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, action), RunEvent(asked))
+        shot = pilot.app.screen.query_one("Detail Picture", Picture)._shot
+        assert shot is not None and shot.image.size == (424, 226) and not shot.whole
 
 
 @pytest.mark.usefixtures("in_cells")

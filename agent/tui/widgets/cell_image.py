@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MARK, _MARK_SIXTEEN = (255, 0, 80), (255, 85, 85)
 _LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
 #: Brightness (0 to 255) from which on a ground is light; colours nearer to each other than this are one.
-_BRIGHT, _NEAR = 140, 90
+_BRIGHT, _NEAR = 140, 70
 #: Cells from the target to the sides of its frame where no word says how wide it is.
 _HALF_WIDTH = 3
 #: A line so many pixels from the target is what is pointed at, and framed as a whole if it is no longer than that.
@@ -152,7 +152,7 @@ def _put_mark(grid: list[list[Cell]], x: int, y: int, char: str, colour: Rgb | N
         return
     ground = grid[y][x].back
     if colour is not None and ground is not None and abs(_brightness(ground) - _brightness(colour)) < _NEAR:
-        ground = _LIGHT
+        ground = _DARK
     grid[y][x] = Cell(char, colour, ground)
 
 

@@ -145,7 +145,7 @@ class Picture(Container):
             self.mount(self._drawn, before=beneath)
         self._drawn.display = True
         self._draw(shot, ())
-        if self._beneath and not shot.whole:
+        if isinstance(self._drawn, CellImage) and not shot.whole:
             self._timer = self.set_timer(_REST, lambda: self._read(shot))
 
     def _draw(self, shot: Shot, lines: Sequence[Line]) -> None:
@@ -173,9 +173,10 @@ class Picture(Container):
         if shot is not self._shot or not lines:
             return
         self._draw(shot, lines)
-        beneath = self.query_one(".beneath", Static)
-        beneath.update(_told(shot, lines, self._beneath * self.size.width))
-        beneath.display = True
+        if self._beneath:
+            beneath = self.query_one(".beneath", Static)
+            beneath.update(_told(shot, lines, self._beneath * self.size.width))
+            beneath.display = True
 
 
 def _told(shot: Shot, lines: Sequence[Line], room: int) -> Content:
