@@ -1,6 +1,7 @@
 """Choosing one of several: in combo boxes, lists, trees, tables, groups of radio buttons, menus."""
 
 import re
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from agent.literal.conversation import Move
@@ -78,9 +79,9 @@ def _choice(now: GoalState, goal: Choose, place: Place | None) -> Found | None:
     """What is called like the value, in what is called like the control: under it, on its page, in its list."""
     control = goal.control
     inside = control.inside
-    name = control.name
-    ways = [Target(goal.value, under=name, inside=inside)]
-    page = now.finder.best(Target(name, inside=inside), {"page tab", "list item"})
+    names = list(dict.fromkeys(name for name in (control.whole, control.name) if name))  # "Primary Button", "Primary"
+    ways = [Target(goal.value, under=name, inside=inside) for name in names]
+    page = now.finder.best(replace(control, role=""), {"page tab", "list item"})
     if page is not None and "selected" in page.element.states:
         ways.append(Target(goal.value, inside=inside))
     if place is not None and (place.under or place.control):
@@ -88,7 +89,7 @@ def _choice(now: GoalState, goal: Choose, place: Place | None) -> Found | None:
     if any(move.intent in ("place", "prepare") for move in now.moves):  # on the page where it lives
         ways.append(Target(goal.value, inside=inside))
     window = now.scene.front
-    if window is not None and fit_of(window.title, name) >= WHOLE:
+    if window is not None and any(fit_of(window.title, name) >= WHOLE for name in names):
         ways.append(Target(goal.value))
     for way in ways:
         if (found := now.finder.best(way, CHOICES | {"toggle button", "push button"})) is not None:
