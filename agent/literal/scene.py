@@ -140,7 +140,10 @@ class Scene:
         """The text that stands on the same row, the nearest one left of it, else right of it; "" for none."""
         best: tuple[float, str] | None = None
         beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
+        rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
         for text in beside:
+            if rows and not contains(rows.box, text.box):
+                continue  # what stands in the pane beside a list is no name of a row of it
             if not self._same_place(text, element) or not same_row(text.box, element.box):
                 continue
             if element.role in _ROWS and contains(element.box, text.box):

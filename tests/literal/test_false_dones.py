@@ -9,7 +9,7 @@ from agent.geometry import Region
 from agent.literal.conversation import MEMORY, Reached
 from agent.literal.engine import Engine
 from agent.screen.outline import ShownWindow
-from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting, taken, talk
+from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting, taken, talk, words
 
 OTHER = ShownWindow("Notes", "notes", Region(50, 50, 300, 300), active=True)
 BACK = replace(WINDOW, active=False)
@@ -70,6 +70,16 @@ def test_an_icon_that_was_only_selected_is_not_open():
     replies = follow("press f5 and open Papers", *[folder()] * 3, *[folder("selected")] * 9)
     assert "double_click" in [reply.arguments["action"] for reply in replies]
     assert ending(replies[-1]) != ("success", True)
+
+
+def test_the_name_of_a_file_is_no_name_of_the_row_beside_it_in_another_pane():
+    places = element("table", x=110, y=150, w=150, h=400, id=1)
+    desktop = element("table cell", "Desktop", x=110, y=200, w=150, h=24, id=2, parent=1)
+    picture = element("table cell", x=115, y=200, w=24, h=24, id=3, parent=2)
+    file = words("recipe.txt", x=280, y=202)
+    replies = follow("click recipe.txt", *[screen(places, desktop, picture, file)] * 2)
+    left, _ = replies[0].arguments["coordinate"]
+    assert file.box.left <= left < file.box.left + file.box.width
 
 
 def test_a_page_with_its_heading_is_open():

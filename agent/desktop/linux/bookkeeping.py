@@ -52,8 +52,8 @@ def is_app_of_desktop(app: str) -> bool:
 
 
 def is_kde_file(name: str) -> bool:
-    """Whether a file, by its path below the folder of configurations, is one of KDE's."""
-    return _matches("settings", "kde_files", name)
+    """Whether a file, by its path below the folder of configurations, is one of KDE's, which lie at its top."""
+    return name.count("/") <= name.startswith("kdedefaults/") and _matches("settings", "kde_files", name)
 
 
 def is_kde_file_of_desktop(name: str) -> bool:

@@ -1,6 +1,7 @@
 """Opening things, going somewhere, and what is done with windows."""
 
 import re
+from contextlib import suppress
 from typing import Literal
 
 from agent.literal import lexicon
@@ -12,6 +13,7 @@ from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, split_list
 
 _APPLICATION = "app|application|program|window|software|tool"
+_PICTURE = "picture|photo|image|photograph|song|video|film|note|page|script|archive"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
 #: A folder that a file is said to be in.
@@ -88,6 +90,10 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
         rf"(?-i:text )?(?-i:file|document) {called}(?P<name>.+)|(?P<before>.+) (?:file|document)", bare, re.IGNORECASE
     ):
         return Open(part.shown(match["name"] or match["before"]), "file", place)
+    if (match := re.fullmatch(rf"(?-i:{_PICTURE}) {called}(?P<name>.+)", bare, re.IGNORECASE)) and _FILE_NAME.fullmatch(
+        part.shown(match["name"])
+    ):
+        return Open(part.shown(match["name"]), "file", place)
     if match := re.fullmatch(rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)", bare, re.IGNORECASE):
         return Open(part.shown(match["name"]), "settings", place)
     if match := re.fullmatch(rf"(?P<name>.+) (?:{_SETTINGS})", bare, re.IGNORECASE):
@@ -120,8 +126,17 @@ def _show(part: Part, match: Groups) -> list[Goal] | None:
     target = read_target(part, what, kinds=False)
     if is_switch(name) or is_switch(target.name):
         return [Toggle(Target(target.name, inside=target.inside, whole=f"Show {name}"), on=True)]
-    goals = _get(part, match)
+    goals = _get(part, match) or _open_file(part, match)
     return goals or [Click(read_target(part, what), or_open=True)]
+
+
+def _open_file(part: Part, match: Groups) -> list[Goal] | None:
+    """ "show recipe.txt", "look at my Downloads folder": only what surely is a file or folder."""
+    with suppress(NotUnderstoodError):
+        opened = _open(part, match)
+        if all(isinstance(goal, Open) and goal.kind in ("file", "folder") for goal in opened):
+            return opened
+    return None
 
 
 def _go_to(part: Part, match: Groups) -> list[Goal]:
@@ -204,6 +219,8 @@ RULES: list[Rule] = [
     (r"(?:open|launch|start|fire|pull|bring|run|load)(?: up)?(?: me)? (?P<what>.+)", _open),
     (r"show me (?P<what>.+)", _show),
     (r"(?:show|display|reveal|unhide|see|view) (?P<what>.+)", _show),
+    (r"(?:read|edit|look at|look into|look inside|(?:have|take) a look (?:at|into|inside)|check out|browse)(?: me)? "
+     r"(?P<what>.+)", _open_file),
     (r"(?:get|give|bring|fetch)(?: me)? (?P<what>.+)", _get),
     (r"(?:i want|i need|i prefer|i(?:['’]d| would) (?:like|prefer|love))(?: to (?:use|have|get|open))? "
      r"(?P<what>.+)", _get),

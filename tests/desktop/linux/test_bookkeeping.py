@@ -1,8 +1,15 @@
 """What a menu or a switch toggles is a change; sizes, places, orders and what was used last are bookkeeping."""
 
+from pathlib import PurePosixPath
+
 import pytest
 
-from agent.desktop.linux.bookkeeping import is_neutral, is_setting_of_programs
+from agent.desktop.linux.bookkeeping import (
+    is_file_left_out,
+    is_neutral,
+    is_setting_of_programs,
+    is_written_when_starting,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,3 +78,23 @@ def test_what_a_program_writes_down_at_its_first_start_says_nothing() -> None:
     assert is_neutral("xfconf displays /Default/screen/Primary", "true")
     assert is_neutral("kde dolphinrc/MainWindow/MenuBar", "Disabled")
     assert not is_neutral("kde katerc/MainWindow/MenuBar", "Disabled")
+
+
+@pytest.mark.parametrize(
+    ("what", "starting"),
+    [
+        ("xfconf xfce4-panel /plugins/plugin-17/items", True),
+        ("dconf /org/mate/panel/toplevels/bottom/y-bottom", True),
+        ("xfconf xfce4-panel /panels/panel-1/position-locked", False),
+        ("xfconf xfce4-panel /panels/panel-1/autohide-behavior", False),
+        ("dconf /org/mate/panel/toplevels/bottom/auto-hide", False),
+    ],
+)
+def test_of_a_panel_only_what_it_writes_by_itself_counts_as_its_start(what: str, starting: bool) -> None:
+    assert is_written_when_starting(what) is starting
+
+
+def test_a_file_in_an_application_s_own_folder_is_told_whatever_its_name() -> None:
+    assert not is_file_left_out(PurePosixPath(".config/xfce4/terminal/terminalrc"))
+    assert is_file_left_out(PurePosixPath(".config/kwinrc"))  # told key by key
+    assert is_file_left_out(PurePosixPath(".config/kdedefaults/kwinrc"))
