@@ -19,6 +19,8 @@ from agent.screen.outline import Element
 #: Keys pressed on a slider at most: pointing comes near enough for these.
 _MOST_KEYS = 24
 _MOST_POINTED = 4
+#: A busy window is asked again so often for a control that was there.
+_MOST_WAITS = 3
 #: Of the whole range, by this much something is made larger or smaller where no number is said.
 _SHARE = 0.1
 #: A slider's handle does not reach the ends of its box, by about half its height.
@@ -69,6 +71,8 @@ def _approach(now: GoalState, goal: SetValue) -> Verdict | Choose:
         return shown
     if control is None:
         if now.tried("act"):
+            if now.waits < _MOST_WAITS:
+                return wait(f"{describe_target(goal.target)} is not told just now: wait and look again.")
             return Stuck(f"{describe_target(goal.target)} is not to be seen any more.")
         return look_further(now, goal.target, place)
     held = number_of(control)

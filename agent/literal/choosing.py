@@ -26,6 +26,8 @@ def choose(now: GoalState, goal: Choose) -> "Verdict | Click | SetValue | Type":
     """The next step of having a control show a choice; another goal where the control is of another kind."""
     place = known_place(now, goal.control)
     opened = now.tried("focus")
+    if (whole := _as_one_name(now, goal)) is not None:
+        return whole
     combo = _find(now, goal.control, place, COMBOS)
     if now.acted is not None:
         return _came_of_it(now, goal, now.acted, combo, place)
@@ -46,6 +48,15 @@ def choose(now: GoalState, goal: Choose) -> "Verdict | Click | SetValue | Type":
             return Done(f"“{goal.value}” is chosen already: {state_of(choice.element)}")
         return now.click(f"Choose “{choice.text}”.", "act", choice.element)
     return look_further(now, _to_look_for(now, goal), place)
+
+
+def _as_one_name(now: GoalState, goal: Choose) -> Click | None:
+    """A click, where value and control are one name together: "Use the same source for all windows"."""
+    whole = goal.control.whole
+    if not whole or whole.casefold() == goal.control.name.casefold():
+        return None
+    found = now.finder.best(Target(whole), CHOICES | {"toggle button", "push button"})
+    return None if found is None else Click(Target(whole))
 
 
 def _to_look_for(now: GoalState, goal: Choose) -> Target:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: What an action was for: the goal itself ("act"), what the goal needs besides ("focus", "keys", "pick": of what an
 #: action for the goal opened), a second look at an effect that comes late ("late"), the way to where the thing is
-#: ("place", "prepare", "scroll"), or the way out of what was opened in vain ("back").
-Intent: TypeAlias = Literal["act", "focus", "keys", "pick", "late", "place", "prepare", "scroll", "back"]
+#: ("place", "prepare", "scroll", "menu": a look into a menu), or the way out of what was opened in vain ("back").
+Intent: TypeAlias = Literal["act", "focus", "keys", "pick", "late", "place", "prepare", "scroll", "menu", "back"]
 #: The arguments under which the memory travels.
 MEMORY = "memory"
 

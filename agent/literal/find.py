@@ -17,6 +17,7 @@ from agent.literal.scene import (
     CLICKABLE,
     COMBOS,
     FIELDS,
+    MENU_ITEMS,
     SWITCHES,
     TEXTS,
     Scene,
@@ -35,6 +36,10 @@ _LEAST_SHARE = 0.45
 #: Read words this long may differ by a letter from what is wanted.
 _LONG = 5
 _ALIKE = 0.88
+#: Areas of a window that are no page or window of their own, and the role of what holds them ("" for its left side).
+AREAS = {"sidebar": "", "toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
+#: How much of a window's width a side bar takes at most.
+_SIDE = 0.38
 _ROWS = frozenset({"list item", "table row", "tree item"})
 #: What may be called by its group and its label together.
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
@@ -167,6 +172,8 @@ class Finder:
         if not target.role:
             return roles
         wanted = kinds_of(target.role) & set(roles)
+        if wanted and target.role == "push button" and self.scene.menu_is_open:
+            wanted |= MENU_ITEMS & set(roles)  # what people call a button may be an entry of a menu
         return wanted or roles
 
     def _among(self, target: Target) -> list[Element] | None:
@@ -179,9 +186,23 @@ class Finder:
                 return [element for element in elements if self.scene.in_window(element, window)]
         if (group := self.group(target.inside)) is not None:
             return group
+        if (area := self._area(target.inside)) is not None:
+            return area
         desktop = self._names.desktop
         is_page = desktop is not None and find_page(target.inside, desktop, self._names.of) is not None
         return [one for one in elements if self.scene.in_front(one)] if is_page else None
+
+    def _area(self, name: str) -> list[Element] | None:
+        """What lies in an area of the window in front that people name by where it is; None for any other name."""
+        front = self.scene.front
+        if front is None or name.casefold() not in AREAS:
+            return None
+        shown = [one for one in self.scene.elements if self.scene.in_front(one) and "offscreen" not in one.states]
+        if role := AREAS[name.casefold()]:
+            bars = {one.id for one in shown if one.role == role}
+            return [one for one in shown if any(up.id in bars for up in self.scene.parents(one))]
+        edge = front.box.left + _SIDE * front.box.width
+        return [one for one in shown if one.role not in MENU_ITEMS and middle(one.box)[0] < edge]
 
     def group(self, name: str) -> list[Element] | None:
         """What lies in the group, page or list of that name; None where there is none, or it is not open."""

@@ -29,8 +29,14 @@ def either(words: Iterable[str]) -> str:
 @cache
 def verbs() -> str:
     """An expression for a verb that begins a part."""
-    extra = ["double click", "right click", "middle click", "get rid of"]
-    return either([*config()["verbs"].split(), *extra])
+    return either(verb_list())
+
+
+@cache
+def verb_list() -> tuple[str, ...]:
+    """The verbs that begin a part."""
+    extra = ("double click", "right click", "middle click", "get rid of", "work out", "figure out")
+    return (*config()["verbs"].split(), *extra)
 
 
 @cache
@@ -87,6 +93,21 @@ def applications() -> frozenset[str]:
 
 
 @cache
+def programs_of_kind(word: str) -> tuple[str, ...]:
+    """What the windows of a kind of application ("text editor") call their application, as `letters_of` has it."""
+    kinds = load_config("applications.toml")["kinds"].values()
+    files = [name for kind in kinds if word in kind["words"] for name in kind["desktop_files"]]
+    own = [name for kind in kinds if word in kind["words"] for names in kind.get("own", {}).values() for name in names]
+    letters = (letters_of(name.rpartition(".")[2]) for name in (*own, *files))
+    return tuple(dict.fromkeys(name for name in letters if name != "settings"))  # as other programs' are called too
+
+
+def letters_of(name: str) -> str:
+    """The letters of an application's name: what desktop files and windows write of it with other marks and numbers."""
+    return re.sub(r"[\W\d_]+", "", name).casefold()
+
+
+@cache
 def shortcuts() -> Mapping[str, str]:
     """Chords for what people say."""
     return {words: keys for keys, said in config()["shortcuts"].items() for words in said}
@@ -105,6 +126,7 @@ _DOUBLED = ("set", "put", "run", "tap", "hit", "get", "stop", "shut", "wrap", "d
 
 def gerund(verb: str) -> str:
     """The -ing form of a verb."""
-    if verb in _DOUBLED:
-        return f"{verb}{verb[-1]}ing"
-    return f"{verb.removesuffix('e')}ing"
+    first, space, rest = verb.partition(" ")
+    if first in _DOUBLED:
+        return f"{first}{first[-1]}ing{space}{rest}"
+    return f"{first.removesuffix('e')}ing{space}{rest}"

@@ -10,7 +10,7 @@ from dataclasses import astuple
 from agent.geometry import Region
 from agent.literal.conversation import Intent, Move
 from agent.literal.effects import effects
-from agent.literal.find import WHOLE, fit_of
+from agent.literal.find import AREAS, WHOLE, fit_of
 from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import Target
 from agent.literal.places import Place, find_page, find_place
@@ -27,6 +27,9 @@ _SCROLLED = frozenset(
     {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
 )
 _MOST_SCROLLS = 12
+#: What may be an entry of a menu, by what the person calls it; and menus that are looked into.
+_IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
+_MOST_MENUS = 10
 _NOTCHES = 5
 #: One notch moves GTK's lists by about so many pixels, browsers' pages by twice as much.
 _NOTCH = 60
@@ -52,6 +55,8 @@ def page_named(now: GoalState, name: str) -> Place | None:
 
 def look_further(now: GoalState, target: Target, place: Place | None = None, *, tabs: bool = True) -> Verdict:
     """The next place to look for something that is not to be seen, or the end."""
+    if now.tried("menu"):
+        return _in_a_menu(now, target) or not_found(now, target)
     for verdict in (
         _to_its_place(now, target, place),
         _to_what_it_is_in(now, target),
@@ -59,6 +64,7 @@ def look_further(now: GoalState, target: Target, place: Place | None = None, *, 
         to_offscreen(now, target),
         _further_down(now, target),
         _behind_a_tab(now) if tabs else None,
+        _in_a_menu(now, target),
     ):
         if verdict is not None:
             return verdict
@@ -117,7 +123,7 @@ def walk(now: GoalState, path: Sequence[str]) -> Verdict | None:
 def _to_what_it_is_in(now: GoalState, target: Target) -> Verdict | None:
     """To the window, application, page or tab that the person named."""
     name = target.inside
-    if not name or page_named(now, name) is not None:
+    if not name or name.casefold() in AREAS or page_named(now, name) is not None:
         return None
     gone = [move.about for move in now.tried("place", "prepare")]
     window = next((found for one in now.names.of(name) if (found := now.scene.named_window(one))), None)
@@ -281,6 +287,30 @@ def _behind_a_tab(now: GoalState) -> Verdict | None:
     tab = tabs[0]
     inner = next((one for one in tabs if contains(one.box, tab.box) and one is not tab), tab)
     return now.click(f"Look behind the tab “{inner.name}”.", "place", inner, about=inner.name)
+
+
+def _in_a_menu(now: GoalState, target: Target) -> Verdict | None:
+    """The next menu of the window in front that was not looked into yet; each is closed again before the next.
+
+    Toolkits tell what is in a menu only while it hangs open.
+    """
+    if target.role not in _IN_MENUS or target.ordinal or not target.name:
+        return None
+    looked = now.tried("menu")
+    if now.scene.menu_is_open:
+        ours = now.latest is not None and now.latest.intent == "menu"
+        return press(f"{describe_target(target)} is not in this menu: close it.", "menu", "escape") if ours else None
+    bars = {one.id for one in now.scene.elements if one.role == "menu bar"}
+    menus = [
+        one
+        for one in now.scene.elements
+        if one.parent in bars and one.role in ("menu", "menu item") and one.name.strip() and one.trusted
+        and now.scene.in_front(one) and not one.states & {"disabled", "offscreen"}
+        and one.name not in [move.about for move in looked]
+    ]  # fmt: skip
+    if not menus or len(looked) >= _MOST_MENUS * 2:
+        return None
+    return now.click(f"Look into the menu “{menus[0].name}”.", "menu", menus[0], about=menus[0].name)
 
 
 def area_named(now: GoalState, name: str) -> Element | None:

@@ -1,6 +1,7 @@
 """The next step for a goal of any kind."""
 
 from agent.literal import amounts, choosing, clicking, moving, tasks, tasks_open, toggling, typing_text, window_goals
+from agent.literal.conversation import Move
 from agent.literal.goal_state import GoalState, Stuck, Verdict, wait
 from agent.literal.goals import (
     ArrangeWindow,
@@ -25,6 +26,8 @@ from agent.literal.goals import (
 )
 from agent.literal.looking import known_place, page_named
 from agent.literal.places import Place
+from agent.literal.proof import scene_before
+from agent.literal.scene import COMBOS
 from agent.literal.wording import describe_goal
 
 #: Actions spent on one goal before it is given up.
@@ -47,7 +50,17 @@ def _must_wait(now: GoalState) -> bool:
     if not now.scene.is_late or isinstance(now.goal, Open | Press | Wait | Close | ArrangeWindow):
         return False
     waits = sum(move.intent == "late" and move.call.get("seconds") == _BUSY for move in now.moves)
-    return waits < _MOST_BUSY and any(move.action == "open" for move in (*now.earlier, *now.moves))
+    moves = (*now.earlier, *now.moves)
+    return waits < _MOST_BUSY and any(move.action == "open" or _told_then(now, move) for move in moves)
+
+
+def _told_then(now: GoalState, move: Move) -> bool:
+    """Whether the window that is in front now told its elements when a move was decided."""
+    front, before = now.scene.front, scene_before(move)
+    if front is None or before is None or before.front is None:
+        return False
+    same = (before.front.app, before.front.title) == (front.app, front.title)
+    return same and not before.is_late and before.has_tree
 
 
 def _is_switched(now: GoalState, target: Target) -> bool:
@@ -70,6 +83,15 @@ def _as_choice(now: GoalState, target: Target, *, on: bool) -> Choose | None:
     return Choose(place.choices[0], Target(place.control, inside=target.inside))
 
 
+def _in_combo(now: GoalState, target: Target) -> Choose | None:
+    """ "Slight under Hinting" as a choice, where it is a combo box that is called so."""
+    if not target.under or not target.name:
+        return None
+    control = Target(target.under, inside=target.inside)
+    found = now.finder.best(control, COMBOS)
+    return None if found is None else Choose(target.name, control)
+
+
 def _pursue(now: GoalState, goal: Goal) -> Verdict:
     match goal:
         case Open(kind="file" | "folder"):
@@ -80,6 +102,8 @@ def _pursue(now: GoalState, goal: Goal) -> Verdict:
             return clicking.go_to(now, page)
         case Open():
             return window_goals.open_it(now, goal)
+        case Click(target, "left", 1) if (instead := _in_combo(now, target)) is not None:
+            return _pursue(now, instead)
         case Click():
             return clicking.click(now, goal)
         case Toggle(target, on) if (instead := _as_choice(now, target, on=on)) is not None:

@@ -63,7 +63,9 @@ def _in_label(text: str, match: re.Match[str]) -> bool:
     if verb is None or verb.end() > match.start():
         return False
     before, after = text[verb.end() : match.start()], text[match.end() :]
-    if not before.strip():  # "click Don't Save", "choose Never", "set screen blank to never"
+    if not before.strip():  # "click Don't Save", "choose Never", "set screen blank to never", "tick When resizing"
+        if match.lastgroup == "condition":
+            return match[0][0].isupper() and bool(after) and not _CLAUSE.match(after)
         return match.lastgroup == "negation" and (match[0][0].isupper() or verb["value"] is not None)
     if not before.lstrip()[0].isupper() or _CLAUSE.match(after) or not after:
         return False

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from agent.geometry import Region
 from agent.literal.labels import plain
+from agent.literal.lexicon import letters_of, programs_of_kind
 from agent.screen.outline import Element, Outline, ShownWindow
 
 #: What can be switched on and off.
@@ -170,12 +171,18 @@ class Scene:
     def _same_place(self, one: Element, other: Element) -> bool:
         return not one.window or not other.window or (one.window, one.app) == (other.window, other.app)
 
-    def named_window(self, name: str) -> ShownWindow | None:
-        """The window of that title or application, the top-most first; None for none."""
+    def named_window(self, name: str, *, kinds: bool = True) -> ShownWindow | None:
+        """The window of that title or application, or of that kind of application, the top-most first; None for none.
+
+        Args:
+            name: what the person calls it.
+            kinds: whether "text editor" is any text editor's window.
+        """
         wanted = plain(name)
         if not wanted:
             return self.front
-        for fits in (_is_called, _has_in_title, _names_in_title, _is_of_application):
+        by_name = (_is_called, _has_in_title, _names_in_title, _is_of_application)
+        for fits in (*by_name, _is_of_kind) if kinds else by_name:
             if (window := next((one for one in self.windows if fits(one, wanted)), None)) is not None:
                 return window
         return None
@@ -220,6 +227,12 @@ def _names_in_title(window: ShownWindow, wanted: str) -> bool:
 
 def _is_of_application(window: ShownWindow, wanted: str) -> bool:
     return _holds(re.sub(r"[-._]", " ", window.app), wanted)
+
+
+def _is_of_kind(window: ShownWindow, wanted: str) -> bool:
+    """Whether it is a text editor's, a file manager's, where that is all that was said."""
+    programs = programs_of_kind(wanted)
+    return bool(window.app) and letters_of(window.app).endswith(programs) if programs else False
 
 
 def _holds(text: str, wanted: str) -> bool:

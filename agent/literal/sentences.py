@@ -54,7 +54,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
         raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
     text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
-    text = _without_reasons(" ".join(text.split()))
+    text = _without_gerunds(_without_reasons(" ".join(text.split())))
     parts = [without_courtesy(piece) for piece in _pieces(text)]
     if any(len(part) > _MOST_PART for part in parts):
         raise NotUnderstoodError("A part of the instruction is too long: put long texts in quotation marks.")
@@ -98,6 +98,18 @@ def _without_reasons(text: str) -> str:
     if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
         text = reason["what"]
     return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
+
+
+def _without_gerunds(text: str) -> str:
+    """ "would you mind opening A and closing B" with the verbs behind the first as they stand in instructions."""
+    verbs = lexicon.either(map(lexicon.gerund, lexicon.verb_list()))
+    ing = lexicon.either(lexicon.config()["courtesy_ing"])
+    first = re.match(rf"(?:\S+,? ){{0,3}}?{ing} {verbs}\b", text, re.IGNORECASE)
+    if first is None:
+        return text
+    more = re.compile(rf"(?P<joint>(?:,| and| then)(?: then| also)? )(?P<verb>{verbs})\b", re.IGNORECASE)
+    rest = more.sub(lambda found: found["joint"] + _infinitive(found["verb"]), text[first.end() :])
+    return text[: first.end()] + rest
 
 
 def _is_complaint(text: str) -> bool:
@@ -196,7 +208,7 @@ def _wanted_verb() -> re.Pattern[str]:
 def _courtesy() -> tuple[re.Pattern[str], ...]:
     table = lexicon.config()
     both = lexicon.either([*table["courtesy_before"], *table["courtesy_after"]])
-    verbs = {lexicon.gerund(verb) for verb in [*table["verbs"].split(), "have"]}
+    verbs = {lexicon.gerund(verb) for verb in [*lexicon.verb_list(), "have"]}
     return (
         re.compile(rf"{lexicon.either(table['courtesy_before'])}(?![\w’'-])[, ]*(?=[^ ,])", re.IGNORECASE),
         re.compile(rf"(?<=[^ ,])(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$", re.IGNORECASE),
@@ -206,5 +218,4 @@ def _courtesy() -> tuple[re.Pattern[str], ...]:
 
 
 def _infinitive(gerund: str) -> str:
-    verbs = lexicon.config()["verbs"].split()
-    return next((verb for verb in verbs if lexicon.gerund(verb) == gerund.casefold()), gerund)
+    return next((verb for verb in lexicon.verb_list() if lexicon.gerund(verb) == gerund.casefold()), gerund)

@@ -43,6 +43,8 @@ _BOX_OF = re.compile(
 _CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
 #: Places that say nothing: whatever is in front.
 _DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
+#: What file managers and others have on their left.
+_SIDE = re.compile(r"(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)", re.IGNORECASE)
 _HERE = frozenset(
     (
         *("window", "dialog", "dialogue", "list", "page", "menu", "view", "group", "app", "application", "program"),
@@ -120,6 +122,8 @@ def place_name(part: Part, text: str) -> str:
         return ""
     if bare.casefold() in lexicon.applications():
         return part.shown(bare)
+    if _SIDE.fullmatch(bare):
+        return "sidebar"
     if match := re.fullmatch(rf"{_place_words()} {_CALLED}?(?P<name>\x00\d+\x00)", bare, re.IGNORECASE):
         return part.shown(match["name"])
     shorter = re.sub(rf" {_place_words()}$", "", bare, flags=re.IGNORECASE)

@@ -9,7 +9,7 @@ from agent.literal.effects import called
 from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import ArrangeWindow, Click, Close, Open, Target
-from agent.literal.looking import to_front
+from agent.literal.looking import to_front, to_offscreen
 from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
 from agent.screen.outline import Element, ShownWindow
 
@@ -232,7 +232,7 @@ def _of_application(now: GoalState, name: str, attempt: Move) -> ShownWindow | N
         return None
     wanted = [*now.names.of(name)]
     for one in wanted:
-        if now.scene.named_window(one) is front:
+        if now.scene.named_window(one, kinds=False) is front:
             return front
     # What was opened may call its window otherwise: then the focus went to it.
     before = _before(attempt)
@@ -270,7 +270,7 @@ def _menu_named(now: GoalState, goal: Open) -> str:
     return name if menu is not None and now.scene.in_front(menu.element) else ""
 
 
-def _visible_in_front(now: GoalState, goal: Open) -> Step | None:
+def _visible_in_front(now: GoalState, goal: Open) -> Verdict | None:
     """A row or icon of that name in a window that was opened before: it is meant there."""
     front = now.scene.front
     if not now.earlier or front is None or goal.kind in ("application",):
@@ -279,6 +279,8 @@ def _visible_in_front(now: GoalState, goal: Open) -> Step | None:
         found = now.finder.best(Target(name, inside=front.title), CLICKABLE | TEXTS)
         if found is not None and now.scene.in_front(found.element):
             return now.click(f"“{name}” is to be seen in the window in front: open it there.", "act", found.element)
+        if now.finder.hidden(Target(name), CLICKABLE) is not None:
+            return to_offscreen(now, Target(name))
     return None
 
 

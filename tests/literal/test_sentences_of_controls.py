@@ -2,10 +2,17 @@
 
 import pytest
 
-from agent.literal.goals import Choose, SetValue, Target, Toggle
+from agent.literal.goals import Choose, Click, SetValue, Target, Toggle
 from agent.literal.grammar import read_instruction
 
 _TABLE = [
+    ("deselect 'Lock panel'", [Toggle(Target("Lock panel"), on=False)]),
+    ("clear Automatically increase the length", [Toggle(Target("Automatically increase the length"), on=False)]),
+    ("clear the Lock panel check box", [Toggle(Target("Lock panel", "check box"), on=False)]),
+    ("tick When resizing", [Toggle(Target("When resizing"), on=True)]),
+    ("enter 9 for Number of workspaces", [SetValue(Target("Number of workspaces"), 9)]),
+    ("go to the Compositor tab", [Click(Target("Compositor", "page tab"))]),
+    ("click Trash in the side pane", [Click(Target("Trash", inside="sidebar", whole="Trash in the side pane"))]),
     ("I want everything darker", [Toggle(Target("dark mode"), on=True)]),
     ("I'd like Bluetooth to be on", [Toggle(Target("Bluetooth"), on=True)]),
     ("I want night light on", [Toggle(Target("night light"), on=True)]),

@@ -22,6 +22,25 @@ from agent.literal.goals import (
 from agent.literal.grammar import read_instruction
 
 _TABLE = [
+    ("turn the sounds off", [Toggle(Target("sounds"), on=False)]),
+    (
+        "I can hardly see the mouse pointer, could you make it larger please",
+        [SetValue(Target("mouse pointer"), direction="up")],
+    ),
+    ("I want to open files with a single click in the file manager", [Toggle(Target("single click"), on=True)]),
+    ("put a new folder called Trips on my desktop", [MakeFolder("Trips", "desktop")]),
+    ("write me a file called hello.txt that says 'Hello World'", [WriteFile("Hello World", "hello.txt")]),
+    (
+        "would you mind opening the calculator and working out 99 minus 45?",
+        [Open("calculator"), Calculate("99-45")],
+    ),
+    (
+        "would you mind starting Mousepad, closing Thunar and turning on dark mode",
+        [Open("Mousepad"), Close("Thunar"), Toggle(Target("dark mode"), on=True)],
+    ),
+    ("I don't want to be disturbed by notifications", [Toggle(Target("Do Not Disturb"), on=True)]),
+    ("open the picture sunset.png", [Open("sunset.png", "file")]),
+    ("open the song summer.mp3 please", [Open("summer.mp3", "file")]),
     ("Hi, could you make everything dark please, it's easier on my eyes", [Toggle(Target("dark mode"), on=True)]),
     ("could you turn on dark theme when you get a chance", [Toggle(Target("dark theme"), on=True)]),
     ("I'd rather have a light theme", [Toggle(Target("light theme"), on=True)]),

@@ -39,7 +39,7 @@ def _make_folder(part: Part, match: Groups) -> list[Goal]:
         not where
         and (
             found := re.fullmatch(
-                r"(?P<name>.+) (?:in|inside|within|on(?= the)|under) (?P<where>.+)", name, re.IGNORECASE
+                r"(?P<name>.+) (?:in|inside|within|on(?= the| my)|under) (?P<where>.+)", name, re.IGNORECASE
             )
         )
     ):
@@ -50,11 +50,11 @@ def _make_folder(part: Part, match: Groups) -> list[Goal]:
 
 def _rename(part: Part, match: Groups) -> list[Goal]:
     old, where = match["old"], ""
-    if found := re.fullmatch(r"(?P<old>.+) (?:in|inside|within|on(?= the)|from) (?P<where>.+)", old, re.IGNORECASE):
+    if found := re.fullmatch(r"(?P<old>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)", old, re.IGNORECASE):
         old, where = found["old"], _where(part, found["where"])
     new = match["new"]
     if not where and (
-        found := re.fullmatch(r"(?P<new>.+) (?:in|inside|within|on(?= the)) (?P<where>.+)", new, re.IGNORECASE)
+        found := re.fullmatch(r"(?P<new>.+) (?:in|inside|within|on(?= the| my)) (?P<where>.+)", new, re.IGNORECASE)
     ):
         new, where = found["new"], _where(part, found["where"])
     if old.casefold() in ("it", "this", "that"):
@@ -65,7 +65,8 @@ def _rename(part: Part, match: Groups) -> list[Goal]:
 def _trash(part: Part, match: Groups) -> list[Goal] | None:
     what, where = match["what"], ""
     surely = bool(match["trash"])
-    if found := re.fullmatch(r"(?P<what>.+) (?:in|inside|within|on(?= the)|from) (?P<where>.+)", what, re.IGNORECASE):
+    place = r"(?P<what>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)"
+    if found := re.fullmatch(place, what, re.IGNORECASE):
         what, where = found["what"], _where(part, found["where"])
     goals: list[Goal] = []
     for item in split_list(what)[0]:
@@ -172,7 +173,7 @@ def _file_name(part: Part, text: str) -> str:
 
 def _saved_name(part: Part, name: str, where: str) -> str:
     if not where and part.quotation(name) is None:
-        found = re.fullmatch(r"(?P<name>.+) (?:in|to|into|on(?= the)|under) (?P<where>.+)", name, re.IGNORECASE)
+        found = re.fullmatch(r"(?P<name>.+) (?:in|to|into|on(?= the| my)|under) (?P<where>.+)", name, re.IGNORECASE)
         name, where = (found["name"], found["where"]) if found else (name, where)
     shown = _file_name(
         part, re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE) or name
@@ -183,12 +184,19 @@ def _saved_name(part: Part, name: str, where: str) -> str:
 
 _TEXT = r"(?P<text>[^\x00]+?|\x00\d+\x00)"
 _PLACE = r"(?: (?:in|inside|within|on|at|under|to) (?P<where>.+))?"
+_MAKE = "create|make|add|new|start"
+_SAYING = (
+    r"(?:with the (?:text|contents?|words?|line|sentence)|containing|that (?:says|contains|reads|has)|saying|reading|"
+    r"which (?:says|contains|reads)|with)(?: (?:the text|the words?|in it))?:?"
+)
 _WRITE = r"(?:write|type|enter|put|note|paste|insert|add)(?: down)?(?: the (?:text|words?|line|sentence))?"
 RULES: list[Rule] = [
-    (rf"(?:create|make|add|new|start)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) (?:in|inside|within|"
+    (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) (?:in|inside|within|"
      rf"on|under) (?P<where>.+?) {_NAMED}(?P<name>.+?)(?P<several>)",
      _make_folder),
-    (rf"(?:create|make|add|new|start)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) "
+    (rf"(?:put|set up)(?: me)?(?: an?| one)(?: new| empty)* (?:{_FOLDER}) {_NAMED}(?P<name>.+?)(?P<where>)"
+     r"(?P<several>)", _make_folder),
+    (rf"(?:{_MAKE})(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) "
      rf"{_NAMED}?(?P<name>.+?)(?P<where>)(?P<several>)", _make_folder),
     (r"(?:create|make|add)(?: me)?(?: new| empty)*(?: (?:the|two|three|four|\d))?(?: new| empty)* "
      r"(?P<several>folders|directories),? "
@@ -206,12 +214,11 @@ RULES: list[Rule] = [
      _write),
     (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?:a|the) (?:new )?(?:text )?(?:file|document|note) "
      rf"{_NAMED}?(?P<name>.+?)(?P<where>)(?P<editor>)", _write),
-    (rf"(?:create|make)(?: a| the)?(?: new)?(?: text)? (?:file|document|note) {_NAMED}?(?P<name>[^\x00]+?|"
-     rf"\x00\d+\x00) (?:with the (?:text|content|words)|containing|that says|saying|with)(?: the text)? "
-     rf"{_TEXT}(?P<where>)(?P<editor>)", _write),
-    (r"(?:create|make|write)(?: a| the)?(?: new)?(?: text)? (?:file|document|note) (?:with the (?:text|content|"
-     rf"words)|containing|that says|saying|with)(?: the text)? "
-     rf"{_TEXT}(?P<name>)(?P<where>)(?P<editor>)", _write),
+    (rf"(?:create|make|write|save|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
+     rf"document|note) {_NAMED}?(?P<name>[^\x00]+?|\x00\d+\x00),? (?:and )?{_SAYING} {_TEXT}(?P<where>)(?P<editor>)",
+     _write),
+    (r"(?:create|make|write|leave|take|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
+     rf"document|note|memo) {_SAYING} {_TEXT}(?P<name>)(?P<where>)(?P<editor>)", _write),
     (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?P<editor>[^\x00]+?)(?P<name>)(?P<where>)", _write),
     (r"save (?P<text>\x00\d+\x00) (?:as|in(?:to)?(?: (?:a|the) file)?) (?P<name>.+)(?P<where>)(?P<editor>)", _write),
     (r"(?:save|store)(?: (?:it|this|that|everything|the (?:file|text|document|note|changes)|my (?:work|changes|file|"

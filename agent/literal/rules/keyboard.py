@@ -3,8 +3,8 @@
 import re
 
 from agent.keys import MODIFIERS, UnknownKeyError, chord
-from agent.literal.goals import Click, Goal, Press, Scroll, Target, Type, Wait
-from agent.literal.numbers import number_of
+from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
+from agent.literal.numbers import NUMBER, amount_of, number_of
 from agent.literal.rules.base import Groups, Rule, times
 from agent.literal.rules.files import with_escapes
 from agent.literal.sentences import NotUnderstoodError, Part
@@ -74,6 +74,12 @@ def _type(part: Part, match: Groups) -> list[Goal] | None:
     return [Type(typed, into, replace=match["verb"].casefold() in ("replace", "fill in", "fill"))]
 
 
+def _enter_number(part: Part, match: Groups) -> list[Goal] | None:
+    """ "enter 9 for Number of workspaces": a number is set, not typed where the focus happens to be."""
+    amount = amount_of(part.shown(match["amount"]))
+    return None if amount is None else [SetValue(read_target(part, match["into"]), *amount)]
+
+
 def _fill(part: Part, match: Groups) -> list[Goal] | None:
     return _type(part, {"verb": "fill", "text": match["text"], "into": match["into"]})
 
@@ -113,6 +119,7 @@ _FIELD = r"(?:field|box|bar|entry|window|editor|input|line|area)"
 RULES: list[Rule] = [
     (r"(?:search|look) for (?P<text>.+?)(?: in (?P<place>.+))?", _search),
     (r"search (?P<place>.+?) for (?P<text>.+)", _search),
+    (rf"{_VERB}(?: in)? (?P<amount>{NUMBER}) (?:for|as) (?P<into>.+)", _enter_number),
     (rf"{_VERB}(?: in)? {_TEXT} into (?P<into>.+)", _type),
     (rf"{_VERB}(?: in)? (?P<text>\x00\d+\x00) (?:in|to|on|as|for) (?P<into>.+)", _type),
     (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the [^\x00]+? {_FIELD})", _type),

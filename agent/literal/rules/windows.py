@@ -16,6 +16,13 @@ _APPLICATION = "app|application|program|window|software|tool"
 _PICTURE = "picture|photo|image|photograph|song|video|film|note|page|script|archive"
 _SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
 _FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
+#: What kind of file it is, said before its name: "the picture sunset.png".
+_KIND_OF_FILE = re.compile(
+    r"(?:text |pdf |word |image |music |sound |log )?(?:file|picture|image|photo|photograph|screenshot|drawing|song|"
+    r"track|recording|video|movie|film|clip|pdf|document|spreadsheet|presentation|slides|script|notes?|letter|book) "
+    r"(?:called |named )?(?P<name>.+)",
+    re.IGNORECASE,
+)
 #: A folder that a file is said to be in.
 _IN_FOLDER = re.compile(
     r" (?:in|inside|within|from) (?:.+ (?:folder|directory)"
@@ -82,6 +89,8 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     if known:
         return Open(shown, inside=place)
     called = r"(?:(?:called|named) )?"
+    if (match := _KIND_OF_FILE.fullmatch(bare)) and _FILE_NAME.fullmatch(part.shown(match["name"])):
+        return Open(part.shown(match["name"]), "file", place)
     if match := re.fullmatch(
         rf"(?-i:folder|directory) {called}(?P<name>.+)|(?P<before>.+) (?:folder|directory)", bare, re.IGNORECASE
     ):
@@ -144,10 +153,10 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
     if further:
         return [*_go_to(part, {"what": first}), *(Click(read_target(part, item)) for item in further)]
     target = read_target(part, match["what"])
-    if is_switch(target.name):
-        return [Toggle(target, on=True)]
     if target.role in ("page tab", "menu"):
         return [Click(target)]
+    if is_switch(target.name):
+        return [Toggle(target, on=True)]
     name = re.sub(
         r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$",
         "",

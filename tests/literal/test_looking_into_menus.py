@@ -1,0 +1,119 @@
+"""The engine looks for what is named in closed menus, in a side bar, in a combo box, in windows of a kind."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.geometry import Region
+from agent.literal.find import Finder
+from agent.literal.goals import Target
+from agent.literal.scene import Scene
+from agent.screen.outline import ShownWindow
+from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting
+from tests.literal.test_false_dones import button, follow
+
+BAR = element("menu bar", y=100, w=600, id=90)
+
+
+def menu(name, x, *states):
+    return element("menu", name, x=x, y=100, w=60, parent=90, states=states, id=90 + x // 60)
+
+
+FILE, VIEW = menu("File", 120), menu("View", 180)
+CLOSED = screen(BAR, FILE, VIEW)
+FILE_OPEN = screen(BAR, FILE, VIEW, element("menu item", "Save", x=120, y=130, parent=FILE.id))
+
+
+def view_open(*states):
+    return screen(BAR, FILE, VIEW, element("check menu item", "List View", x=180, y=130, parent=VIEW.id, states=states))
+
+
+def calls(replies):
+    return [
+        (reply.arguments["action"], reply.arguments.get("coordinate") or reply.arguments.get("keys"))
+        for reply in replies
+    ]
+
+
+def test_a_button_that_only_a_closed_menu_has_is_found_there():
+    changed = setting("xfconf files /last-view", "IconView", "ListView")
+    replies = follow(
+        "click the List View button", CLOSED, FILE_OPEN, CLOSED, view_open(), replace(CLOSED, changes=(changed,))
+    )
+    assert calls(replies)[:4] == [
+        ("click", [150, 110]),
+        ("key", "escape"),
+        ("click", [210, 110]),
+        ("click", [230, 140]),
+    ]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_what_no_menu_has_is_not_found_and_no_menu_stays_open():
+    replies = follow("click Export", CLOSED, FILE_OPEN, CLOSED, view_open(), CLOSED)
+    assert calls(replies)[1:4:2] == [("key", "escape"), ("key", "escape")]
+    assert ending(replies[-1])[0] == "fail"
+
+
+def test_a_menu_that_is_greyed_out_is_not_opened():
+    grey = screen(BAR, menu("File", 120, "disabled"))
+    assert ("click", [150, 110]) not in calls(follow("click Export", grey))
+
+
+def test_a_tab_is_not_looked_for_in_menus():
+    assert "click" not in [action for action, _ in calls(follow("click the Export tab", CLOSED))]
+
+
+def test_what_is_said_to_be_in_the_side_bar_is_taken_from_the_left():
+    left, right = element("table cell", "Trash", x=120, y=300), element("icon", "Trash", x=500, y=300)
+    found = Finder(Scene(outline(right, left))).best(Target("Trash", inside="sidebar"))
+    assert found is not None and found.element.box == left.box
+
+
+def test_what_is_said_to_be_in_the_toolbar_is_taken_from_it():
+    bar = element("tool bar", y=130, w=600, id=80)
+    inside, beside = element("push button", "Home", y=130, parent=80), button("Home", y=400)
+    found = Finder(Scene(outline(bar, beside, inside))).best(Target("Home", inside="toolbar"))
+    assert found is not None and found.element.box == inside.box
+
+
+def test_a_choice_under_the_label_of_a_combo_box_is_chosen_in_it():
+    label = element("label", "Hinting:", x=120, y=200)
+    combo = element("combo box", "None", x=300, y=200)
+    replies = follow("pick Slight under Hinting", screen(label, combo))
+    assert calls(replies)[0] == ("click", [350, 210])
+
+
+@pytest.mark.parametrize(
+    ("said", "app"),
+    [
+        ("text editor", "Mousepad"),
+        ("editor", "gnome-text-editor"),
+        ("file manager", "org.gnome.Nautilus"),
+        ("terminal", "Xfce4-terminal"),
+    ],
+)
+def test_a_window_is_found_by_the_kind_of_its_application(said, app):
+    window = ShownWindow("Untitled 1", app, Region(0, 0, 500, 400))
+    scene = Scene(outline(windows=(WINDOW, window)))
+    assert scene.named_window(said) is window
+
+
+def test_a_window_of_the_kind_is_not_the_one_that_was_to_be_opened():
+    scene = Scene(outline(windows=(ShownWindow("Untitled 1", "Mousepad", Region(0, 0, 500, 400)),)))
+    assert scene.named_window("text editor", kinds=False) is None
+
+
+@pytest.mark.parametrize("said", ["text editor", "calculator"])
+def test_a_window_of_another_kind_is_not_found(said):
+    scene = Scene(outline(windows=(ShownWindow("Mouse", "xfce4-mouse-settings", Region(0, 0, 500, 400)),)))
+    assert scene.named_window(said) is None
+
+
+def test_a_choice_whose_name_sounds_like_a_choice_for_something_is_clicked():
+    one, other = (
+        element("radio button", "Use the same source for all windows", y=200),
+        element("radio button", "Use another for each", y=240, states={"checked"}),
+    )
+    replies = follow("select Use the same source for all windows", screen(one, other))
+    assert calls(replies)[0] == ("click", [210, 210])
