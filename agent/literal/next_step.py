@@ -78,9 +78,9 @@ def _page(now: GoalState, name: str) -> Place | None:
 def _as_choice(now: GoalState, target: Target, *, on: bool) -> Choose | None:
     """What to choose for a thing that is a combo box on this desktop: GNOME's clock shows 24 hours, or AM / PM."""
     place = known_place(now, target, on=on)
-    if place is None or place.role != "combo box" or not place.choices or not place.control:
+    if place is None or place.role != "combo box" or not place.choices:
         return None
-    return Choose(place.choices[0], Target(place.control, inside=target.inside))
+    return Choose(place.choices[0], Target(place.control, inside=target.inside) if place.control else target)
 
 
 def _in_combo(now: GoalState, target: Target) -> Choose | None:

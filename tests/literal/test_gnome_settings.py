@@ -45,6 +45,14 @@ def test_a_thing_that_is_a_combo_box_is_opened_and_chosen_from():
     assert Engine().reply(talk("set Time Format to AM/PM", now)).arguments["verified"]
 
 
+def test_a_combo_box_that_stands_for_a_switch_is_known_by_the_label_beside_it():
+    label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34)
+    combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never")
+    now = ScreenText(outline(label, combo), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    answer = Engine().reply(talk("turn on auto-hide", now)).arguments
+    assert (answer["action"], answer["coordinate"]) == ("click", [389, 217])
+
+
 def test_the_title_of_a_page_is_not_clicked_for_its_row_further_down():
     title = element("label", "About", x=500, y=119, w=60, h=18)
     row = element("list item", "About", x=119, y=1122, w=271, h=42, states=("offscreen", "selected"))
