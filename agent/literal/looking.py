@@ -33,6 +33,8 @@ _MOST_MENUS = 10
 _NOTCHES = 5
 #: One notch moves GTK's lists by about so many pixels, browsers' pages by twice as much.
 _NOTCH = 60
+#: GTK 4 takes the first notch after the pointer came for nothing more than its arrival (seen in Settings 43).
+_FEWEST = 2
 #: Turning the wheel there would change what is held.
 _NO_WHEEL = AMOUNTS | COMBOS | {"scroll bar", "page tab list", "page tab"}
 
@@ -184,7 +186,8 @@ def _later(now: GoalState) -> Verdict | None:
 def to_offscreen(now: GoalState, target: Target) -> Verdict | None:
     """Scroll towards what is known to lie outside of what is shown of a list or page."""
     scrolls = now.tried("scroll")
-    if len(scrolls) >= _MOST_SCROLLS or (scrolls and scrolls[-1] is now.latest and not moved(now, scrolls[-1])):
+    in_vain = bool(scrolls) and scrolls[-1] is now.latest and not moved(now, scrolls[-1])
+    if len(scrolls) >= _MOST_SCROLLS or (in_vain and len(scrolls) > 1):
         return None
     hidden = now.finder.hidden(target)
     if hidden is None:
@@ -196,7 +199,7 @@ def to_offscreen(now: GoalState, target: Target) -> Verdict | None:
     shown = now.scene.front.box if now.scene.front is not None else Region(0, 0, *astuple(now.scene.outline.size))
     box = panes[0].box if panes else shown
     away = hidden.box.top + hidden.box.height - below(box) if hidden.box.top >= box.top else hidden.box.top - box.top
-    notches = max(1, min(10, abs(away) // _NOTCH))
+    notches = max(_FEWEST, min(10, abs(away) // _NOTCH))
     direction = "down" if away > 0 else "up"
     call = {"action": "scroll", "direction": direction, "amount": notches, "coordinate": now.point(*spot)}
     return Step(f"“{hidden.name}” is further {direction}: scroll to it.", "scroll", call)
