@@ -142,7 +142,7 @@ def test_b_shows_the_screen_after_the_action_and_the_one_before_again(page: Page
     page.press("b")
     after = page.picture
     assert after != before
-    assert page.js("document.getElementById('toggle').getAttribute('aria-pressed')") == "true"
+    assert page.js("document.getElementById('show-after').getAttribute('aria-pressed')") == "true"
     assert page.js("document.getElementById('mark')") is None  # the mark belongs to what the model saw
     page.press("b")
     assert page.picture == before
@@ -189,19 +189,106 @@ def test_help_opens_with_a_question_mark_and_escape_closes_it(page: Page) -> Non
     assert page.js("document.getElementById('help').open") is False
 
 
-def test_a_step_can_be_chosen_in_the_list_the_film_and_the_chart(page: Page) -> None:
+def test_a_step_can_be_chosen_in_the_list_the_film_and_on_the_track(page: Page) -> None:
     from selenium.webdriver.common.by import By
 
     page.browser.find_element(By.ID, "step-2").click()
     assert page.step == 3
-    assert "allowed by you after 900 ms" in page.text("detail")
-    page.browser.find_elements(By.CLASS_NAME, "thumb")[3].click()
-    assert page.step == 4
+    assert "llowed by you" in page.text("detail") and "after 900 ms" in page.text("detail")
+    page.browser.find_element(By.ID, "step-3").click()
     assert "you said: hurry" in page.text("detail")
-    page.browser.find_element(By.CSS_SELECTOR, "#bars svg").click()
-    assert page.step == 16
+    page.browser.find_element(By.CSS_SELECTOR, "#track svg").click()  # its middle: step 30 is over at 46.4 s
+    assert page.step == 15
+    page.browser.find_elements(By.CSS_SELECTOR, "#film .thumb")[0].click()
+    assert page.step == 1
     page.browser.find_element(By.ID, "next").click()
-    assert page.step == 17
+    assert page.step == 2
+
+
+def test_the_film_is_scaled_by_time(page: Page) -> None:
+    """Every step takes as much of the track as it took time; step 3 begins after 4.5 of 46.4 seconds."""
+    page.press("j", "j")
+    here = page.js("[...['x', 'width']].map(name => Number(document.getElementById('here').getAttribute(name)))")
+    assert here == pytest.approx([1000 * 4.5 / 46.35, 1000 * (1.35 + 0.9) / 46.35], abs=1.5)
+    assert page.js("document.querySelector('#film .on span').textContent") == "3"
+
+
+def test_it_plays_by_itself_and_a_key_of_the_person_stops_it(page: Page) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    page.press("p")
+    assert page.js("document.getElementById('play').getAttribute('aria-pressed')") == "true"
+    WebDriverWait(page.browser, 20).until(lambda _: page.step >= 3)
+    page.press("k")
+    assert page.js("document.getElementById('play').getAttribute('aria-pressed')") == "false"
+
+
+def test_before_and_after_are_laid_over_each_other_and_parted_by_keys(page: Page) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    page.press("s")
+    left, right = page.js("[...document.querySelectorAll('#stage img')].map(image => image.src)")
+    assert left != right
+    slider = page.browser.find_element(By.ID, "split")
+    assert page.js("document.getElementById('other').style.clipPath") == "inset(0px 0px 0px 50%)"
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert page.js("document.getElementById('other').style.clipPath") == "inset(0px 0px 0px 51%)"
+    assert page.step == 1  # the arrows are the slider's
+
+
+def test_the_difference_is_bright_where_something_changed(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    images = [plain(1, 640, 360), plain(1, 640, 360), plain(1, 640, 360)]
+    images[1].paste((255, 255, 255), (480, 240, 600, 330))
+    page = Page(browser)
+    page.open(write_report(a_bundle(tmp_path / "run", [a_step(1), a_step(2), a_step(3)], images)).path)
+    page.press("d")
+    WebDriverWait(browser, 20).until(lambda _: "changed" in page.text("caption") and "%" in page.text("caption"))
+    light = "(x, y) => document.getElementById('differs').getContext('2d').getImageData(x, y, 1, 1).data[0]"
+    assert page.js(f"({light})(540, 290)") > 240
+    assert page.js(f"({light})(100, 100)") < 60
+    assert page.text("caption").startswith("Step 1: 5 % of the screen changed")
+
+
+def test_the_target_can_be_enlarged_and_is_then_in_the_middle(page: Page) -> None:
+    wide = page.js("document.querySelector('#stage img').offsetWidth")
+    page.press("z")
+    assert page.js("document.querySelector('#stage img').offsetWidth") == pytest.approx(3 * wide, rel=0.03)
+    place = page.js("""(() => { const stage = document.getElementById('stage').getBoundingClientRect(),
+        mark = document.querySelector('#mark .dot').getBoundingClientRect();
+        return [(mark.left + mark.width / 2 - stage.left) / stage.width,
+                (mark.top + mark.height / 2 - stage.top) / stage.height] })()""")
+    assert place == pytest.approx([0.5, 0.5], abs=0.02)
+    page.press("z")
+    assert page.js("document.querySelector('#stage img').offsetWidth") == wide
+
+
+def test_instruction_action_and_raw_answer_can_be_copied(page: Page) -> None:
+    page.js("(window.kept = [], navigator.clipboard.writeText = async (text) => { window.kept.push(text); })")
+    page.press("j")
+    labels = page.js("[...document.querySelectorAll('.copy')].map(x => (x.click(), x.getAttribute('aria-label')))")
+    assert "Copy: the instruction" in labels and "Copy: Action on the screen" in labels
+    kept = dict(zip(labels, page.js("window.kept"), strict=True))
+    assert kept["Copy: the instruction"] == f"go {HOSTILE}"
+    assert json.loads(kept["Copy: Action on the screen"])["type"] == "drag"
+    assert kept["Copy: Raw answer, attempt 2 of 2"] == "good"
+
+
+def test_without_scripts_the_steps_are_told_in_short(browser: Any, report: Path) -> None:
+    page = Page(browser)
+    page.cdp("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.open(report, width=390)
+        read = page.cdp("DOM.getDocument", depth=-1)["root"]
+        told = page.cdp("DOM.getOuterHTML", nodeId=read["nodeId"])["outerHTML"]
+        shown = page.cdp("Page.captureScreenshot")["data"]
+    finally:
+        page.cdp("Emulation.setScriptExecutionDisabled", value=False)
+    assert "<li><div><img alt" in told and "Thought 30." in told
+    assert "<img src=http" not in told
+    assert shown
 
 
 def test_a_missing_screenshot_is_said(page: Page) -> None:
@@ -217,12 +304,14 @@ def test_hostile_text_is_shown_as_text_and_does_nothing(page: Page) -> None:
     assert HOSTILE in page.text("instruction")
     assert page.browser.title != "broken"
     assert page.js("document.querySelectorAll('img').length") == 1
+    page.press("s")
+    assert page.js("document.querySelectorAll('img').length") == 2
 
 
 def test_nothing_is_asked_of_the_network_and_nothing_complains(page: Page) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    page.press("j", "b", "j", Keys.END, Keys.HOME, "?", Keys.ESCAPE)
+    page.press("j", "b", "s", "d", "z", "j", "p", Keys.END, Keys.HOME, "?", Keys.ESCAPE)
     page.js("dispatchEvent(new Event('beforeprint'))")
     events = [json.loads(entry["message"])["message"] for entry in page.browser.get_log("performance")]
     asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
@@ -238,14 +327,14 @@ def test_what_is_not_ours_would_be_refused(page: Page) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 900, 390])
-def test_nobody_is_shut_out(page: Page, report: Path, width: int, dark: bool) -> None:
+@pytest.mark.parametrize(("width", "shown"), [(1400, ""), (900, "s"), (390, ""), (390, "d"), (1400, "z")])
+def test_nobody_is_shut_out(page: Page, report: Path, width: int, shown: str, dark: bool) -> None:
     try:
         import axe_core_python
     except ImportError:
         lacking("the package axe-core-python")
     page.open(report, width=width, dark=dark)
-    page.press("j")
+    page.press("j", *shown)
     page.browser.execute_script((Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
     found = page.browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
     assert found["passes"]

@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+import html
 import io
 import json
 import re
 import stat
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,28 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+#: A picture of ours in the part for browsers without scripts: nothing in it comes from anybody else.
+OUR_IMAGE = re.compile(r'<img alt="" src="data:image/(?:jpeg|png|webp);base64,[A-Za-z0-9+/=]+">')
+
+
+def plain_part(page: str) -> str:
+    [part] = re.findall(r'<noscript>(<section id="plain">.*?)</noscript>', page, re.DOTALL)
+    return part
+
+
+def tags_of(part: str) -> set[str]:
+    """The tags that a browser finds in it; none has an attribute that does something."""
+    found: set[str] = set()
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert {name for name, _ in attrs} <= {"class", "id", "alt", "src"}
+            found.add(tag)
+
+    Reader().feed(part)
+    return found
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(tmp_path: Path, text: str) -> None:
     step = a_step(
@@ -170,7 +194,8 @@ def test_hostile_text_stays_text(tmp_path: Path, text: str) -> None:
     bundle = a_bundle(tmp_path / "run", [step], instruction=text, message=text, warnings=[text], model=text, id=text)
     page = page_of(bundle)
     assert page.count("<script") == page.count("</script>") == 2
-    assert "<img" not in page
+    assert "<img" not in OUR_IMAGE.sub("", page)
+    assert tags_of(plain_part(page)) <= {"section", "p", "h2", "ul", "ol", "li", "div", "img"}
     assert "alert(1)>" not in page.replace("&gt;", "")
     data = data_of(page)
     readable = harmless(text.encode("utf-8", "replace").decode())
@@ -192,16 +217,45 @@ def test_the_policy_of_the_page_allows_our_own_script_and_style_and_nothing_else
     [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     [script] = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    [style] = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    style, plain_style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
 
     def hashed(source: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
     assert rules == {
-        "default-src": "'none'", "img-src": "data:", "style-src": hashed(style), "script-src": hashed(script),
+        "default-src": "'none'", "img-src": "data:", "style-src": f"{hashed(style)} {hashed(plain_style)}",
+        "script-src": hashed(script),
         "base-uri": "'none'", "form-action": "'none'",
     }  # fmt: skip
-    assert not re.findall(r"(?:src|href)=|url\(http|@import|fetch\(|innerHTML|\bstyle=", page)
+    assert not re.findall(r"(?:src|href)=|url\(http|@import|fetch\(|innerHTML|\bstyle=", OUR_IMAGE.sub("", page))
+
+
+def test_without_scripts_the_run_is_told_in_short_with_each_picture_once(tmp_path: Path) -> None:
+    images = [plain(1), plain(1), plain(2)]
+    steps = [a_step(1), a_step(2), a_step(3, error="it broke", before=[{"event": "Told", "text": "use the other"}])]
+    part = plain_part(page_of(a_bundle(tmp_path / "run", steps, images)))
+    assert len(OUR_IMAGE.findall(part)) == 2
+    told = html.unescape(re.sub(r"<[^>]*>", "\n", part))
+    for words in ("done: The task is done.", "1. click at 80,45", "Thought 2.", "it broke", "use the other"):
+        assert words in told
+
+
+def test_the_part_without_scripts_of_a_long_run_stays_short(tmp_path: Path) -> None:
+    steps = [a_step(number, image=None, thought="why " * 2000) for number in range(1, 301)]
+    part = plain_part(page_of(a_bundle(tmp_path / "run", steps, [])))
+    assert part.count("<li><div>") == 200 and "100 more steps" in part
+    assert len(part) < 300_000
+
+
+def test_what_was_undone_later_is_told(tmp_path: Path) -> None:
+    undone = [
+        {"kind": "setting", "what": "xsettings /Net/ThemeName", "at": "", "done": True, "words": "put back"},
+        {"kind": "file", "what": "~/a\u202egnp.exe", "at": "", "done": False, "words": "it is not as it was"},
+    ]
+    data = data_of(page_of(a_bundle(tmp_path / "run", [a_step(1)], undone=undone)))
+    assert data["run"]["undone"] == [
+        "setting xsettings /Net/ThemeName: put back", "not undone: file ~/a\\u202egnp.exe: it is not as it was",
+    ]  # fmt: skip
 
 
 # Pictures

@@ -17,12 +17,15 @@ from typing import Any
 from agent.record.read import Bundle, read_bundle
 from agent.record.redact import Redactor
 from agent.record.report.pictures import Pictures
+from agent.record.report.plain import plain_page
 from agent.record.report.view import screenshot, view_run, view_step
 from foundation.errors import EnvironmentLacksError
 from foundation.files import write_atomically
 
 #: The report's name in a bundle.
 FILE_NAME = "report.html"
+#: The script, one file after the other: each makes a part, and the last one puts them together.
+_SCRIPTS = ("stage.js", "timeline.js", "report.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,18 @@ def _page(run: Bundle, pictures: Pictures) -> str:
         step["picture"] = picture
     whole = view_run(run) | {"reduced": pictures.reduced}
     data = {"run": whole, "steps": steps, "pictures": [picture.to_json() for picture in pictures.all]}
-    style, script = _part("report.css"), _part("report.js")
+    style, plain_style = _part("report.css"), _part("plain.css")
+    script = "".join(map(_part, _SCRIPTS))
     instruction = " ".join(whole["instruction"].split())[:120]
     parts = {
-        "POLICY": f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "POLICY": f"default-src 'none'; img-src data:; style-src '{_hash(style)}' '{_hash(plain_style)}'; "
+        f"script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'",
         "TITLE": html.escape(f"{whole['outcome']}: {instruction}" if instruction else whole["id"]),
+        "NAME": html.escape(whole["instruction"] or "A recorded run"),
         "STYLE": style,
+        "PLAIN_STYLE": plain_style,
+        "PLAIN": plain_page(whole, steps, pictures),
         "SCRIPT": script,
         "DATA": _data(data),
     }

@@ -23,13 +23,18 @@
   const searched = steps.map((step) => [step.number, step.title, step.state, step.thought, step.note, step.error, step.detail, step.hit, step.reply, step.screen, ...step.before].join("\n").toLowerCase());
 
   let current = -1;
-  let after = false;
   let shown = steps.map((_, index) => index);
+
+  const stage = makeStage({ $, el, svg, pictures });
+  const timeline = makeTimeline({ $, el, svg, run, steps, pictures, time, total, select });
 
   // ---- the run
 
   function header() {
-    if (run.instruction) $("instruction").textContent = run.instruction;
+    if (run.instruction) {
+      $("instruction").textContent = run.instruction;
+      $("instruction").after(copier("the instruction", run.instruction));
+    }
     const kind = { done: "good", running: "warn", interrupted: "warn", stopped: "warn", unverified: "warn" }[run.outcome] || "bad";
     $("outcome").className = `badge ${kind}`;
     $("outcome").textContent = run.outcome.replaceAll("_", " ");
@@ -41,7 +46,7 @@
     if (!facts.length) $("facts").hidden = true;
     $("problem").textContent = run.problem;
     $("problem").hidden = !run.problem;
-    for (const name of ["evidence", "changes"]) {
+    for (const name of ["evidence", "changes", "undone"]) {
       const lines = run[name] || [];
       $(name).hidden = !lines.length;
       $(name).querySelector("ul").append(...lines.map((text) => el("li", { text })));
@@ -54,26 +59,12 @@
   }
 
   function lists() {
-    const seen = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        seen.unobserve(entry.target);
-        entry.target.style.backgroundImage = `url("${pictures[entry.target.dataset.picture].thumb}")`;
-      }
-    }, { root: $("film"), rootMargin: "400px" });
     for (const [index, step] of steps.entries()) {
       const state = step.state === "done" || step.state === "said" ? "" : step.state;
       const option = el("div", { class: `step ${step.state}`, role: "option", id: `step-${index}`, "aria-selected": "false" },
         el("span", { class: "n", text: step.number }), el("span", { class: "t", text: step.title }), el("span", { class: "s", text: state || (total(step) ? time(total(step)) : "") }));
       option.addEventListener("click", () => select(index));
       $("list").append(option);
-      const thumb = el("div", { class: "thumb" }, el("span", { text: step.number }));
-      thumb.addEventListener("click", () => select(index));
-      $("film").append(thumb);
-      if (step.picture !== null) {
-        thumb.dataset.picture = step.picture;
-        seen.observe(thumb);
-      }
     }
     if (steps.length) $("list").style.setProperty("--digits", `${String(steps.at(-1).number).length + 1}ch`);
     else $("list").append(el("div", { class: "none", role: "option", "aria-selected": "false", "aria-disabled": "true", text: "No steps" }));
@@ -86,7 +77,6 @@
       const fits = words.every((word) => text.includes(word));
       if (fits) shown.push(index);
       $(`step-${index}`).hidden = !fits;
-      $("film").children[index].hidden = !fits;
     }
     $("count").textContent = words.length ? `${shown.length} of ${steps.length} steps` : "";
     if (shown.length && !shown.includes(current)) select(shown[0]);
@@ -95,27 +85,21 @@
 
   // ---- the selected step
 
-  function select(index, keep = false) {
+  function select(index, plays = false) {
     if (index < 0 || index >= steps.length) return;
-    if (current >= 0) {
-      $(`step-${current}`).setAttribute("aria-selected", "false");
-      $("film").children[current].classList.remove("on");
-    }
-    if (!keep) after = false;
+    if (!plays) timeline.stop();
+    if (current >= 0) $(`step-${current}`).setAttribute("aria-selected", "false");
     current = index;
     const option = $(`step-${index}`);
     option.setAttribute("aria-selected", "true");
     $("list").setAttribute("aria-activedescendant", option.id);
     within($("list"), option, "Top", "Height");
-    const thumb = $("film").children[index];
-    thumb.classList.add("on");
-    within($("film"), thumb, "Left", "Width");
     $("title").textContent = `${steps[index].number}. ${steps[index].title}`;
     walkable();
-    picture();
+    stage.show(steps[index], steps[index + 1]);
+    timeline.chosen(index);
     detail();
     $("detail").scrollTop = 0;
-    if ($("here")) $("here").setAttribute("x", (index * 1000) / steps.length);
     try { history.replaceState(null, "", `#${index + 1}`); } catch { /* not allowed for this address */ }
   }
 
@@ -138,70 +122,41 @@
     if (shown.length) select(shown[next]);
   }
 
-  function picture() {
-    const step = steps[current];
-    const following = steps[current + 1];
-    const possible = Boolean(following) && following.picture !== null;
-    after = after && possible;
-    $("toggle").disabled = !possible;
-    $("toggle").setAttribute("aria-pressed", String(after));
-    const source = after ? following.picture : step.picture;
-    const words = after ? `After step ${step.number}: what step ${following.number} saw` : `Before step ${step.number}: what the model saw`;
-    if (source === null) {
-      $("stage").replaceChildren(el("p", { class: "gone", text: "The screenshot of this step is missing." }));
-      $("caption").textContent = "";
-      return;
-    }
-    const [width, height] = pictures[source].size;
-    const image = el("img", { src: pictures[source].url, alt: `Screenshot. ${words}.`, width, height });
-    $("stage").replaceChildren(image);
-    if (!after && step.marks) $("stage").append(overlay(step.marks, width, height));
-    $("caption").textContent = `${words}, ${width}×${height}.` + (pictures[source].reduced ? " Made smaller for this report." : "");
-  }
-
-  // Drawn in a box of the screenshot's own size, so that it scales with it.
-  function overlay(marks, width, height) {
-    const box = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", id: "mark" });
-    const scale = Math.max(width, height) / 760;
-    const draw = (name, attributes, kinds) => kinds.forEach((kind) => {
-      const shape = svg(name, { class: kind, ...attributes });
-      shape.setAttribute("vector-effect", "non-scaling-stroke");
-      box.append(shape);
-    });
-    const points = marks.points.filter(Boolean).map(([x, y]) => [x * width, y * height]);
-    if (!points.length) return box;
-    const [x, y] = points.at(-1);
-    if (marks.kind === "drag" && points.length > 1) {
-      const [fx, fy] = points[0];
-      const angle = Math.atan2(y - fy, x - fx);
-      const head = [angle + 2.6, angle - 2.6].map((a) => `${x + 16 * scale * Math.cos(a)} ${y + 16 * scale * Math.sin(a)}`);
-      draw("path", { d: `M${fx} ${fy}L${x} ${y}M${head[0]}L${x} ${y}L${head[1]}` }, ["halo", "mark"]);
-      draw("circle", { cx: fx, cy: fy, r: 5 * scale }, ["dot"]);
-      return box;
-    }
-    if (marks.kind === "scroll") {
-      const [dx, dy] = marks.way;
-      const reach = 34 * scale;
-      const [tx, ty] = [x + dx * reach, y + dy * reach];
-      const angle = Math.atan2(dy, dx);
-      const head = [angle + 2.5, angle - 2.5].map((a) => `${tx + 14 * scale * Math.cos(a)} ${ty + 14 * scale * Math.sin(a)}`);
-      if (dx || dy) draw("path", { d: `M${x - dx * reach} ${y - dy * reach}L${tx} ${ty}M${head[0]}L${tx} ${ty}L${head[1]}` }, ["halo", "mark"]);
-      draw("circle", { cx: x, cy: y, r: 6 * scale }, ["dot"]);
-      return box;
-    }
-    draw("circle", { cx: x, cy: y, r: 15 * scale }, ["halo ring", "mark ring"]);
-    draw("circle", { cx: x, cy: y, r: 2.5 * scale }, ["dot"]);
-    return box;
-  }
-
   function part(title, ...children) {
     return el("section", {}, el("h3", { text: title }), ...children);
   }
 
+  // A text that can be unfolded and copied; the button stands beside the fold, not in it, for those who go by keys.
   function folded(title, text, open = false) {
     const node = el("details", {}, el("summary", { text: title }), el("pre", { text, tabindex: "0", "aria-label": title }));
     node.open = open;
-    return node;
+    return el("div", { class: "fold" }, node, copier(title, text));
+  }
+
+  // ---- copying
+
+  function copier(label, text) {
+    const button = el("button", { type: "button", class: "copy", "aria-label": `Copy: ${label}`, title: `Copy: ${label}`, text: "Copy" });
+    button.addEventListener("click", () => copy(button, text));
+    return button;
+  }
+
+  async function copy(button, text) {
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch { // not allowed here: the old way, which needs a selection
+      const field = el("textarea", { class: "hidden", "aria-hidden": "true" });
+      field.value = text;
+      button.after(field);
+      field.select();
+      done = document.execCommand("copy");
+      field.remove();
+      button.focus();
+    }
+    $("said").textContent = done ? "Copied." : "It could not be copied.";
+    button.textContent = done ? "Copied" : "Failed";
+    setTimeout(() => { button.textContent = "Copy"; $("said").textContent = ""; }, 1500);
   }
 
   function detail() {
@@ -210,6 +165,8 @@
     if (step.before.length) parts.push(part("Before this step", el("ul", { class: "none" }, ...step.before.map((text) => el("li", { text })))));
     if (step.thought) parts.push(part("Thought", el("p", { class: "words", text: step.thought })));
     parts.push(result(step));
+    const glass = stage.glass(step);
+    if (glass) parts.push(part("Where", glass));
     if (step.approval) parts.push(part("Approval", ...approval(step.approval)));
     if (step.reply) parts.push(part("Reply", el("p", { text: step.reply })));
     if (step.note) parts.push(part("Note to the model", el("p", { text: step.note })));
@@ -223,7 +180,7 @@
     for (const [index, answer] of step.answers.entries()) {
       const title = step.answers.length > 1 ? `Raw answer, attempt ${index + 1} of ${step.answers.length}` : "Raw answer";
       const node = folded(title, answer.raw, Boolean(answer.failure) || step.state === "failed");
-      if (answer.failure) node.append(el("p", { class: "bad", text: answer.failure }));
+      if (answer.failure) node.firstChild.append(el("p", { class: "bad", text: answer.failure }));
       parts.push(node);
     }
     $("detail").replaceChildren(...parts);
@@ -263,40 +220,6 @@
     }
     const began = step.at === null ? "" : `, from ${step.at.toFixed(1)} s into the run`;
     return part(`Time: ${time(sum)}${began}`, stack, el("table", {}, rows));
-  }
-
-  // ---- the whole run's time, one column a step
-
-  function chart() {
-    const most = Math.max(...steps.map(total), 0);
-    $("chart").hidden = !most;
-    if (!most) return;
-    const wide = 1000 / steps.length;
-    const gap = steps.length > 250 ? 0 : Math.min(wide * 0.25, 6); // hairlines between columns would only dim them
-    const column = Math.min(wide - gap, 90);
-    const box = svg("svg", { viewBox: "0 0 1000 96", preserveAspectRatio: "none", role: "img", "aria-label": `Bar chart: the longest of ${steps.length} steps took ${time(most)}` });
-    box.append(svg("rect", { id: "here", class: "here", x: 0, y: 0, width: wide, height: 96 }));
-    const paths = run.stages.map(() => "");
-    for (const [index, step] of steps.entries()) {
-      let top = 94;
-      for (const [stage, value] of step.times.entries()) {
-        const height = (90 * value) / most;
-        if (height < 0.05) continue;
-        top -= height;
-        paths[stage] += `M${(index * wide + (wide - column) / 2).toFixed(2)} ${top.toFixed(2)}h${column.toFixed(2)}v${height.toFixed(2)}h-${column.toFixed(2)}z`;
-      }
-    }
-    for (const [stage, d] of paths.entries()) {
-      if (!d) continue;
-      box.append(svg("path", { class: `f${stage}`, d }));
-      $("legend").append(el("li", {}, el("span", { class: `key f${stage}` }), run.stages[stage]));
-    }
-    box.append(svg("line", { x1: 0, x2: 1000, y1: 94.5, y2: 94.5, "vector-effect": "non-scaling-stroke" }));
-    box.addEventListener("click", (event) => {
-      const area = box.getBoundingClientRect();
-      select(Math.floor(((event.clientX - area.left) / area.width) * steps.length));
-    });
-    $("bars").append(box);
   }
 
   // ---- paper: all steps, one below the other
@@ -343,10 +266,10 @@
 
   // ---- keys
 
-  const flip = () => { if (!$("toggle").disabled) { after = !after; picture(); } };
   const keys = {
     j: () => walk(1), k: () => walk(-1), ArrowDown: () => walk(1), ArrowRight: () => walk(1), ArrowUp: () => walk(-1),
-    ArrowLeft: () => walk(-1), Home: () => walk(-Infinity), End: () => walk(Infinity), b: flip,
+    ArrowLeft: () => walk(-1), Home: () => walk(-Infinity), End: () => walk(Infinity), b: () => stage.flip(),
+    s: () => stage.toggle("slider"), d: () => stage.toggle("difference"), z: () => stage.zoom(), p: () => timeline.play(),
     "/": () => $("filter").focus(), "?": () => $("help").showModal(),
   };
   document.addEventListener("keydown", (event) => {
@@ -358,7 +281,7 @@
       return;
     }
     // A text that scrolls keeps its arrows.
-    if (event.target.tagName === "PRE" || (["detail", "head"].includes(event.target.id) && event.key.startsWith("Arrow"))) return;
+    if (event.target.tagName === "PRE" || event.target.type === "range" || (["detail", "head", "stage"].includes(event.target.id) && event.key.startsWith("Arrow"))) return;
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
@@ -366,7 +289,6 @@
   $("filter").addEventListener("input", filter);
   $("prev").addEventListener("click", () => walk(-1));
   $("next").addEventListener("click", () => walk(1));
-  $("toggle").addEventListener("click", flip);
   $("help-open").addEventListener("click", () => $("help").showModal());
   addEventListener("beforeprint", paper);
 
@@ -383,11 +305,11 @@
   header();
   reachable();
   lists();
-  chart();
+  timeline.draw();
   if (steps.length) select(Math.min(Math.max((Number.parseInt(location.hash.slice(1), 10) || 1) - 1, 0), steps.length - 1));
   else {
     $("stage").replaceChildren(el("p", { class: "gone", text: "There is nothing to show: no step was recorded." }));
     $("detail").append(el("p", { class: "soft", text: "No step." }));
-    for (const id of ["prev", "next", "toggle", "filter"]) $(id).disabled = true;
+    for (const button of document.querySelectorAll(".bar button, #views button, #filter")) button.disabled = true;
   }
 })();

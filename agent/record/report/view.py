@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from agent.actions import Action, Drag, Scroll, describe, points_of
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle
-from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, ViewportRecord
+from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, UndoneRecord, ViewportRecord
 from agent.safety.text import harmless
 
 Json: TypeAlias = dict[str, Any]
@@ -39,8 +39,13 @@ def view_run(bundle: Bundle) -> Json:
         "problem": _problem(bundle),
         "stages": [name for name, _ in STAGES],
         **({} if run.receipt is None else {"changes": [_line(line) for line in run.receipt.receipt.lines]}),
+        **({"undone": [_undone(one) for one in run.undone]} if run.undone else {}),
         **({"evidence": [_line(evidence) for evidence in run.evidence]} if run.evidence else {}),
     }
+
+
+def _undone(one: UndoneRecord) -> str:
+    return _line(f"{'' if one.done else 'not undone: '}{one.kind} {one.what}: {one.words}")
 
 
 def _facts(bundle: Bundle) -> list[tuple[str, str]]:

@@ -1,0 +1,144 @@
+"use strict";
+// The run over its time: what the screen showed, what every step spent its time on, and a walk through it by itself.
+const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select }) => {
+  // Longest and shortest time that a step is shown while it plays, in milliseconds.
+  const LONGEST = 2600, SHORTEST = 450;
+  const SPEEDS = [1, 2, 4];
+  const film = $("film"), track = $("track"), peek = $("peek");
+
+  // Seconds from the beginning of the run: as recorded; one after the other where no time was.
+  const spans = [];
+  for (const step of steps) {
+    const before = spans.length ? spans.at(-1)[1] : 0;
+    const start = step.at === null || step.at < 0 ? before : step.at;
+    spans.push([start, start + total(step) / 1000]);
+  }
+  const end = Math.max(...spans.map((span) => span[1]), 0.001);
+  const share = (seconds) => Math.min(1, Math.max(0, seconds / end));
+
+  const latest = (seconds) => {
+    let found = 0;
+    for (const [index, [start]] of spans.entries()) if (start <= seconds) found = index;
+    return found;
+  };
+
+  function draw() {
+    $("time").hidden = !steps.length;
+    if (!steps.length) return;
+    const box = svg("svg", { viewBox: "0 0 1000 24", preserveAspectRatio: "none", "aria-hidden": "true" });
+    box.append(svg("rect", { id: "here", class: "here", x: 0, y: 0, width: 1, height: 24 }));
+    const paths = run.stages.map(() => "");
+    for (const [index, step] of steps.entries()) {
+      let left = share(spans[index][0]) * 1000;
+      for (const [stage, value] of step.times.entries()) {
+        const width = share(value / 1000) * 1000;
+        if (width > 0.02) paths[stage] += `M${left.toFixed(2)} 5h${width.toFixed(2)}v14h-${width.toFixed(2)}z`;
+        left += width;
+      }
+    }
+    for (const [stage, d] of paths.entries()) {
+      if (!d) continue;
+      box.append(svg("path", { class: `f${stage}`, d }));
+      $("legend").append(el("li", {}, el("span", { class: `key f${stage}` }), run.stages[stage]));
+    }
+    for (const [start] of spans.slice(0, 400)) {
+      const x = (share(start) * 1000).toFixed(2);
+      box.append(svg("path", { class: "tick", d: `M${x} 2v20`, "vector-effect": "non-scaling-stroke" }));
+    }
+    track.append(box);
+    $("ends").replaceChildren(el("span", { text: "0 s" }), el("span", { text: time(end * 1000) }));
+    frames();
+    new ResizeObserver(frames).observe(film);
+  }
+
+  // As many frames as there is room for, each what the screen showed at its time.
+  function frames() {
+    const room = Math.max(1, Math.floor((film.clientWidth + 6) / 110));
+    const count = Math.min(room, 40);
+    if (film.children.length !== count) film.replaceChildren(...Array.from({ length: count }, () => el("div", { class: "thumb" }, el("span"))));
+    mark();
+  }
+
+  let current = -1;
+  function mark() {
+    const count = film.children.length;
+    const chosen = current < 0 ? -1 : Math.min(count - 1, Math.floor(share(spans[current][0]) * count));
+    for (const [place, frame] of [...film.children].entries()) {
+      const index = place === chosen ? current : latest(((place + 0.5) / count) * end);
+      frame.classList.toggle("on", place === chosen);
+      frame.firstChild.textContent = steps[index].number;
+      frame.style.backgroundImage = picture(index);
+    }
+    const here = $("here");
+    if (!here || current < 0) return;
+    const [start, stop] = spans[current].map(share);
+    here.setAttribute("x", start * 1000);
+    here.setAttribute("width", Math.max(3, (stop - start) * 1000));
+  }
+
+  const picture = (index) => (steps[index].picture === null ? "none" : `url("${pictures[steps[index].picture].thumb}")`);
+
+  function chosen(index) {
+    current = index;
+    mark();
+  }
+
+  // ---- under the pointer
+
+  const under = (event, part) => {
+    const area = part.getBoundingClientRect();
+    return latest(((event.clientX - area.left) / area.width) * end);
+  };
+  for (const part of [film, track]) {
+    part.addEventListener("click", (event) => select(under(event, part)));
+    part.addEventListener("pointerleave", () => { peek.hidden = true; });
+    part.addEventListener("pointermove", (event) => {
+      if (event.pointerType !== "mouse") return;
+      const index = under(event, part), step = steps[index];
+      peek.hidden = false;
+      const image = el("div", { class: "thumb" });
+      image.style.backgroundImage = picture(index);
+      peek.replaceChildren(image, el("p", { text: `${step.number}. ${step.title}` }), el("p", { class: "soft", text: `at ${spans[index][0].toFixed(1)} s, ${time(total(step))}` }));
+      const area = $("time").getBoundingClientRect();
+      peek.style.left = `${Math.min(Math.max(event.clientX - area.left - 110, 4), area.width - 228)}px`;
+    });
+  }
+
+  // ---- by itself
+
+  let timer = 0, speed = 0;
+  const plays = () => timer !== 0;
+
+  function stop() {
+    clearTimeout(timer);
+    timer = 0;
+    told();
+  }
+
+  function told() {
+    $("play").setAttribute("aria-pressed", String(plays()));
+    $("play").textContent = plays() ? "Pause" : "Play";
+    $("speed").textContent = `${SPEEDS[speed]}×`;
+  }
+
+  function next() {
+    if (current >= steps.length - 1) { stop(); return; }
+    select(current + 1, true);
+    timer = setTimeout(next, wait());
+  }
+
+  const wait = () => Math.min(LONGEST, Math.max(SHORTEST, total(steps[Math.max(0, current)]))) / SPEEDS[speed];
+
+  function play() {
+    if (plays()) { stop(); return; }
+    if (current >= steps.length - 1) select(0, true);
+    timer = setTimeout(next, wait());
+    told();
+  }
+
+  $("play").addEventListener("click", play);
+  $("speed").addEventListener("click", () => { speed = (speed + 1) % SPEEDS.length; told(); });
+  told();
+
+  return { draw, chosen, play, stop };
+};
