@@ -1,36 +1,38 @@
-"""Keeps the hand off our own window, and from doing to one window what was allowed for another.
+"""Keeps the hand off our own window, and from doing to one window what was meant for another.
 
-Between the moment when an action is judged and the moment when it is carried out a person may have read a question for
-minutes, and windows come and go meanwhile.
+A model thinks for seconds, and a person may read a question for minutes; windows come and go meanwhile.
 """
 
 import time
 from collections.abc import Callable
 
-from agent.actions import TYPING, Action, OpenApp
+from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys
+from agent.desktop.focus import put_back_above
 from agent.desktop.hand import ActionFailedError, Hand
-from agent.desktop.surroundings import Judged, aims
-from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
+from agent.desktop.sighting import changed_at, changed_focus, sight
+from agent.desktop.surroundings import Meant, aims
+from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows, receiver
 from agent.geometry import DesktopPoint
 from foundation.errors import EnvironmentLacksError
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"
 _OWN_FOCUS = "the keyboard focus is on mai-agent's own window: click where to type first"
+_OWN_ENTRY = "that is the entry of mai-agent's own window, which is not to be touched: use another window"
+_OWN_RAISED = (
+    "that brought up or hid mai-agent's own window, which is not to be touched, so the windows were put back: "
+    "use another window"
+)
 _MOVED_FOCUS = "the keyboard focus went to another window meanwhile: look again"
 _MOVED_WINDOW = "another window came to that point meanwhile: look again"
 _CHANGED = "the windows changed meanwhile: look again"
 #: Window managers need about this long to hand over the focus.
 _HANDOVER = 0.6
-
-
-def receiver(windows: Windows, own: frozenset[WindowId]) -> Window | None:
-    """The window that will get what is typed: the one with the focus or, where that is ours, the one used before it."""
-    active = windows.active()
-    if active is None or active.id not in own:
-        return active
-    others = (one for one in reversed(windows.stacking()) if one not in own and windows.is_ordinary(one))
-    other = next(others, None)
-    return active if other is None else windows.window(other)
+#: So long after a click in a panel, or keys that switch windows, ours may still come up.
+_COMES_UP = 0.4
+_POLL = 0.03
+_SWITCHING = {"alt", "super", "ctrl"}
+#: A title shorter than this says too little to know an entry by.
+_SHORTEST = 4
 
 
 class CheckedHand:
@@ -41,7 +43,7 @@ class CheckedHand:
         open_windows: of the desktop that it touches.
         own: our own windows.
         home: where the wheel turns when an action names no point.
-        judged: what the last action was judged by, where it was.
+        meant: where the last action was meant to go, where that is known.
     """
 
     def __init__(
@@ -50,41 +52,78 @@ class CheckedHand:
         open_windows: OpenWindows,
         own: frozenset[WindowId],
         home: DesktopPoint,
-        judged: Callable[[], Judged | None] = lambda: None,
+        meant: Callable[[], Meant] = Meant,
     ) -> None:
         self.touches, self.rest = hand.touches, hand.rest
         self._hand = hand
         self._windows = Connection(open_windows)
         self._own = own
         self._home = home
-        self._judged = judged
+        self._meant = meant
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out, where it still goes where it was meant to; see `Hand.perform`."""
         windows = self._windows.get()
-        if windows is not None and not isinstance(action, OpenApp):
-            try:
-                self._check(action, windows)
-            except EnvironmentLacksError as error:  # a window that closed in between, or a lost connection
-                self._windows.close()
-                raise ActionFailedError(_CHANGED) from error
-        return self._hand.perform(action)
+        if windows is None or isinstance(action, OpenApp):
+            return self._hand.perform(action)
+        try:
+            self._check(action, windows)
+            before = _Ours.of(windows, self._own) if self._may_bring_up(action, windows) else None
+        except EnvironmentLacksError as error:  # a window that closed in between, or a lost connection
+            self._windows.close()
+            raise ActionFailedError(_CHANGED) from error
+        done = self._hand.perform(action)
+        if before is not None and before.put_back(windows):
+            raise ActionFailedError(_OWN_RAISED)
+        return done
 
     def _check(self, action: Action[DesktopPoint], windows: Windows) -> None:
-        judged, typing = self._judged(), isinstance(action, TYPING)
-        # A text that the person changed goes where it was to go, or nowhere.
-        same = judged is not None and (judged.action == action or (typing and isinstance(judged.action, TYPING)))
-        meant = judged.windows if judged is not None and same else None
-        if typing:
-            now = self._with_focus(windows)
-            if meant is not None and meant != (now.id if now else None,):
-                raise ActionFailedError(_MOVED_FOCUS)
-            return
-        found = [windows.at(*point.rounded()) for point in aims(action, self._home, windows)]
+        meant, typing = self._meant(), isinstance(action, TYPING)
+        points = aims(action, self._home, windows)
+        found = [windows.at(*point.rounded()) for point in points]
         if any(window is not None and window.id in self._own for window in found):
             raise ActionFailedError(_OWN_POINT)
-        if meant is not None and meant != tuple(window.id if window else None for window in found):
+        if meant.seen is not None:
+            now = sight(windows, self._own)
+            changed = changed_focus(meant.seen, now) if typing else changed_at(meant.seen, now, points)
+            if changed:
+                raise ActionFailedError(f"{changed}: look again")
+        # A text that the person changed goes where it was to go, or nowhere.
+        judged = meant.judged
+        same = judged is not None and (judged.action == action or (typing and isinstance(judged.action, TYPING)))
+        allowed = judged.windows if judged is not None and same else None
+        if typing:
+            focused = self._with_focus(windows)
+            if allowed is not None and allowed != (focused.id if focused else None,):
+                raise ActionFailedError(_MOVED_FOCUS)
+            return
+        if allowed is not None and allowed != tuple(window.id if window else None for window in found):
             raise ActionFailedError(_MOVED_WINDOW)
+        if self._is_own_entry(action, meant, found, windows):
+            raise ActionFailedError(_OWN_ENTRY)
+
+    def _is_own_entry(
+        self, action: Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
+    ) -> bool:
+        """Whether it goes to what a panel shows for our own window, as the names of elements tell."""
+        if not self._own or meant.hit is None or meant.hit.action != action:
+            return False
+        if all(window is None or windows.is_ordinary(window.id) for window in found):
+            return False  # pages may write what they want
+        ours = [window.title.casefold() for one in self._own if (window := windows.window(one)) is not None]
+        names = [element.name.casefold() for element in meant.hit.elements]
+        return any(len(title) >= _SHORTEST and title in name for title in ours for name in names)
+
+    def _may_bring_up(self, action: Action[DesktopPoint], windows: Windows) -> bool:
+        """Whether it may raise, minimise or close a window that it does not touch, and we have one."""
+        if not self._own:
+            return False
+        if isinstance(action, PressKeys | HoldKeys):
+            return bool(_SWITCHING & set(action.keys))
+        if not isinstance(action, Click | LongPress | Drag):
+            return False
+        found = [windows.at(*point.rounded()) for point in aims(action, self._home, windows)]
+        return any(window is None or not windows.is_ordinary(window.id) for window in found)
 
     def _with_focus(self, windows: Windows) -> Window | None:
         """The window that has the focus, after it was taken from our own one."""
@@ -109,3 +148,49 @@ class CheckedHand:
         """Release everything and close the connection."""
         self._hand.close()
         self._windows.close()
+
+
+class _Ours:
+    """How our own windows stood before an action that may bring them up or hide them."""
+
+    def __init__(self, own: frozenset[WindowId], active: WindowId | None, order: list[WindowId]) -> None:
+        self._own, self._active, self._order = own, active, order
+        self._shown: frozenset[WindowId] = frozenset()
+        self._worked_in = False  # the active window was one to work in
+
+    @classmethod
+    def of(cls, windows: Windows, own: frozenset[WindowId]) -> "_Ours":
+        """How they stand now."""
+        active = windows.active()
+        found = cls(own, active.id if active else None, windows.stacking())
+        found._shown = found._shown_now(windows)
+        found._worked_in = active is not None and windows.is_ordinary(active.id)
+        return found
+
+    def put_back(self, windows: Windows) -> bool:
+        """Put the windows back if ours came up, or was hidden, since then; whether that was so."""
+        deadline = time.monotonic() + _COMES_UP
+        try:
+            while not (changed := self._changed(windows)) and time.monotonic() < deadline:
+                time.sleep(_POLL)
+            if not changed:
+                return False
+            for hidden in self._shown - self._shown_now(windows):
+                windows.activate(hidden)
+            for one in self._own:
+                put_back_above(windows, self._order, one)
+            if self._active is not None:
+                windows.activate(self._active)
+        except EnvironmentLacksError:  # the connection is lost: the next action finds out
+            return False
+        return True
+
+    def _shown_now(self, windows: Windows) -> frozenset[WindowId]:
+        return frozenset(one for one in self._own if windows.is_ordinary(one))
+
+    def _changed(self, windows: Windows) -> bool:
+        active = windows.active()
+        came_up = active is not None and active.id in self._own and active.id != self._active
+        if came_up and self._worked_in and not windows.is_ordinary(self._active):
+            came_up = False  # the window that had the focus was closed or minimised: ours only came next
+        return came_up or self._shown_now(windows) != self._shown

@@ -35,14 +35,14 @@ class FocusKeeper:
             if not approval.allowed or before is None or (now is not None and now.id == before.id):
                 return approval
             if now is not None:
-                _put_back_above(windows, order, now.id)
+                put_back_above(windows, order, now.id)
             if windows.activate(before.id):
                 await asyncio.sleep(_HANDOVER)
                 return approval
             return Approval(allowed=False, by="mai-agent", note="The window that had the focus is gone: look again.")
 
 
-def _put_back_above(windows: Windows, order: list[WindowId], raised: WindowId) -> None:
+def put_back_above(windows: Windows, order: list[WindowId], raised: WindowId) -> None:
     """Raise the windows that were above one that has come to the front, in the order that they had."""
     if raised in order:
         for identifier in order[order.index(raised) + 1 :]:

@@ -33,6 +33,9 @@ class Input(Protocol):
     def move(self, x: int, y: int) -> None:
         """Move the pointer there."""
 
+    def held(self) -> list[str]:
+        """The modifiers and buttons that are down, in words, whoever holds them; empty where that is not known."""
+
     def has_key(self, name: str) -> bool:
         """Whether this keyboard has a key."""
 

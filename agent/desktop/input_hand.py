@@ -33,6 +33,8 @@ _DRAG_STEPS = 20
 _BETWEEN_CLICKS = 0.06
 #: Toolkits arm a button when the pointer enters it: give them a moment before the press.
 _AFTER_MOVE = 0.02
+#: A person who holds a key or button may be about to let go of it.
+_PERSON_LETS_GO = 1.0
 
 
 class InputHand:
@@ -60,6 +62,8 @@ class InputHand:
         self.rest.busy = True
         self._input.set_busy(True)
         try:
+            if not isinstance(action, OpenApp):
+                self._wait_for_person()
             return self._perform(action) or describe(action)
         except CornerError as error:
             self._stop.stop(_CORNER)
@@ -99,6 +103,14 @@ class InputHand:
             case _:
                 raise ActionFailedError(f"a hand cannot {describe(action)}")
         return None
+
+    def _wait_for_person(self) -> None:
+        """Wait until nobody holds a key that would make another action of this one. Raises ActionFailedError."""
+        deadline = time.monotonic() + _PERSON_LETS_GO
+        while held := self._input.held():
+            if time.monotonic() >= deadline:
+                raise ActionFailedError(f"the person holds down {' and '.join(held)}: wait, and look again")
+            self._stop.sleep(0.02)
 
     def _click(self, point: DesktopPoint, button: Button, count: int) -> None:
         self._move(point)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.desktop.base import Desktop, Steered, TakeoverWatch
-from agent.desktop.checked_hand import CheckedHand, receiver
+from agent.desktop.checked_hand import CheckedHand
 from agent.desktop.elements import Elements
 from agent.desktop.focus import FocusKeeper
 from agent.desktop.hand import Hand, RecordingHand
@@ -11,7 +11,7 @@ from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.own_windows import Own, find_own
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.windows import Connection
+from agent.desktop.windows import Connection, receiver
 from agent.safety.policy import Approver
 from agent.screen.capture import Screen
 
@@ -50,7 +50,7 @@ class ProtectedDesktop:
         )
         self.hand: Hand = RecordingHand()
         if not dry_run:
-            self.hand = CheckedHand(desktop.hand, open_windows, own, home, lambda: self.surroundings.judged)
+            self.hand = CheckedHand(desktop.hand, open_windows, own, home, lambda: self.surroundings.meant)
 
     def open_elements(self) -> Elements | None:
         """See `Desktop.open_elements`; what is on our own windows is left out."""

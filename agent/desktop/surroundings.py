@@ -26,6 +26,7 @@ from agent.actions import (
 )
 from agent.desktop.base import Applications
 from agent.desktop.elements import Elements, OpenElements
+from agent.desktop.sighting import Sighting
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint
 from agent.safety.situation import UNKNOWN, Place, Situation
@@ -54,6 +55,23 @@ class Judged:
 
     action: Action[DesktopPoint]
     windows: tuple[WindowId | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The elements that an action was found to hit."""
+
+    action: Action[DesktopPoint]
+    elements: tuple[Element, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What is known of where an action was meant to go; None where it is not."""
+
+    seen: Sighting | None = None  # the windows when the model was shown the screen
+    judged: Judged | None = None  # by which the last action was judged
+    hit: Hit | None = None  # what it was found to hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +130,9 @@ class DesktopSurroundings:
         self._elements: Elements | None = None
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
         self._typed = _TypedText(None)
-        self.judged: Judged | None = None
+        self._seen: Sighting | None = None
+        self._judged: Judged | None = None
+        self._hits: Hit | None = None
 
     @staticmethod
     def remark() -> str:
@@ -123,9 +143,19 @@ class DesktopSurroundings:
             return f"{error} Until then, no rule knows what is written on a button."
         return ""
 
+    @property
+    def meant(self) -> Meant:
+        """Where the last action was meant to go. For the hand's thread."""
+        return Meant(self._seen, self._judged, self._hits)
+
+    def saw(self) -> None:
+        """The model is shown the screen as it stands now: what it decides is meant for these windows."""
+        windows = self._windows.get()
+        self._seen = self._asked(windows, lambda known: Sighting(self._receiver(known), tuple(known.layers())))
+
     def of(self, action: Action[DesktopPoint]) -> Situation:
         """What is known where this action would land; see `Surroundings.of`."""
-        self.judged = None
+        self._judged = self._hits = None
         if not isinstance(action, TOUCHING):
             return UNKNOWN
         if isinstance(action, OpenApp):
@@ -137,6 +167,7 @@ class DesktopSurroundings:
 
     def glance(self, action: Action[DesktopPoint]) -> Situation:
         """See `Surroundings.glance`."""
+        self._hits = None
         if isinstance(action, OpenApp) or not isinstance(action, TOUCHING):
             return UNKNOWN
         windows = self._windows.get()
@@ -168,7 +199,7 @@ class DesktopSurroundings:
         before = self._typed if self._typed.window == identifier else _TypedText(identifier)
         self._typed = before.after(action)
         if windows is not None:
-            self.judged = Judged(action, (identifier,))
+            self._judged = Judged(action, (identifier,))
         return Situation(
             self._place(window, windows),
             elements=self._receives(action, identifier, windows),
@@ -184,7 +215,7 @@ class DesktopSurroundings:
             for point in points
         ]
         if windows is not None:
-            self.judged = Judged(action, tuple(window.id if window else None for window in found))
+            self._judged = Judged(action, tuple(window.id if window else None for window in found))
         words = "" if isinstance(action, Scroll) else self._words(points)
         return Situation(
             under=self._place(found[-1], windows) if found else None,
@@ -202,6 +233,7 @@ class DesktopSurroundings:
     ) -> tuple[Element, ...]:
         """What lies at these points; what is typed after a click there goes into it, where it takes text."""
         hit = tuple(element for point in points if (element := self._at(point)) is not None)
+        self._hits = Hit(action, hit)
         if isinstance(action, Click | LongPress) and any(_takes_text(element) for element in hit):
             under = under or self._asked(windows, lambda known: known.at(*points[-1].rounded()))
             self._clicked = (under.id if under else None, hit)

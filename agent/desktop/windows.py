@@ -32,6 +32,7 @@ class Layer:
     backdrop: bool = False  # the desktop itself, below everything
     passing: bool = False  # a tool tip: it is gone before a click arrives
     client: Hashable = None  # which program shows it; a program's windows have it in common
+    kinds: frozenset[str] = frozenset()  # what it says that it is (EWMH's words): MENU, DOCK, NOTIFICATION and so on
 
 
 class Windows(Protocol):
@@ -104,6 +105,16 @@ class Connection:
         windows, self._windows = self._windows, None
         if windows is not None:
             windows.close()
+
+
+def receiver(windows: Windows, own: frozenset[WindowId]) -> Window | None:
+    """The window that will get what is typed: the one with the focus or, where that is ours, the one used before it."""
+    active = windows.active()
+    if active is None or active.id not in own:
+        return active
+    others = (one for one in reversed(windows.stacking()) if one not in own and windows.is_ordinary(one))
+    other = next(others, None)
+    return active if other is None else windows.window(other)
 
 
 def shown(windows: Windows) -> list[ShownWindow]:

@@ -61,8 +61,12 @@ class Observer:
         outliner: Outliner | None = None,
         *,
         waits: bool = True,
+        saw: Callable[[], None] = lambda: None,
     ) -> None:
-        """`waits`: an observation comes with its outline; otherwise that is taken while the model thinks."""
+        """A `waits` observer gives each observation with its outline; otherwise that is taken while the model thinks.
+
+        `saw` is called as soon as a screen was captured that the model will be shown.
+        """
         self._screen = screen
         self._rule = rule
         self._format: ImageFormat = image_format
@@ -70,18 +74,22 @@ class Observer:
         self._outliner = outliner
         self._waits = waits and outliner is not None
         self._ahead: _Ahead | None = None
+        self._saw = saw
 
     def look(self) -> Observation:
         """Capture now."""
         self._ahead = None
         began = time.perf_counter()
         frame = self._screen.grab()
+        self._saw()
         captured = (time.perf_counter() - began) * 1000
         return self._outlined(frame, Fingerprint.of(frame.image), {"capture": captured})
 
     def watch(self, rule: SettleRule, stopped: Callable[[], bool]) -> Settled:
         """Wait until the screen is still; an outline that is waited for is taken as soon as it may be."""
-        return settle(self._screen, rule, stopped, self._take_ahead if self._waits else None)
+        settled = settle(self._screen, rule, stopped, self._take_ahead if self._waits else None)
+        self._saw()
+        return settled
 
     def observe(self, settled: Settled) -> Observation:
         """The observation of an already settled screen: nothing is captured twice."""
@@ -120,6 +128,7 @@ class Observer:
             after = Fingerprint.of(now.image)
             if self._outliner is not None and len(after.changed_cells(seen.fingerprint)) > _RESTLESS:
                 ahead = _Ahead(after, self._outliner.take(now))
+                self._saw()
                 seen = self._observe(now, after, seen.milliseconds)
                 wait((ahead.outlining,), _LONGEST)
         seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000

@@ -139,7 +139,9 @@ def _context(
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
     consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
     outliner = Outliner(desktop.open_elements, desktop.open_windows, languages, read_words=facts.outline)
-    observer = Observer(desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline)
+    observer = Observer(
+        desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw
+    )
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 
 

@@ -47,7 +47,7 @@ def test_our_own_window_is_blank_and_takes_no_click(run: dict[str, Any]) -> None
 
 
 def test_text_goes_to_the_window_used_before_ours_also_after_a_question(run: dict[str, Any]) -> None:
-    assert run["acted"][1:3] == ["type “hello”", "type “sudo reboot”"]
+    assert run["acted"][1:3] == ["type “hello” · Untitled", "type “sudo reboot” · Untitled"]
     assert len(run["asked"]) == 1
     assert run["focus"] == "right"
 

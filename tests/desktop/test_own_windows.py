@@ -11,13 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
-from agent.desktop.checked_hand import CheckedHand, receiver
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.checked_hand import CheckedHand
 from agent.desktop.hand import ActionFailedError, Rest
+from agent.desktop.input_hand import InputHand
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.own_windows import Own, find_own
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.surroundings import Judged
+from agent.desktop.surroundings import Judged, Meant
+from agent.desktop.windows import receiver
 from agent.desktop.x11.desktop import X11Desktop
+from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.visible import without
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint, Region
@@ -37,6 +42,8 @@ with open(sys.argv[1] + ".part", "w") as out:
 os.rename(sys.argv[1] + ".part", sys.argv[1])
 time.sleep(60)
 """
+
+HOME = DesktopPoint(1700, 900)
 
 e2e = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
@@ -264,7 +271,7 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
     editor = desk.start("mousepad", app="Mousepad")
     text, click = TypeText("hello"), Click(DesktopPoint(1700, 800))
     judged = [Judged(text, (editor.id,))]
-    hand = CheckedHand(Hand(), open_windows, frozenset(), DesktopPoint(1, 1), lambda: judged[0])
+    hand = CheckedHand(Hand(), open_windows, frozenset(), DesktopPoint(1, 1), lambda: Meant(judged=judged[0]))
     assert hand.perform(text) == "done"
     desk.front(terminal)
     with pytest.raises(ActionFailedError, match="look again"):
@@ -277,6 +284,24 @@ def test_what_was_judged_for_one_window_is_not_done_to_another(desk, terminal):
         hand.perform(text)
     desk.front(editor)
     assert hand.perform(text) == "done"
+    hand.close()
+
+
+@pytest.mark.e2e
+def test_a_click_on_our_entry_in_the_taskbar_is_undone_and_said(desk, terminal):
+    editor = desk.start("mousepad", app="Mousepad")
+    stop = StopSwitch()
+    real = InputHand(stop, X11Input(stop), X11TextEntry(), Launcher(desk.sandbox.environ, open_windows), HOME)
+    hand = CheckedHand(real, open_windows, frozenset({terminal.id}), HOME)
+    desk.front(editor)
+    time.sleep(1.0)  # for the panel to show them
+    of_editor, of_terminal = DesktopPoint(180, 12), DesktopPoint(380, 12)  # sorted by name
+    with pytest.raises(ActionFailedError, match="the windows were put back"):
+        hand.perform(Click(of_terminal))
+    wait_for(lambda: (now := desk.windows.active()) is not None and now.id == editor.id)
+    assert desk.windows.stacking().index(editor.id) > desk.windows.stacking().index(terminal.id)
+    hand.perform(Click(of_editor))
+    assert not desk.windows.is_ordinary(editor.id)  # minimised, as every other click there does
     hand.close()
 
 

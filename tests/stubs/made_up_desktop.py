@@ -93,6 +93,9 @@ class MadeUpInput:
     def move(self, x, y):
         self._note(f"move {x},{y}")
 
+    def held(self):
+        return []
+
     def has_key(self, name):
         return name != "f13"
 

@@ -45,6 +45,10 @@ class PyAutoGuiInput:
         with self._corner_told():
             self._gui.moveTo(x, y)
 
+    def held(self) -> list[str]:
+        """See `Input.held`: not known here."""
+        return []
+
     def has_key(self, name: str) -> bool:
         """See `Input.has_key`."""
         return self._gui.platformModule.keyboardMapping.get(own_name(name)) is not None

@@ -17,6 +17,11 @@ from foundation.errors import EnvironmentLacksError
 
 #: X11's numbers.
 _BUTTON_NUMBERS = {"left": 1, "middle": 2, "right": 3}
+#: Bits of the state that the server tells: ShiftMask, ControlMask, Mod1 and Mod4 as every layout has them, buttons.
+_HELD = {
+    "shift": 1, "ctrl": 1 << 2, "alt": 1 << 3, "super": 1 << 6,
+    "the left button": 1 << 8, "the middle button": 1 << 9, "the right button": 1 << 10,
+}  # fmt: skip
 #: Seconds for a stop to be heard once a hung process goes on.
 _STOP_ARRIVES = 0.3
 
@@ -35,6 +40,11 @@ class X11Input(PyAutoGuiInput):
         self._stop = stop
         self._releaser = Releaser(stop)
         self._releaser.tell(f"client {_connected(self._gui.platformModule)}")
+
+    def held(self) -> list[str]:
+        """See `Input.held`."""
+        mask = self._gui.platformModule._display.screen().root.query_pointer().mask
+        return [name for name, bit in _HELD.items() if mask & bit]
 
     def press(self, press: Press) -> None:
         """See `Input.press`."""

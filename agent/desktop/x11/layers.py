@@ -122,7 +122,7 @@ class Layers:
             window = replace(window, title=text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
         client = client_of(self._display, inner)
         helper, kinds = outer not in self._of, known.kinds
-        return Layer(window, content, box, helper, "DESKTOP" in kinds, "TOOLTIP" in kinds, client)
+        return Layer(window, content, box, helper, "DESKTOP" in kinds, "TOOLTIP" in kinds, client, kinds)
 
     def _meet(self, inner: int) -> _Known:
         """What stays of a window that is seen for the first time."""

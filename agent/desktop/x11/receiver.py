@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of
+from agent.desktop.sighting import named
+from agent.desktop.windows import Window
+from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of, window_types
 
-#: Characters of a title that are told.
-_TOLD = 40
 #: Of what a process has loaded and was started with, so many bytes are read: browsers have 1 MB of it.
 _MOST_READ = 4_000_000
 _LIBRARY = re.compile(r"/([^/\s]+\.so)\b")
@@ -27,12 +27,12 @@ class Receiver:
     app: str  # the application's class; "" where none is told
     title: str
     pid: int | None
+    desktop: bool = False  # it is the desktop itself
 
     @property
     def name(self) -> str:
         """What a person calls it, shortened."""
-        name = " ".join((self.title or self.app).split())
-        return f"“{name[:_TOLD]}…”" if len(name) > _TOLD else f"“{name}”" if name else "a window without a name"
+        return named(Window(self.outer, self.title, self.app, self.pid))
 
     def libraries(self) -> frozenset[str]:
         """The names of the libraries that its process has loaded; empty where that cannot be read."""
@@ -50,6 +50,11 @@ def find_receiver(display: Any) -> Receiver | None:
     if isinstance(focus, int) or focus.id == display.screen().root.id:  # None, PointerRoot, or nobody's
         return None
     return _described(display, int(focus.id))
+
+
+def is_managed(display: Any) -> bool:
+    """Whether a window manager runs, which gives some window the focus (EWMH); without one, the pointer does."""
+    return bool(read_property(display, display.screen().root.id, "_NET_SUPPORTING_WM_CHECK"))
 
 
 def is_tk(display: Any, receiver: Receiver) -> bool:
@@ -74,6 +79,8 @@ def has_focus(display: Any, receiver: Receiver) -> bool:
 def _described(display: Any, focus: int) -> Receiver | None:
     """What is told of the window that has the focus, by it or by one that it lies in."""
     app, title, pid = "", "", None
+    kinds: set[str] = set()
+    cared_for = False
     handle, outer, root = window_of(display, focus), focus, display.screen().root.id
     while handle and handle.id != root:
         outer = int(handle.id)
@@ -82,8 +89,18 @@ def _described(display: Any, focus: int) -> Receiver | None:
         title = title or _text(named)
         told = read_property(display, outer, "_NET_WM_PID")
         pid = int(told[0]) if pid is None and told else pid
+        kinds |= window_types(display, outer)
+        cared_for = cared_for or read_property(display, outer, "WM_STATE") is not None
         handle = handle.query_tree().parent
-    return Receiver(focus, outer, client_of(display, focus), app, title, pid)
+    if not cared_for and not _is_on_screen(display, outer):
+        return None  # window managers keep a window out of sight for when no other has the focus
+    return Receiver(focus, outer, client_of(display, focus), app, title, pid, "DESKTOP" in kinds)
+
+
+def _is_on_screen(display: Any, identifier: int) -> bool:
+    size, screen = window_of(display, identifier).get_geometry(), display.screen()
+    inside = size.x < screen.width_in_pixels and size.y < screen.height_in_pixels
+    return bool(inside and size.x + size.width > 0 and size.y + size.height > 0)
 
 
 @unless_gone()

@@ -15,7 +15,7 @@ from typing import Any
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
-from agent.desktop.x11.receiver import Receiver, find_receiver, has_focus, is_tk
+from agent.desktop.x11.receiver import Receiver, find_receiver, has_focus, is_managed, is_tk
 from agent.desktop.x11.saved_selections import saved
 from agent.desktop.x11.selection import SelectionOwner
 from foundation.configs import load_config
@@ -32,6 +32,8 @@ _MOST_KEYS = 200
 #: A clipboard manager looks at once at what is new; its look must not count as the paste.
 _MANAGERS_LOOK = 0.03
 _NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
+_NO_FOCUS = "nothing has the keyboard focus, so nothing was typed: click where to type first"
+_DESKTOP = "only the desktop itself has the keyboard focus, and it took no text: click where to type first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class Way:
     types_over: bool = False  # what is selected is replaced by keys only, and ctrl+v pastes
 
 
-def way_of(app: str, libraries: Iterable[str], *, composes: bool, tk: bool, selected: bool) -> Way:
+def way_of(
+    app: str, libraries: Iterable[str], *, composes: bool, tk: bool, selected: bool, desktop: bool = False
+) -> Way:
     """How an application takes text (configs/pasting.toml).
 
     Args:
@@ -51,6 +55,7 @@ def way_of(app: str, libraries: Iterable[str], *, composes: bool, tk: bool, sele
         libraries: the names of those that it has loaded.
         composes: whether keys go through an input method there.
         tk: whether Tk shows it.
+        desktop: whether it is the desktop itself, on which keys do other things, unless a name is being changed.
         selected: whether it owns PRIMARY, so that it has selected something.
     """
     known = load_config("pasting.toml")
@@ -58,7 +63,7 @@ def way_of(app: str, libraries: Iterable[str], *, composes: bool, tk: bool, sele
     def is_one(kind: str) -> bool:
         return any(re.search(one, app, re.I) for one in known[kind])
 
-    keys = not composes and not is_one("completing")
+    keys = not (composes or desktop or is_one("completing"))
     if is_one("primary"):
         return Way(keys, ("PRIMARY", "CLIPBOARD"))
     if tk:
@@ -103,6 +108,8 @@ class _Entering:
 
     def enter(self) -> None:
         receiver, text = self._receiver, self._text
+        if receiver is None and is_managed(self._display):
+            raise ActionFailedError(_NO_FOCUS)
         way = Way(keys=False) if receiver is None else self._way(receiver)
         if way.keys and len(text) <= _KEYS_AT_FIRST and not set(text) & {"\n", "\t"} and self._type():
             return
@@ -115,6 +122,8 @@ class _Entering:
                 if self._paste(piece, way.selections):
                     self._done += len(piece)
                     continue
+                if receiver is not None and receiver.desktop:
+                    raise ActionFailedError(_DESKTOP)
                 # A late fetch by an application that hung must not get the person's own.
                 with closing(SelectionOwner("", way.selections)) as nothing:
                     if number or len(text) > _MOST_KEYS or not self._type(lambda: nothing.serve(0)):
@@ -127,6 +136,7 @@ class _Entering:
             receiver.libraries(),
             composes=self._keyboard.has_input_method() or receiver.composes(),
             tk=is_tk(self._display, receiver),
+            desktop=receiver.desktop,
             selected=not isinstance(owner, int) and client_of(self._display, owner.id) == receiver.client,
         )
 
