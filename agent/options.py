@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agent.geometry import Size
 from agent.model.engine import EngineChoice
@@ -27,10 +27,11 @@ class RunOptions:
     monitor: int | None = None  # which one, from 1
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds
-    sandbox: bool = False  # work in a throw-away desktop: its size, kind and language, whether it stays
+    sandbox: bool = False  # work in a throw-away desktop: its size, kind, language and network, whether it stays
     sandbox_size: Size = Size(1920, 1080)  # noqa: RUF009 -- frozen
     sandbox_session: str = "xfce"
     sandbox_locale: str | None = None
+    sandbox_network: Literal["none", "host"] | None = None  # what its programs reach
     keep: bool = False
     # From here on, see `RunSettings`.
     dry_run: bool = False

@@ -77,6 +77,7 @@ def _schema() -> "type[BaseModel]":
         image_format: Literal["png", "jpeg", "webp"] | None = None
         images: Literal["auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off"] | None = None
         stop_key: str | None = None
+        sandbox_network: Literal["none", "host"] | None = None
         max_steps: int | None = Field(None, ge=1)
         max_seconds: float | None = Field(None, ge=1)
         max_tokens: int | None = Field(None, ge=1)

@@ -219,7 +219,9 @@ class _Desk:
         from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
         options = self._options
-        spec = SandboxSpec(options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale)
+        spec = SandboxSpec(
+            options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale, options.sandbox_network
+        )
         self._sandbox = start_sandbox(spec, self._tell, stop.check)
         self._sandbox.applied()
         self._state = self._sandbox.state()

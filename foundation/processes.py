@@ -125,6 +125,23 @@ def marked_processes(variable: str, value: str) -> "list[psutil.Process]":
     return found
 
 
+def number_here(pid: int, variable: str, value: str | None) -> int:
+    """The number, in this process's view, of one that has another in its own, as it is told from within a container.
+
+    Args:
+        pid: the number as it is told.
+        variable: what all processes in there have in their environment.
+        value: what it says; None where there is no such place, and the number is what it seems.
+    """
+    for process in marked_processes(variable, value) if value else ():
+        with suppress(OSError, ValueError, IndexError):
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8", errors="replace")
+            numbers = status.partition("\nNSpid:")[2].partition("\n")[0].split()
+            if len(numbers) > 1 and int(numbers[-1]) == pid:
+                return process.pid
+    return pid
+
+
 def _start_seconds(pid: int) -> float | None:
     """When a living process started, in seconds since the epoch."""
     import psutil

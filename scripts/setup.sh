@@ -105,7 +105,7 @@ PYTHON
 }
 
 # What a sandbox is made of, and applications to use in it (what for: configs/sandbox.toml and configs/sandbox).
-sandbox_packages=(xvfb xauth xclip dbus-daemon dbus-x11 xfce4-settings xfwm4 xfce4-panel xfdesktop4 xfconf
+sandbox_packages=(bubblewrap xvfb xclip dbus-daemon dbus-x11 xfce4-settings xfwm4 xfce4-panel xfdesktop4 xfconf
   adwaita-icon-theme gnome-themes-extra librsvg2-common gsettings-desktop-schemas libglib2.0-bin fonts-dejavu-core
   dconf-cli dconf-gsettings-backend dconf-service at-spi2-core xdg-user-dirs
   xfce4-terminal mousepad thunar galculator)

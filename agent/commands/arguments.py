@@ -21,6 +21,15 @@ def size(text: str) -> "Size":
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def sandbox_size(text: str) -> "Size":
+    """The same for the screen of a sandbox. Raises UsageError: no desktop can be used at that size."""
+    from agent.sandbox.sizes import check_size
+
+    wanted = size(text)
+    check_size(wanted)
+    return wanted
+
+
 def add_runs(parser: argparse.ArgumentParser) -> None:
     """--runs, for the commands that write or read run bundles."""
     parser.add_argument("--runs", metavar="DIR", type=Path, help="folder of the recorded runs")

@@ -54,6 +54,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if sys.platform.startswith("linux"):
         yield Finding("accessibility", ok=True, detail=_accessibility())
     yield _sandbox()
+    if sys.platform.startswith("linux"):
+        yield _isolation()
     yield Finding(
         "screen or sandbox", ok=desktop[0].ok or _sandbox().ok, detail="one of the two is needed", needed=True
     )
@@ -128,6 +130,24 @@ def _sandbox() -> Finding:
     lacking = load_session("xfce").missing()
     detail = f"install: {install_line(lacking)}" if lacking else f"can start: {', '.join(ready)}"
     return Finding("sandbox", ok=not lacking, detail=detail)
+
+
+def _isolation() -> Finding:
+    """Whether a sandbox keeps a person's files out of the reach of its programs."""
+    from agent.sandbox.isolation import open_sockets, why_not
+
+    lack = why_not("host")
+    if lack is not None:
+        why, remedy = lack
+        return Finding(
+            "isolation", ok=False, detail=f"programs in a sandbox can reach your files and your network: {why} {remedy}"
+        )
+    closed = why_not("none")
+    if closed is not None:
+        detail = f"programs in a sandbox cannot reach your files, but always your network: {closed[0]} {closed[1]}"
+        return Finding("isolation", ok=True, detail=detail)
+    told = "programs in a sandbox cannot reach your files; --sandbox-network none keeps them from the network too"
+    return Finding("isolation", ok=True, detail=f"{told}. {open_sockets()}".removesuffix(". "))
 
 
 def _reading() -> str:

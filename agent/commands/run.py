@@ -8,7 +8,7 @@ from pathlib import Path
 
 import agent
 from agent.commands import COMMANDS
-from agent.commands.arguments import add_engine, add_runs, size
+from agent.commands.arguments import add_engine, add_runs, sandbox_size
 from foundation.arguments import Parser, positive, positive_seconds
 from foundation.configs import config_names
 from foundation.printing import is_terminal
@@ -57,12 +57,15 @@ def _parser() -> Parser:
 def _add_sandbox(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sandbox")
     group.add_argument("--sandbox", action="store_true", help="run in a throw-away desktop (Xvfb and XFCE)")
-    group.add_argument("--sandbox-size", metavar="WxH", type=size, default="1920x1080", help="default 1920x1080")
+    group.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, default="1920x1080",
+                       help="from 640x480 to 7680x7680 (default 1920x1080)")  # fmt: skip
     group.add_argument("--sandbox-session", choices=config_names("sandbox"), default="xfce", help="which desktop "
                        "(default xfce), for gnome, kde and cinnamon their applications without the shell; bare: only a "
                        "window manager")  # fmt: skip
     group.add_argument("--sandbox-locale", metavar="NAME", help="what it speaks, as in de_DE.UTF-8 (default: what you "
                        "speak)")  # fmt: skip
+    group.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in it reach: nothing, or "
+                       "what this machine does (default host)")  # fmt: skip
     group.add_argument("--keep", action="store_true", help="leave the sandbox running, and say how to look at it")
 
 

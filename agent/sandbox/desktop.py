@@ -13,15 +13,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.desktop.door import Inside, run_inside, start_inside
 from agent.geometry import Size
+from agent.sandbox.display import release
+from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.locales import locale_environ
 from agent.sandbox.processes import MARK, end_marked, marked
 from agent.sandbox.sessions import install_line, load_session
+from agent.sandbox.sizes import check_size
 from agent.sandbox.start import apply, settings, start
 from foundation.errors import EnvironmentLacksError, MaiError
 
@@ -37,6 +41,7 @@ class SandboxSpec:
     keep: bool = False  # leave it running afterwards
     session: str = "xfce"  # which kind; see `session_names`
     locale: str | None = None  # what its programs speak, as in "de_DE.UTF-8"; None for what this process speaks
+    network: Network | None = None  # what its programs reach; "none" is refused where they cannot be isolated
 
 
 class Sandbox:
@@ -48,6 +53,7 @@ class Sandbox:
         self.name = folder.name.removeprefix(_PREFIX)
         self.environ: dict[str, str] = {}
         self._lock: int | None = lock
+        self._held = ExitStack()  # without it, the desktop ends
 
     def applied(self) -> None:
         """Make this process see the sandbox's display (capture and input read the environment)."""
@@ -57,11 +63,20 @@ class Sandbox:
         """A few settings as the system's own tools tell them, for showing what a run changed."""
         return settings(self.environ)
 
+    def start(self, *command: str, **more: str) -> Inside:
+        """Start a program in it, in its home; `more` are variables for it alone. Raises OSError: it cannot be."""
+        return start_inside(command, self.environ | more)
+
+    def run(self, *command: str, timeout: float = 20.0) -> "subprocess.CompletedProcess[str]":
+        """Run a program in it to its end. Raises OSError; subprocess.TimeoutExpired: it was killed."""
+        return run_inside(command, self.environ, timeout)
+
     def how_to_look(self) -> str:
-        """The line that tells how to work with a kept sandbox."""
+        """The lines that tell how to work with a kept sandbox."""
         return (
             f"The sandbox stays on display {self.environ['DISPLAY']}. Enter it with `. {self.folder}/environment`, "
-            f"end it with `mai-agent sandbox stop {self.name}`."
+            f"start a program inside with `mai-agent sandbox enter {self.name} PROGRAM`, end it with `mai-agent "
+            f"sandbox stop {self.name}`."
         )
 
     def close(self) -> None:
@@ -70,6 +85,7 @@ class Sandbox:
             return
         if not (self.spec.keep and self.environ):
             _remove(self.folder)
+        self._held.close()
         os.close(self._lock)
         self._lock = None
 
@@ -85,12 +101,15 @@ def start_sandbox(
         check: called while waiting; whatever it raises ends the start.
 
     Raises:
-        EnvironmentLacksError: programs are missing, or the desktop does not come up; nothing is left behind then.
-        UsageError: there is no such locale.
+        EnvironmentLacksError: programs are missing, the desktop does not come up, or cannot be kept from the network as
+            wanted; nothing is left behind then.
+        UsageError: there is no such locale, or no screen is of that size.
         KeyError: there is no such kind.
     """
+    check_size(spec.size)
     session = load_session(spec.session)
     session.check_installed()
+    network = _network(spec.network, progress)
     language = {} if spec.locale is None else locale_environ(spec.locale)
     for name in reap_sandboxes():
         progress(f"removed the sandbox {name}, whose owner had been killed")
@@ -102,7 +121,8 @@ def start_sandbox(
     sandbox = Sandbox(folder, spec, lock)
     progress(f"starting a throw-away desktop ({session.title}) of {spec.size}")
     try:
-        environ = start(folder, spec.size, session, language | {MARK: sandbox.name}, check)
+        own, owner = language | {MARK: sandbox.name}, None if spec.keep else sandbox._held
+        environ = start(folder, spec.size, session, own, network, owner, check)
         exports = (f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environ.items()) if name != "PATH")
         (folder / "environment").write_text("".join(exports))
         (folder / "state.json").write_text(json.dumps({"keep": spec.keep, "display": environ["DISPLAY"]}))
@@ -116,6 +136,21 @@ def start_sandbox(
         raise
     sandbox.environ = environ
     return sandbox
+
+
+def _network(wanted: Network | None, progress: Callable[[str], None]) -> Network | None:
+    """What isolated programs will reach; None where they cannot be isolated, which is told."""
+    network = wanted or "host"
+    lack = why_not(network)
+    if lack is None:
+        if network == "host" and (remark := open_sockets()):
+            progress(remark)
+        return network
+    why, remedy = lack
+    if wanted == "none":
+        raise EnvironmentLacksError(f"A sandbox without network is not to be had here: {why}", remedy)
+    progress(f"The programs in this sandbox can reach your files and your network: {why} {remedy}")
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +232,7 @@ def _is_locked(path: Path, *, default: bool) -> bool:
 
 def _remove(folder: Path) -> None:
     end_marked(folder.name.removeprefix(_PREFIX))
+    release(folder)
     for _ in range(3):  # a dying program may still write into its home
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import psutil
 
+from agent.desktop.door import MARK
 from foundation.processes import marked_processes
 
-#: The environment variable that names the sandbox a process belongs to.
-MARK = "MAI_AGENT_SANDBOX"
+__all__ = ["MARK", "end_marked", "marked"]
 
 
 def marked(name: str) -> list[psutil.Process]:

@@ -1,17 +1,20 @@
 """One throw-away desktop: Xvfb and a kind of session, with a home, a session bus and an X cookie of their own."""
 
 import os
-import secrets
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from agent.desktop.door import DOOR, Inside, run_inside, start_inside
 from agent.desktop.factory import open_windows
 from agent.geometry import Size
+from agent.sandbox.display import keep_name, reserve, write_cookie
+from agent.sandbox.isolation import Network, isolated, python_inside
 from agent.sandbox.sessions import Session
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
@@ -25,11 +28,27 @@ _DISPLAY = ("DISPLAY", "XAUTHORITY")
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "USER")
 
 
-def start(folder: Path, size: Size, session: Session, own: Environ, check: Callable[[], None]) -> Environ:
+def start(
+    folder: Path,
+    size: Size,
+    session: Session,
+    own: Environ,
+    network: Network | None,
+    owner: ExitStack | None,
+    check: Callable[[], None],
+) -> Environ:
     """Start the desktop in a folder, wait until it is ready, and return the environment of its applications.
 
-    This process sees the display too (see `apply`). The variables of `own` are for its processes alone: what tells them
-    from others, and their language. `check` is called while waiting, and whatever it raises ends the start.
+    This process sees the display too (see `apply`).
+
+    Args:
+        folder: its own, and empty.
+        size: of its monitor.
+        session: its kind.
+        own: variables for its processes alone: what tells them from others, and their language.
+        network: what isolated programs reach; None for programs that are not isolated.
+        owner: gets what is held until the desktop ends; None for one that goes on without an owner.
+        check: called while waiting, and whatever it raises ends the start.
 
     Raises:
         EnvironmentLacksError: it does not come up. What was started goes on then.
@@ -38,14 +57,20 @@ def start(folder: Path, size: Size, session: Session, own: Environ, check: Calla
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
     environ = {"LANG": "C.UTF-8"} | kept | named | own
     _make_home(folder, session, environ)
-    environ |= _start_display(folder, size, environ, check)
-    environ |= _start_bus(environ, check)
+    number = reserve(folder, elsewhere=network is not None)
+    environ |= {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
+    write_cookie(folder / "cookie", number)
+    if network == "none" and owner is not None and (name := keep_name(number)):
+        owner.enter_context(name)
+    environ |= _open_door(folder, environ, network, owner)
+    _start_display(size, environ, check)
+    environ |= _start_bus(folder, environ, check)
     before = dict(os.environ)
     apply(environ)
     try:
         _paint_root(session.wallpaper)
         for command in session.start:
-            _spawn([*command], environ)
+            start_inside(command, environ)
         _wait_until_ready(session, check)
     except BaseException:
         os.environ.clear()
@@ -65,9 +90,8 @@ def settings(environ: Environ) -> dict[str, str]:
     answers: dict[str, str] = {}
     for label, command in load_config("sandbox.toml")["settings"].items():
         with suppress(subprocess.SubprocessError, OSError):
-            done = subprocess.run(
-                command, env=environ, capture_output=True, text=True, timeout=5, check=True, cwd=environ["HOME"]
-            )
+            done = run_inside(command, environ, timeout=5)
+            done.check_returncode()
             answers[label] = done.stdout.strip()
     return answers
 
@@ -77,6 +101,7 @@ def _make_home(folder: Path, session: Session, environ: Environ) -> None:
     for path in (".cache", ".local/share", ".config/dconf"):
         (home / path).mkdir(parents=True)
     (folder / "run").mkdir(mode=0o700)
+    (folder / "tmp/.X11-unix").mkdir(parents=True)
     services.mkdir(parents=True)
     for name, command in session.services.items():
         (services / f"{name}.service").write_text(f"[D-BUS Service]\nName={name}\nExec={command}\n")
@@ -108,55 +133,70 @@ def _keyfile(groups: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def _spawn(command: list[str], environ: Environ, **options: Any) -> "subprocess.Popen[Any]":
-    """Start a program that outlives this one, silent unless `options` say otherwise."""
-    options = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL) | options
-    return subprocess.Popen(command, env=environ, start_new_session=True, cwd=environ["HOME"], **options)
-
-
 def _finish(command: list[str], environ: Environ) -> None:
     subprocess.run(
         command, env=environ, check=True, timeout=10, cwd=environ["HOME"], stdin=subprocess.DEVNULL, capture_output=True
     )
 
 
-def _start_display(folder: Path, size: Size, environ: Environ, check: Callable[[], None]) -> Environ:
-    """Xvfb on a free display number that it chooses itself, with a cookie."""
-    cookie = folder / "cookie"
-    cookie.touch(0o600)
-    reading, writing = os.pipe()
-    with (folder / "xvfb.log").open("wb") as log, os.fdopen(writing, "wb"):
-        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24", "-dpi", "96",
-                   "-auth", str(cookie), "-nolisten", "tcp", "-noreset"]  # fmt: skip
-        xvfb = _spawn(command, environ, pass_fds=(writing,), stderr=log)
-    number = _first_line(os.fdopen(reading, "rb"), xvfb, check)
-    if not number.isdigit():
+def _open_door(folder: Path, environ: Environ, network: Network | None, owner: ExitStack | None) -> Environ:
+    """Start the doorkeeper, who starts all else; gives the variable that names its door."""
+    address = folder / "door"
+    ours, theirs = os.pipe() if owner is not None else (-1, -1)
+    program, needed = python_inside()
+    code = Path(__file__).with_name("doorkeeper.py").read_text(encoding="utf-8")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door, (folder / "door.log").open("wb") as log:
+        door.bind(os.fspath(address))
+        door.listen(64)
+        numbers = [door.fileno(), ours]
+        locales = [environ["LOCPATH"]] if "LOCPATH" in environ else []
+        before = isolated(folder, network, (*needed, *locales)) if network is not None else []
+        subprocess.Popen(
+            [*before, *program, "-c", code, *map(str, numbers), network or ""],
+            env=environ, cwd="/", start_new_session=True, pass_fds=[number for number in numbers if number >= 0],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+    if owner is not None:
+        os.close(ours)
+        owner.callback(os.close, theirs)
+    return {DOOR: str(address)}
+
+
+def _start_display(size: Size, environ: Environ, check: Callable[[], None]) -> None:
+    command = ["Xvfb", environ["DISPLAY"], "-displayfd", "1", "-screen", "0", f"{size}x24", "-dpi", "96",
+               "-auth", environ["XAUTHORITY"], "-nolisten", "tcp", "-noreset"]  # fmt: skip
+    if not _first_line(_started(command, environ, "Xvfb, the sandbox's display,"), check).isdigit():
         raise EnvironmentLacksError(
             "Xvfb, the sandbox's display, did not start.", "Try `Xvfb -displayfd 1` by hand: it says why."
         )
-    # The cookie is filed under the display's number, which is only known now; Xvfb reads the file on the first
-    # connection after a change.
-    display = f":{number}"
-    added = environ | {"DISPLAY": display, "XAUTHORITY": str(cookie)}
-    command = ["xauth", "-q", "-f", str(cookie), "add", display, "MIT-MAGIC-COOKIE-1", secrets.token_hex(16)]
-    _finish(command, added)
-    return {name: added[name] for name in _DISPLAY}
 
 
-def _start_bus(environ: Environ, check: Callable[[], None]) -> Environ:
-    command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
-    bus = _spawn(command, environ, stdout=subprocess.PIPE)
-    assert bus.stdout is not None
-    address = _first_line(bus.stdout, bus, check)
+def _start_bus(folder: Path, environ: Environ, check: Callable[[], None]) -> Environ:
+    command = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1",
+               f"--address=unix:path={folder}/run/bus"]  # fmt: skip
+    address = _first_line(_started(command, environ, "The sandbox's session bus"), check)
     if not address:
         raise EnvironmentLacksError("The sandbox's session bus did not start.", "Is dbus-daemon installed whole?")
     # The system bus is the session's too: nothing in here reaches the machine's own services.
     return {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
 
 
-def _first_line(output: IO[bytes], program: "subprocess.Popen[bytes]", check: Callable[[], None]) -> str:
-    """The first line that a program writes there; "" when it ends or is silent for too long."""
-    with output:
+def _started(command: list[str], environ: Environ, what: str) -> Inside:
+    """A program of the desktop itself, whose output is read. Raises EnvironmentLacksError: it cannot be started."""
+    try:
+        return start_inside(command, environ, stdout=subprocess.PIPE)
+    except OSError as error:
+        log = Path(environ[DOOR]).with_name("door.log")
+        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        raise EnvironmentLacksError(
+            f"{what} could not be started ({said[-1][:200] if said else error}).", "`mai-agent doctor` may say why."
+        ) from error
+
+
+def _first_line(program: Inside, check: Callable[[], None]) -> str:
+    """The first line that a program writes; "" when it ends or is silent for too long."""
+    assert program.stdout is not None
+    with program.stdout as output:
         os.set_blocking(output.fileno(), False)
         deadline = time.monotonic() + _START_TIMEOUT
         text = b""

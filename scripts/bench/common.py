@@ -2,7 +2,6 @@
 
 import argparse
 import statistics
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -41,7 +40,7 @@ def desktop(*programs: list[str], **spec: Any) -> Iterator[dict[str, str]]:
     try:
         sandbox.applied()
         for program in programs:
-            subprocess.Popen(program, env=sandbox.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            sandbox.start(*program)
             time.sleep(2)
         yield sandbox.environ | {"PYTHONPATH": str(ROOT)}
     finally:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -62,7 +63,7 @@ class Lair:
 
 @pytest.fixture
 def lair(sandbox, tmp_path):
-    return Lair(sandbox, tmp_path / "owned")
+    return Lair(sandbox, Path(sandbox.environ["HOME"]) / f"owned-{tmp_path.name}")
 
 
 def obeying(lair, *, opens="Terminal"):

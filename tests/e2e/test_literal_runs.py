@@ -55,15 +55,15 @@ def test_a_dry_run_touches_nothing(command, kept):
     assert "would open “settings”" in outcome.out
 
 
-def test_text_in_any_script_is_typed_into_a_terminal(command, tmp_path, no_sandbox_left):
-    target = tmp_path / "typed"
+def test_text_in_any_script_is_typed_into_a_terminal(command, kept):
     text = "Grüße, 日本 🙂 <x> $HOME"
     sentence = (
-        f"open the terminal, type \"cat > {target}\" and press enter, type '{text}' and press enter and press ctrl+d"
+        f"open the terminal, type \"cat > ~/typed\" and press enter, type '{text}' and press enter and press ctrl+d"
     )
-    outcome = command("--sandbox", sentence)
+    outcome = command("--sandbox", "--keep", sentence)
+    kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    assert target.read_text() == text + "\n"
+    assert in_sandbox(outcome.err, "sh", "-c", 'cat "$HOME/typed"').stdout == text + "\n"
 
 
 def test_the_calculator_calculates(command, kept):

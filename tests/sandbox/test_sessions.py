@@ -105,7 +105,7 @@ def test_files_go_to_the_trash_of_its_own_home():
 def test_each_file_of_a_kind_says_only_what_is_read(name):
     known = {field.name for field in fields(Session)} - {"name"}
     assert set(load_config(f"sandbox/{name}.toml")) <= known
-    assert set(load_config("sandbox.toml")) - {"settings"} <= known
+    assert set(load_config("sandbox.toml")) - {"settings", "isolation"} <= known
     session = load_session(name)
     started = {command[0] for command in session.start}
     assert started <= session.programs.keys(), "every program that is started is asked for before"

@@ -1,7 +1,6 @@
 """Opens an application by name: found, started detached, and waited for until its window is there."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from agent.desktop.apps import linux, macos, openers, windows
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.apps.files import find_file, is_path, may_start_something
+from agent.desktop.door import Started, start_program
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
 from agent.safety.stop import StopSwitch
@@ -34,7 +34,7 @@ class Launcher:
         self._open_windows = open_windows
         self._environ = dict(os.environ if environ is None else environ)
         self._environ.pop("MAI_AGENT_API_KEY", None)  # no application needs it, and a terminal would show it
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._started: list[Started] = []
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -112,16 +112,13 @@ class Launcher:
         hint = f"; similar names: {', '.join(similar)}" if similar else ""
         return f"no installed application, file or folder is called {name[:60]!r}{hint}"
 
-    def _start(self, app: App, path: Path | None) -> "subprocess.Popen[bytes]":
+    def _start(self, app: App, path: Path | None) -> Started:
         command = linux.start_command(app, path)
         if command is None:
             raise ActionFailedError(f"{app.name} needs a terminal, and none is installed")
         home = self._environ.get("HOME", "")
         try:
-            process = subprocess.Popen(
-                command, env=self._environ, cwd=home if Path(home).is_dir() else None, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+            process = start_program(command, self._environ, home if Path(home).is_dir() else None)
         except OSError as error:
             raise ActionFailedError(f"{app.name} cannot be started: {error}") from error
         self._started = [earlier for earlier in self._started if earlier.poll() is None]
@@ -131,7 +128,7 @@ class Launcher:
     def _wait_for_window(
         self,
         what: str,
-        process: "subprocess.Popen[bytes]",
+        process: Started,
         known: Windows | None,
         before: set[WindowId],
         stop: StopSwitch,

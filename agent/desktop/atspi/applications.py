@@ -90,8 +90,9 @@ def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) ->
     own = [layer for layer in layers if pid is not None and layer.window.pid == pid]
     clients = {layer.client for layer in own}
     own += [layer for layer in layers if layer.window.pid is None and layer.client in clients and layer not in own]
-    # An application in a container has another number there than here: then title and size must both fit.
-    least, candidates = (1, own) if own else (8, list(layers))
+    # An application in a container has another number there than here: then title and size must both fit. In one, those
+    # outside have no number: size and place are enough, as a dialog may call itself otherwise than its window.
+    least, candidates = (1, own) if own else (5 if pid == 0 else 8, list(layers))
     pairs = [(_likeness(node, layer), node, layer) for node in nodes for layer in candidates if not layer.backdrop]
     found: dict[Ref, Layer] = {}
     taken: set[int] = set()

@@ -52,6 +52,7 @@ class AtspiElements:
         find_bus: the addresses at which the accessibility bus may be, the best first; may raise EnvironmentLacksError.
         windows: a connection of its own; closed with this.
         monitors: of the desktop.
+        number_here: the number that a process has here, where the bus tells another one.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class AtspiElements:
         find_bus: Callable[[], Iterator[str]],
         windows: Windows,
         monitors: Sequence[Region],
+        number_here: Callable[[int], int] = lambda pid: pid,
     ) -> None:
         self._find_bus = find_bus
         self._windows = windows
         self._monitors = tuple(monitors)
+        self._number_here = number_here
         self._bus: Bus | None = None
         self._failed = ("", 0.0)
         self._applications: dict[Ref, Application] = {}
@@ -151,7 +154,7 @@ class AtspiElements:
     def _is_busy(self, name: str) -> bool:
         pids = [one.pid for ref, one in self._applications.items() if ref[0] == name and one.pid is not None]
         with suppress(psutil.Error):
-            return any(psutil.Process(pid).status() == psutil.STATUS_RUNNING for pid in pids)
+            return any(psutil.Process(self._number_here(pid)).status() == psutil.STATUS_RUNNING for pid in pids)
         return False
 
     def _drop(self, reason: str) -> None:
@@ -306,7 +309,7 @@ class AtspiElements:
         ]
         known = {ref[0]: one.pid for ref, one in self._applications.items()}
         hung = [known[name] for name in bus.silent if name in known]
-        return what_lacks(unread, hung, strangers=any(name not in known for name in bus.silent))
+        return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
     def _looking(self, layer: Layer, look: Look) -> Question[Element | None]:
         """A look at the application that a window is of."""
@@ -316,6 +319,13 @@ class AtspiElements:
                 yield from self._known(ref)
         for application in [one for one in self._applications.values() if one.pid == pid]:
             return (yield from look(application))
+        # The bus of a sandbox has no number for what was started outside of it: title and size tell whose window it is.
+        for ref in (yield from of_process(list(self._applications), 0)):
+            yield from self._known(ref)
+        for application in [one for one in self._applications.values() if one.pid == 0]:
+            found = yield from look(application)
+            if found is not None:
+                return found
         return None
 
 

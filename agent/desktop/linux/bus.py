@@ -11,6 +11,8 @@ from jeepney.bus_messages import message_bus
 from jeepney.io.blocking import DBusConnection, DBusConnectionBase, prep_socket
 from jeepney.io.common import MessageFilters
 
+from agent.desktop.door import number_outside
+
 #: Signals that are taken in at a time: more come only from a program that sends without an end.
 _MOST_SIGNALS = 10_000
 
@@ -96,7 +98,7 @@ def age(environ: Mapping[str, str], seconds: float = 0.5) -> float:
     try:
         with Bus(environ, seconds) as bus:
             (pid,) = bus.ask(_DBUS, "GetConnectionUnixProcessID", "s", _DBUS.bus_name)
-        began: float = psutil.Process(pid).create_time()
+        began: float = psutil.Process(number_outside(pid, environ)).create_time()
     except (BusError, psutil.Error, ValueError, TypeError):
         return float("inf")
     return max(0.0, time.time() - began)

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.desktop.accessibility import buses, session_bus
 from agent.desktop.atspi.elements import AtspiElements
 from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
+from agent.desktop.door import number_outside
 from agent.desktop.elements import Elements
 from agent.desktop.input import Input
 from agent.desktop.portable.desktop import PortableDesktop
@@ -59,7 +60,8 @@ class X11Desktop(PortableDesktop):
         windows = open_windows()
         if windows is None:
             return None
-        return AtspiElements(partial(buses, session_bus(self._environ), windows.told_bus()), windows, self.monitors)
+        find_bus = partial(buses, session_bus(self._environ), windows.told_bus())
+        return AtspiElements(find_bus, windows, self.monitors, partial(number_outside, environ=self._environ))
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """See `Desktop.shows`."""

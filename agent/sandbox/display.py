@@ -1,0 +1,93 @@
+"""The number and the cookie of a sandbox's display, and the way to its socket from outside."""
+
+import os
+import random
+import secrets
+import socket
+import struct
+from contextlib import closing, suppress
+from pathlib import Path
+
+from foundation.errors import EnvironmentLacksError
+
+#: Where X servers have their sockets, by their numbers.
+SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108 -- so all programs expect it
+#: Small numbers are those of servers that choose the first free one, and of displays that come over SSH.
+_NUMBERS = range(100, 10_000)
+_TRIES = 50
+#: A display of this machine, in a file of cookies (libXau).
+_LOCAL = 256
+
+
+def reserve(folder: Path, *, elsewhere: bool) -> int:
+    """A number that no other X server has.
+
+    Args:
+        folder: the sandbox's.
+        elsewhere: whether the server will have its socket in the sandbox's own /tmp: then it is taken here by a link
+            to that.
+
+    Raises:
+        EnvironmentLacksError: there is no folder for sockets, and none can be made.
+    """
+    problem: OSError | None = None
+    for number in random.sample(_NUMBERS, _TRIES):
+        place = SOCKETS / f"X{number}"
+        if (SOCKETS.parent / f".X{number}-lock").exists() or _answers(number):
+            continue
+        try:
+            SOCKETS.mkdir(mode=0o1777, exist_ok=True)
+            if elsewhere:
+                place.symlink_to(inside(folder) / place.name)
+            elif os.path.lexists(place):
+                continue
+            return number
+        except OSError as error:
+            problem = error
+    raise EnvironmentLacksError(
+        f"The sandbox's display gets no socket in {SOCKETS} ({problem or 'all numbers are taken'}).",
+        "May you write there? It is made when the machine starts.",
+    )
+
+
+def release(folder: Path) -> None:
+    """Remove the link to the socket of a sandbox."""
+    target = inside(folder)
+    with suppress(OSError):
+        for place in SOCKETS.iterdir():
+            with suppress(OSError):
+                if place.is_symlink() and place.readlink().parent == target:
+                    place.unlink()
+
+
+def inside(folder: Path) -> Path:
+    """The folder for sockets in the sandbox's own /tmp, as it is called outside."""
+    return folder / "tmp" / SOCKETS.name
+
+
+def keep_name(number: int) -> socket.socket | None:
+    """Take the display's other name in this machine's network, which programs try first: nobody else shall get it.
+
+    None where somebody has it already.
+    """
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        name.bind(f"\0{SOCKETS}/X{number}")  # nobody listens: whoever tries it goes on to the file
+    except OSError:
+        name.close()
+        return None
+    return name
+
+
+def write_cookie(path: Path, number: int) -> None:
+    """Make a file with a new cookie for a display of this machine."""
+    fields = (os.uname().nodename.encode(), str(number).encode(), b"MIT-MAGIC-COOKIE-1", secrets.token_bytes(16))
+    record = struct.pack(">H", _LOCAL) + b"".join(struct.pack(">H", len(field)) + field for field in fields)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(record)
+
+
+def _answers(number: int) -> bool:
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as one:
+        return one.connect_ex(f"\0{SOCKETS}/X{number}") == 0

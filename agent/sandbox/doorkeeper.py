@@ -1,0 +1,182 @@
+"""The first program of a sandbox: it starts all others, inside, as the agent outside asks it to.
+
+It runs as text (`python -I -S -c`), because nothing of this checkout can be seen from inside, and with the standard
+library alone. Its arguments are the numbers of two files (the socket that it listens at, which has no name inside, and
+a pipe whose other end the owner holds, or -1), and what isolated programs reach: "none", "host", or "" where they are
+not isolated. It ends when the owner has, and with it, where they are isolated, everything inside.
+
+A conversation: one message with a JSON object (`agent.desktop.door` writes it) and the three standard files of the
+program; then a line {"pid": N} or {"error": ERRNO}, and a line {"status": N} when it has ended. The number of a signal,
+on a line, is passed on to the program and its group.
+"""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_LARGEST = 1_000_000
+
+
+class Doorkeeper:
+    """Listens, starts, and tells how what it started has ended."""
+
+    def __init__(self, door: int, owner: int, *, isolated: bool) -> None:
+        self._isolated = isolated
+        for number in (door, owner):
+            if number >= 0:
+                os.set_inheritable(number, False)
+        self._listening = socket.socket(fileno=door)
+        self._asking: dict[int, socket.socket] = {}  # who waits for the end of which process
+        self._waker, self._woken = socket.socketpair()
+        for end in (self._waker, self._woken):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._woken.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._waker, selectors.EVENT_READ, self._reap)
+        if owner >= 0:
+            self._selector.register(owner, selectors.EVENT_READ, self._end)
+
+    def serve(self) -> None:
+        """Until the owner has ended."""
+        while True:
+            for key, _ in self._selector.select():
+                key.data()
+
+    def _end(self) -> None:
+        if self._isolated:
+            with suppress(OSError):
+                os.kill(
+                    -1, signal.SIGKILL
+                )  # whatever there is in here, but the namespace's first process, which follows
+        sys.exit()
+
+    def _accept(self) -> None:
+        asking, _ = self._listening.accept()
+        asking.settimeout(5)
+        files: list[int] = []
+        try:
+            request, files = _received(asking)
+            pid = self._start(request, files)
+            asking.sendall(b'{"pid": %d}\n' % pid)
+        except OSError as error:
+            with suppress(OSError):
+                asking.sendall(b'{"error": %d}\n' % (error.errno or 0))
+            asking.close()
+            return
+        except ValueError:
+            asking.close()
+            return
+        finally:
+            for file in files:
+                os.close(file)
+        asking.setblocking(False)
+        self._asking[pid] = asking
+        self._selector.register(asking, selectors.EVENT_READ, lambda: self._heard(pid))
+
+    def _start(self, request: Any, files: list[int]) -> int:
+        """Raises OSError: it cannot be started."""
+        reading, writing = os.pipe()  # closed by a successful exec
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(reading)
+                os.setsid()
+                signal.set_wakeup_fd(-1)
+                for one in (signal.SIGCHLD, signal.SIGPIPE):
+                    signal.signal(one, signal.SIG_DFL)
+                for number, file in enumerate(files):
+                    os.dup2(file, number)
+                os.chdir(request["folder"])
+                os.execvpe(request["command"][0], request["command"], request["environ"])  # noqa: S606 -- no shell, by intention
+            except OSError as error:
+                os.write(writing, str(error.errno).encode())
+            finally:
+                os._exit(127)
+        os.close(writing)
+        try:
+            failed = os.read(reading, 20)
+        finally:
+            os.close(reading)
+        if failed:
+            raise OSError(int(failed), "")
+        return pid
+
+    def _heard(self, pid: int) -> None:
+        asking = self._asking[pid]
+        try:
+            numbers = asking.recv(100).split()
+        except OSError:
+            numbers = []
+        if not numbers:
+            self._selector.unregister(asking)
+            self._asking.pop(pid).close()
+        for number in numbers:
+            with suppress(OSError, ValueError):
+                os.killpg(pid, int(number))
+
+    def _reap(self) -> None:
+        with suppress(BlockingIOError):
+            self._waker.recv(1000)
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                asking = self._asking.pop(pid, None)
+                if asking is not None:
+                    self._selector.unregister(asking)
+                    with suppress(OSError):
+                        asking.sendall(b'{"status": %d}\n' % os.waitstatus_to_exitcode(status))
+                    asking.close()
+
+
+def _received(asking: socket.socket) -> tuple[Any, list[int]]:
+    """What is to be started, and its standard files. Raises OSError; ValueError: it is no whole request."""
+    text, files, _, _ = socket.recv_fds(asking, 65536, 3)
+    while not text.endswith(b"\n"):
+        more = asking.recv(65536)
+        if not more or len(text) > _LARGEST:
+            raise ValueError
+        text += more
+    return json.loads(text), files
+
+
+def leave_abstract_sockets() -> None:
+    """No connections from here to sockets without a file that others listen at, where Linux can refuse them (6.12).
+
+    In a network that is shared with the machine, those are the person's: of the X server, of older session buses.
+    """
+    import ctypes
+
+    class Ruleset(ctypes.Structure):
+        _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+    create, restrict, abstract_unix_sockets = 444, 446, 1
+    call = ctypes.CDLL(None).syscall
+    rules = Ruleset(0, 0, abstract_unix_sockets)
+    number = call(create, ctypes.byref(rules), ctypes.sizeof(rules), 0)
+    if number >= 0:
+        call(restrict, number, 0)
+        os.close(number)
+
+
+def main() -> None:
+    """Take up the work that the arguments name."""
+    door, owner, network = sys.argv[1:]
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text("mai-doorkeeper")
+    if network == "host":
+        leave_abstract_sockets()
+    Doorkeeper(int(door), int(owner), isolated=bool(network)).serve()
+
+
+if __name__ == "__main__":
+    main()

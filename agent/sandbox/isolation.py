@@ -1,0 +1,154 @@
+"""What programs of a sandbox can see and reach: the command that puts them into namespaces of their own (bubblewrap).
+
+They see the system's own folders, read-only, and what belongs to the sandbox, at the paths that it has outside too, so
+that what a program tells of its files is true on both sides. Nothing of the person's is there to be asked for.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from foundation.configs import load_config
+
+#: "host" shares the machine's network; with "none" there is only a loopback of the sandbox's own.
+Network: TypeAlias = Literal["none", "host"]
+NETWORKS: tuple[Network, ...] = ("none", "host")
+
+_INSTALL = "Install it: apt-get install --no-install-recommends bubblewrap"
+_ALLOW = "Have user namespaces allowed to you, or work on a machine that holds nothing of yours."
+#: What programs that root starts may do of what only root may: become themselves.
+_CAPABILITIES_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN")
+#: Seconds for one try, which takes 20 ms.
+_PATIENCE = 10.0
+
+
+def why_not(network: Network) -> tuple[str, str] | None:
+    """Why programs cannot be isolated here, as a sentence, and what to do; None where they can.
+
+    It is tried once, with all that a sandbox will ask for: what files and settings of the kernel say is not the whole
+    truth, least of all in containers.
+    """
+    return _tried(network)[1]
+
+
+@cache
+def _tried(network: Network) -> tuple[list[str], tuple[str, str] | None]:
+    """The words that make the namespaces, and why they do not."""
+    if shutil.which("bwrap") is None:
+        return [], ("bubblewrap is not installed.", _INSTALL)
+    said = ""
+    for words in _namespaces(network):
+        try:
+            done = subprocess.run(
+                [*words, *_system(), "--", "true"],
+                capture_output=True, text=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as error:
+            return [], (f"bubblewrap cannot be run ({error}).", _INSTALL)
+        if done.returncode == 0:
+            return words, None
+        said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
+    return [], (f"This system does not let programs be isolated ({said[:200].removesuffix('.')}).", _ALLOW)
+
+
+def isolated(folder: Path, network: Network, also: tuple[str, ...] = ()) -> list[str]:
+    """What to put before a command, so that it and all that it starts are isolated.
+
+    Args:
+        folder: the sandbox's. Of it, `home`, `run` and `tmp` can be written, and `cookie` be read.
+        network: what they reach.
+        also: further folders that can be read, each at its own path.
+    """
+    own: list[str] = ["--bind", f"{folder}/tmp", "/tmp"]  # noqa: S108 -- inside, it is the sandbox's own
+    for part in ("home", "run"):
+        own += ["--bind", f"{folder}/{part}", f"{folder}/{part}"]
+    for path in (f"{folder}/cookie", *also):
+        own += ["--ro-bind", path, path]
+    return [*_tried(network)[0], *_system(), *own, "--remount-ro", "/", "--"]
+
+
+@cache
+def open_sockets() -> str:
+    """What programs that share the network reach besides servers, as a sentence; "" where Linux keeps them from it.
+
+    Sockets without a file belong to the network. Linux 6.12 can refuse them to a program (Landlock, version 6).
+    """
+    create, version = 444, 1
+    try:
+        if ctypes.CDLL(None).syscall(create, None, 0, version) >= 6:
+            return ""
+    except (OSError, AttributeError):
+        pass
+    return (
+        "The programs in this sandbox share your network, and on this Linux (before 6.12) also sockets without a file, "
+        "such as your display's: --sandbox-network none keeps them out."
+    )
+
+
+def python_inside() -> tuple[list[str], tuple[str, ...]]:
+    """A Python that can be run inside, and the folders that have to be there for it."""
+    shown = tuple(load_config("sandbox.toml")["isolation"]["system"])
+    program = os.path.realpath(sys.executable)
+    own = os.path.realpath(sys.base_prefix)
+    seen = any(Path(program).is_relative_to(folder) for folder in shown)
+    return [program, "-I", "-S"], () if seen else (own,)
+
+
+def _namespaces(network: Network) -> Iterator[list[str]]:
+    """Ways to their own users, processes, shared memory and host name, the best first.
+
+    What is outside has no number or name inside. Root needs no users of its own for that, and gets none where it can do
+    without: xterm started by root takes up its groups, and they are not to be had among users of one's own.
+    """
+    apart = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"]
+    apart += ["--unshare-net"] if network == "none" else []
+    if os.geteuid() == 0:
+        yield ["bwrap", *apart, *(word for name in _CAPABILITIES_OF_ROOT for word in ("--cap-add", name))]
+    yield ["bwrap", "--unshare-user", *apart]
+
+
+def _system() -> list[str]:
+    """The system's own folders, without what is only for its administrator (a sandbox of root could read that)."""
+    table = load_config("sandbox.toml")["isolation"]
+    # The kernel's settings are root's to write, whatever else is taken from it.
+    words = [
+        "--proc",
+        "/proc",
+        "--ro-bind",
+        "/proc/sys",
+        "/proc/sys",
+        "--dev",
+        "/dev",
+        "--dir",
+        "/run",
+        "--symlink",
+        "/run",
+        "/var/run",
+    ]
+    words += ["--symlink", "/tmp", "/var/tmp"]  # noqa: S108 -- as above
+    for path in map(Path, table["system"]):
+        if path.is_symlink():
+            words += ["--symlink", os.fspath(path.readlink()), str(path)]
+        elif path.exists():
+            words += ["--ro-bind", str(path), str(path)]
+    words += _resolver()
+    for path in _hidden(table["hidden"]):
+        words += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+    return words
+
+
+def _hidden(patterns: list[str]) -> Iterator[Path]:
+    for pattern in patterns:
+        yield from sorted(path for path in Path("/").glob(pattern.removeprefix("/")) if not path.is_symlink())
+
+
+def _resolver() -> list[str]:
+    """The file that names the servers of host names: many systems have it in /run, next to sockets of the system."""
+    path = os.path.realpath("/etc/resolv.conf")
+    return ["--ro-bind", path, path] if path.startswith("/run/") and Path(path).is_file() else []
