@@ -6,6 +6,7 @@ not there.
 
 from collections.abc import Sequence
 from dataclasses import astuple
+from itertools import pairwise
 
 from agent.geometry import Region
 from agent.literal.conversation import Intent, Move
@@ -27,6 +28,8 @@ _SCROLLED = frozenset(
     {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
 )
 _MOST_SCROLLS = 12
+#: A busy program scrolls when the screen was taken for still; then it is scrolled again.
+_MOST_WAITS = 3
 #: What may be an entry of a menu, by what the person calls it; and menus that are looked into.
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
@@ -186,12 +189,12 @@ def _later(now: GoalState) -> Verdict | None:
 def to_offscreen(now: GoalState, target: Target) -> Verdict | None:
     """Scroll towards what is known to lie outside of what is shown of a list or page."""
     scrolls = now.tried("scroll")
-    in_vain = bool(scrolls) and scrolls[-1] is now.latest and not moved(now, scrolls[-1])
-    if len(scrolls) >= _MOST_SCROLLS or (in_vain and len(scrolls) > 1):
-        return None
-    hidden = now.finder.hidden(target)
+    hidden = now.finder.hidden(target) if len(scrolls) < _MOST_SCROLLS else None
     if hidden is None:
         return None
+    if scrolls and scrolls[-1] is now.latest and not moved(now, scrolls[-1]):
+        waited = sum(one.intent == "scroll" and then.intent == "late" for one, then in pairwise(now.moves))
+        return wait("It may move late: wait.") if waited < _MOST_WAITS else None
     panes = [up for up in now.scene.parents(hidden) if up.role in _SCROLLED and "offscreen" not in up.states]
     spot = safe_spot(now.scene, panes[0] if panes else None)
     if spot is None:

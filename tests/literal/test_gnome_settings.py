@@ -1,6 +1,6 @@
 """What the engine does in GNOME Settings 43, on outlines as they were told there."""
 
-from made_up import element, outline, talk, words
+from made_up import element, outline, taken, talk, words
 
 from agent.families.literal.screen_text import ScreenText
 from agent.literal.engine import Engine
@@ -67,6 +67,16 @@ def test_what_is_further_down_than_the_window_is_scrolled_down_to():
     row = element("list item", "Typing Assist", x=371, y=700, w=271, h=42, states=("offscreen",))
     answer = reply("click Typing Assist", element("list", "Seeing", x=105, y=158, w=280, h=440), row)
     assert (answer["action"], answer["direction"]) == ("scroll", "down")
+
+
+def test_a_list_that_scrolls_late_is_waited_for_and_scrolled_again_but_not_for_ever():
+    row = element("list item", "Typing Assist", x=371, y=700, w=271, h=42, states=("offscreen",))
+    now = ScreenText(outline(element("list", "Seeing", x=105, y=158, w=280, h=440), row))
+    moves, said = [], []
+    while (answer := Engine().reply(talk("click Typing Assist", now, *moves))).arguments["action"] != "terminate":
+        said.append(answer.arguments["action"])
+        moves.append(taken(answer, now))
+    assert said == ["scroll", "wait"] * 3 + ["scroll"]
 
 
 def test_an_empty_desktop_is_not_read_to_open_something():
