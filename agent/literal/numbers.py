@@ -36,6 +36,11 @@ _OPERATORS = {
     "plus": "+", "and": "+", "+": "+", "minus": "-", "less": "-", "−": "-", "–": "-", "-": "-",
     "to the power of": "^", "^": "^", "**": "^",
 }  # fmt: skip
+_PARTS = {
+    "half of": "/2", "half": "/2", "one half of": "/2", "a half of": "/2", "a third of": "/3", "one third of": "/3",
+    "a quarter of": "/4", "one quarter of": "/4", "twice": "*2", "double": "*2", "three times": "*3", "thrice": "*3",
+}  # fmt: skip
+_PART_OF = re.compile(rf"(?P<part>{either(_PARTS)}) (?P<whole>\S.*)", re.IGNORECASE)
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>(?:\d+(?:[.,]\d+)?|{_IN_WORDS})(?![\w.]))|(?P<percent>%|percent\b(?: of)?)|(?P<bracket>[()])"
     rf"|(?P<operator>{either(word for word in _OPERATORS if word.isascii() and word[0].isalpha())}\b|\*\*|"
@@ -80,6 +85,8 @@ def _in_words(text: str) -> float:
 def expression_of(text: str) -> str | None:
     """What is to be calculated, with a calculator's signs ("12 times 12" as "12*12"); None where it is nothing such."""
     text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
+    if (match := _PART_OF.fullmatch(text)) and (whole := number_of(match["whole"])) is not None:
+        return f"{whole:.15g}{_PARTS[match['part'].casefold()]}"
     if match := re.fullmatch(
         r"(?:the )?(?P<kind>sum|product|difference|quotient) (?:of|between) (.+?) and (.+)", text, re.I
     ):

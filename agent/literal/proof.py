@@ -136,7 +136,7 @@ def misnamed(now: GoalState) -> str:
         for change in now.changes
         if change.kind == "file" and change.before is None and change.what not in known
     ]
-    if name in new or any(one.rpartition(".")[0] == name for one in new):
+    if name in new or ("." not in name and any(one.rpartition(".")[0] == name for one in new)):
         return ""
     return next((one for one in new if name in one), "")
 

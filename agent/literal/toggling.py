@@ -77,7 +77,7 @@ def mute_item(now: GoalState, goal: Toggle) -> Verdict | None:
     clicks = [move for move in now.tried("act") if move.about == _MUTE]
     shown = now.finder.best(goal.target, {"menu item"}) if now.scene.menu_is_open else _bare_text(now, goal.target)
     if not clicks:
-        if shown is None:
+        if shown is None or now.acted is not None:  # the switch itself was clicked, and is not told just now
             return None
         return now.click(f"Click {describe_target(goal.target)}.", "act", shown.element, about=_MUTE)
     became = _became(now, clicks[0], goal)

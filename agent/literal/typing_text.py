@@ -55,6 +55,8 @@ def _in_new_dialog(now: GoalState, goal: Type) -> bool:
         return False
     if any((window.app, window.title) == (front.app, front.title) for window in before.windows):
         return False
+    if now.scene.is_late:
+        return True
     return any(  # which has the focus is often told late
         one.value and one.role in FIELDS and now.scene.in_front(one) and one.box.height < 60
         for one in now.scene.elements

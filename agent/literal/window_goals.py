@@ -162,6 +162,8 @@ def open_it(now: GoalState, goal: Open) -> Verdict:
         return _by_sight(now, goal, attempt)
     if attempt.action == "click" and (before := _before(attempt)) is not None and before.menu_is_open:
         return clicking.click(now, Click(Target(name)))  # an entry of a menu need not open a window
+    if _was_menu(now, attempt):
+        return clicking.click(now, Click(Target(name, role="menu")))
     window = _new_window(now, attempt)
     if window is not None and _FAILURE.search(window.title):
         return Stuck(f"I opened “{name}”, and “{window.title}” came.")
@@ -180,6 +182,16 @@ def open_it(now: GoalState, goal: Open) -> Verdict:
     if effects.altered or effects.came:
         return Done(f"I opened “{name}”, and nothing of that name is in front: {effects.words}", verified=False)
     return Stuck(f"I started “{name}”, but no window appeared.")
+
+
+def _was_menu(now: GoalState, attempt: Move) -> bool:
+    """Whether a click was on a menu in the menu bar, which opens no window."""
+    before = _before(attempt)
+    return (
+        attempt.action == "click"
+        and before is not None
+        and any(one.role == "menu" and now.clicked(attempt, one.box) for one in before.elements)
+    )
 
 
 def _new_window(now: GoalState, attempt: Move) -> ShownWindow | None:

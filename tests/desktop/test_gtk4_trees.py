@@ -1,10 +1,16 @@
 """What GTK 4 tells of its windows, as GTK 4.8 told it in GNOME Settings 43."""
 
+from typing import Any
+
+import pytest
+
 from agent.desktop.atspi import gtk4
+from agent.desktop.atspi.applications import Application, windows_of
 from agent.desktop.atspi.hits import trust_gtk4
 from agent.desktop.atspi.roles import numbers
 from agent.desktop.atspi.shape import Draft, Tree, drafts
 from agent.desktop.atspi.tree import NULL, Node, Ref
+from agent.desktop.atspi.wire import Call
 from agent.geometry import Region
 
 WINDOW = Region(0, 0, 980, 640)
@@ -108,3 +114,37 @@ def test_what_a_page_in_the_making_lacks_is_asked_for_again_but_not_for_ever() -
         except StopIteration:
             asked.append("GetChildren" in members)
     assert asked == [True] * 5 + [False] * 3
+
+
+def windows_with(kind: str, name: str, toolkit: str, states: int = STATES) -> list[str]:
+    """The names of the windows of an application whose root has one child, as it tells itself."""
+    told: dict[str, Any] = {
+        "GetChildren": ([("app", "dialog")],),
+        "Get": (("s", name),),
+        "GetRole": (role(kind),),
+        "GetState": ((states, 0),),
+        "GetExtents": ((0, 0, 400, 300),),
+    }
+
+    def reply(call: Call) -> Any:
+        return told[call.member]
+
+    question = windows_of(Application(("app", "root"), "editor", 1, toolkit))
+    calls = next(question)
+    try:
+        while True:
+            calls = question.send([reply(call) for call in calls])
+    except StopIteration as end:
+        return [node.name for node in end.value]
+
+
+def test_a_dialog_that_gtk_4_8_calls_a_filler_is_a_window() -> None:
+    assert windows_with("filler", "Save As", "GTK") == ["Save As"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "toolkit", "states"),
+    [("filler", "Save As", "gtk", STATES), ("filler", "", "GTK", STATES), ("filler", "Save As", "GTK", 1 << 8)],
+)
+def test_other_fillers_are_none(kind: str, name: str, toolkit: str, states: int) -> None:
+    assert windows_with(kind, name, toolkit, states) == []

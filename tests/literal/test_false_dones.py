@@ -320,3 +320,49 @@ def test_a_sum_is_shown_by_what_was_copied_of_it():
     copied = replace(screen(*keys), changes=(Change("clipboard", "clipboard", None, "2 characters: 15"),))
     instruction = "click 7, click +, click 8, click =, press ctrl+c"
     assert end_of(instruction, *[screen(*keys)] * 9, copied) == ("success", True)
+
+
+def test_a_file_whose_name_got_a_second_ending_is_not_the_one_that_was_typed():
+    empty, named = screen(field()), screen(field("a.txt"))
+    made = Change("file", "/home/joe/a.txt.txt", None, "3 bytes")
+    saved = replace(screen(), changes=(made,))
+    assert end_of("type 'a.txt' and press enter", empty, named, saved) != ("success", True)
+
+
+def test_what_stands_in_a_dialog_that_tells_nothing_yet_is_selected_before_it_is_typed_into():
+    page = screen(element("text", "", value="red", states={"focused", "editable"}))
+    dialog = ShownWindow("Save As", "settings", Region(100, 100, 300, 200), active=True)
+    silent = screen(words("Name", x=150, y=150), windows=(dialog, BACK), lacks="“Save As” tells nothing.")
+    calls = [reply.arguments for reply in follow("press ctrl+s and type 'a.txt'", page, *[silent] * 24)]
+    keys = [call.get("keys") or call.get("text") for call in calls if call["action"] in ("key", "type")]
+    assert keys[:3] == ["ctrl+s", "ctrl+a", "a.txt"]
+
+
+def test_a_switch_that_is_not_told_just_now_is_not_clicked_by_its_text():
+    switch = element("switch", "Large Text", x=600, states={"checked"})
+    gone = screen(words("Large Text"), lacks="“Settings” did not answer in time.")
+    calls = [reply.arguments["action"] for reply in follow("untick Large Text", screen(switch), gone)]
+    assert calls.count("click") == 1
+
+
+def test_a_slider_that_is_not_told_just_now_is_waited_for():
+    def held(value):
+        return element("slider", "Delay", value=str(value), limits=(100.0, 1000.0), w=300)
+
+    label = element("label", "Other")
+    shown = screen(held(400)), screen(label), screen(label), screen(held(700))
+    assert end_of("set Delay to 700", *shown) == ("success", True)
+
+
+def test_a_menu_that_was_opened_by_name_is_open():
+    bar, menu = element("menu bar", w=600, id=90), element("menu", "Edit", parent=90, id=91)
+    shut, shown = screen(bar, menu), screen(bar, menu, element("menu item", "Preferences", y=240, parent=91))
+    engine, moves, now = Engine(lambda _: outline()), [], shut
+    for _ in range(9):
+        reply = engine.reply(talk("press escape and open Edit", now, *moves))
+        if reply.arguments["action"] == "terminate":
+            break
+        moves.append(taken(reply, now))
+        now = shown if reply.arguments["action"] == "click" else now
+    assert [move.action for move in moves].count("wait") <= 2
+    assert ending(reply)[0] == "success"

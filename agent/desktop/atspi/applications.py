@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.atspi.bus import Body, Question, together
-from agent.desktop.atspi.roles import WINDOWS
+from agent.desktop.atspi.roles import VISIBLE, WINDOWS, has
 from agent.desktop.atspi.tree import ROOT, Node, Ref, children, details, getter, refs, variant
 from agent.desktop.atspi.wire import Call
 from agent.desktop.windows import Layer
@@ -82,7 +82,12 @@ def windows_of(application: Application) -> Question[list[Node]]:
     application.windows = tuple(there)
     by_ref = {node.ref: node for node in (*known, *fresh)}
     found = [by_ref[ref] for ref in there if ref in by_ref]
-    return [node for node in found if node.role in WINDOWS or node.showing]
+    return [node for node in found if node.role in WINDOWS or node.showing or _is_dialog_of_gtk4(application, node)]
+
+
+def _is_dialog_of_gtk4(application: Application, node: Node) -> bool:
+    """GTK 4.8 calls its dialogs fillers, and says of nothing that it is showing; what is none matches no window."""
+    return application.is_gtk4 and has(node.states, VISIBLE) and bool(node.name)
 
 
 def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) -> dict[Ref, Layer]:

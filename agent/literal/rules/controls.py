@@ -225,8 +225,15 @@ def _make(part: Part, match: Groups) -> list[Goal]:
 
 def _more_of(part: Part, match: Groups) -> list[Goal] | None:
     """ "a bigger font", "larger text": only for what is known."""
+    if re.fullmatch("up|down", match["way"], re.IGNORECASE):  # "set up my mouse" asks for nothing in particular
+        return None
     target = read_target(part, match["what"])
     return [SetValue(target, direction=_direction(match["way"]))] if known_thing(target.name) else None
+
+
+def _of_value(part: Part, match: Groups) -> list[Goal] | None:
+    """ "use a font size of 14": only for what is known."""
+    return _known_value(part, {"what": match["what"], "amount": match["amount"]})
 
 
 def _increase(part: Part, match: Groups) -> list[Goal]:
@@ -296,13 +303,14 @@ RULES: list[Rule] = [
     (r"(?:use|i want|i need|give me|i(?:['’]d| would) like|set|choose|pick)?(?: to have)? ?(?:an? |the )"
      rf"?{_BIT_BEFORE}(?P<way>{_UP}|{_DOWN}) (?P<what>.+)",
      _more_of),
+    (rf"(?:use|i want|i need|give me|choose|have)(?: to have)? (?:an? |the )?(?P<what>.+?) of {_AMOUNT}", _of_value),
     (r"(?P<verb>set|change|switch|adjust|turn|move|drag|put|configure|make|slide) (?P<what>.+?) (?:to|into|at|over "
      r"to) (?P<value>.+)", _set_to),
     (r"(?:use|set|have|take|choose|select|pick|make) (?P<value>.+?) (?:as|for|be|to be) (?P<control>.+)", _as),
     (r"make (?P<value>\S+) (?P<control>(?:the|my) .+)", _as),
     (r"(?:choose|select|pick|use|set) (?P<value>.+) (?P<preposition>in|for|as|from) (?P<control>.+)", _choose),
     (r"get rid of (?P<what>.+)", _turned_off),
-    (r"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<value>\x00\d+\x00|\S.*) "
+    (r"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<value>\x00\d+\x00|\S.*?) "
      rf"(?P<control>{CHOOSABLE})", _choose_named),
     (rf"(?:choose|select|pick|apply|set|use|take) (?:the )?(?P<control>{CHOOSABLE}) (?P<value>\x00\d+\x00|"
      rf"(?-i:[A-Z])\S*)", _choose_named),

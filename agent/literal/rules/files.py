@@ -91,6 +91,8 @@ def _trash(part: Part, match: Groups) -> list[Goal] | None:
 
 def _write(part: Part, match: Groups) -> list[Goal] | None:
     editor = place_name(part, match["editor"]) if match["editor"] else ""
+    if editor.casefold() in ("it", "this", "there") and part.it_is_open:
+        editor = part.it
     if _SURELY_A_FILE.fullmatch(editor) and not match["name"]:
         return _write(part, {**match, "name": match["editor"], "editor": ""})
     if match["editor"] and editor.casefold() not in lexicon.config()["applications"]["editors"]:
@@ -220,6 +222,9 @@ RULES: list[Rule] = [
     (r"(?:create|make|write|leave|take|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
      rf"document|note|memo) {_SAYING} {_TEXT}(?P<name>)(?P<where>)(?P<editor>)", _write),
     (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?P<editor>[^\x00]+?)(?P<name>)(?P<where>)", _write),
+    (rf"(?:make|take|write|leave)(?: me)? (?:an? )?(?:quick |short |new )*(?:note|memo)(?: to (?:me|myself))?: ?{_TEXT}"
+     r"(?P<name>)(?P<where>)(?P<editor>)", _write),
+    (r"(?:jot|note|write) down:? (?P<text>\x00\d+\x00)(?P<name>)(?P<where>)(?P<editor>)", _write),
     (r"save (?P<text>\x00\d+\x00) (?:as|in(?:to)?(?: (?:a|the) file)?) (?P<name>.+)(?P<where>)(?P<editor>)", _write),
     (r"(?:save|store)(?: (?:it|this|that|everything|the (?:file|text|document|note|changes)|my (?:work|changes|file|"
      r"text|document)))?"

@@ -119,6 +119,8 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
 def _get(part: Part, match: Groups) -> list[Goal] | None:
     """ "get me the file manager", "I need a terminal": only what surely is to be opened or switched."""
     what = match["what"]
+    if re.match("rid of ", what, re.IGNORECASE):
+        return None
     name = part.shown(re.sub(r"^(?:the|a|an|my|some) ", "", what, flags=re.IGNORECASE))
     if name.casefold() in lexicon.applications() or re.search(
         rf" (?:{_APPLICATION}|folder|{_SETTINGS})$", name, re.IGNORECASE
@@ -172,7 +174,7 @@ def _switch_to(part: Part, match: Groups) -> list[Goal]:
     name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
     if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
         return [Toggle(read_target(part, what), on=True)]
-    if found := re.fullmatch(rf"(?:the )?(?P<value>.+) (?P<control>{CHOOSABLE})", what, re.IGNORECASE):
+    if found := re.fullmatch(rf"(?:the )?(?P<value>.+?) (?P<control>{CHOOSABLE})", what, re.IGNORECASE):
         return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
     target = read_target(part, what)
     if target.role or target.name.casefold().endswith(" view"):
