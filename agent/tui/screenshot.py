@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.geometry import Region, Viewport
+from agent.screen.ink import CELL, ink_of, patches
+from agent.screen.ocr import Box
 from agent.screen.target import Place, crop_around, mark, places_of
 from agent.tui.view import Row
 
@@ -19,6 +21,10 @@ _MOST_WIDTH = 1600
 _AROUND = 12
 #: A drag is shown from its start to its end: so much of its extent.
 _SPREAD = 1.25
+#: What is written this near to each other belongs together (cells of ink across, and down); what is lower is a panel.
+_GAP, _PANEL = (8, 12), 60
+#: How much is shown around it, and which share of the screen it may be, so that it is worth showing alone.
+_MARGIN, _LEAST_SHARE, _MOST_SHARE = 28, 0.04, 0.6
 #: The ring around a target: its radius at the least, and as a share of the picture's width.
 _RADIUS, _RADIUS_SHARE = 10, 1 / 34
 
@@ -39,11 +45,12 @@ class Shot:
         return shown
 
 
-def picture(row: Row, aspect: float, whole: bool, across: int = SHARP) -> Shot | None:
+def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: bool = False) -> Shot | None:
     """The screenshot of a row; None where there is none.
 
     Whole; or so many pixels around the target, of the aspect (width over height) of its place; or, for an action
-    without one, the window that it goes to, where that is known.
+    without one, the window that it goes to, where that is known. Where it is not, a picture that is drawn too coarsely
+    for a whole screen shows the part of it where the most is written.
     """
     from PIL import Image
 
@@ -52,11 +59,14 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP) -> Shot |
     except (OSError, ValueError):
         return None
     places = [] if row.target is None or row.viewport is None else places_of(row.target, row.viewport, shown)
-    box = None
+    box: Box | None = None
     if not whole and not places and row.about is not None and row.viewport is not None:
         box = _box(row.about, row.viewport, shown)
-        shown = shown if box is None else shown.crop(box)
-    elif not whole and places:
+    elif not whole and not places and coarse:
+        box = _busiest(shown)
+    if box is not None:
+        shown = shown.crop(box)
+    if not whole and places:
         (left, top), (right, bottom) = map(min, zip(*places, strict=True)), map(max, zip(*places, strict=True))
         aspect = max(0.2, aspect)
         width = max(across, (right - left) * _SPREAD, (bottom - top) * _SPREAD * aspect)
@@ -69,11 +79,27 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP) -> Shot |
     return Shot(shown, tuple((x * factor, y * factor) for x, y in places), box is None)
 
 
-def _box(about: Region, viewport: Viewport, shown: "Image") -> tuple[int, int, int, int] | None:
+def _box(about: Region, viewport: Viewport, shown: "Image") -> Box | None:
     """A region of the desktop in pixels of the screenshot, with a little around it; None where it is not on it."""
     region, across, down = viewport.region, shown.width / viewport.region.width, shown.height / viewport.region.height
     left = max(0, round((about.left - region.left) * across) - _AROUND)
     top = max(0, round((about.top - region.top) * down) - _AROUND)
     right = min(shown.width, round((about.left + about.width - region.left) * across) + _AROUND)
     bottom = min(shown.height, round((about.top + about.height - region.top) * down) + _AROUND)
-    return (left, top, right, bottom) if right - left > _AROUND and bottom - top > _AROUND else None
+    return Box(left, top, right, bottom) if right - left > _AROUND and bottom - top > _AROUND else None
+
+
+def _busiest(shown: "Image") -> Box | None:
+    """Where the most is written: a window, seldom panels or icons; None where that is nearly nothing, or all over."""
+    import numpy as np
+
+    ink = ink_of(np.asarray(shown.convert("L")))
+    found = [box for box in patches(ink, *_GAP) if box.height * CELL >= _PANEL]
+    busiest = max(found, key=lambda box: int(ink[box.top : box.bottom, box.left : box.right].sum()), default=None)
+    if busiest is None:
+        return None
+    left, top = max(0, busiest.left * CELL - _MARGIN), max(0, busiest.top * CELL - _MARGIN)
+    right = min(shown.width, busiest.right * CELL + _MARGIN)
+    box = Box(left, top, right, min(shown.height, busiest.bottom * CELL + _MARGIN))
+    share = box.width * box.height / (shown.width * shown.height)
+    return box if _LEAST_SHARE <= share <= _MOST_SHARE else None

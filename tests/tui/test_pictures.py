@@ -226,6 +226,23 @@ def test_where_the_window_is_not_known_or_not_on_the_picture_the_whole_screen_is
     assert shot is not None and shot.image.size == (960, 540) and shot.whole
 
 
+def test_a_coarse_picture_shows_the_window_where_the_most_is_written_and_not_the_whole_desktop() -> None:
+    screen = Image.new("RGB", (960, 540), (60, 100, 140))
+    pen = ImageDraw.Draw(screen)
+    pen.rectangle((300, 150, 700, 400), fill=(245, 245, 245))
+    for line in range(10):
+        pen.text((330, 170 + 20 * line), "words of a window that is open here", fill=(20, 20, 20))
+    pen.text((10, 5), "Applications   Panel   12:00", fill=(240, 240, 240))
+    buffer = io.BytesIO()
+    screen.save(buffer, "PNG")
+    row = Row(1, "done", "x", target=TypeText("hello"), viewport=SCREEN, data=buffer.getvalue())
+    coarse = picture(row, 2.0, whole=False, coarse=True)
+    assert coarse is not None and not coarse.whole
+    assert 200 <= coarse.image.width <= 420 and 180 <= coarse.image.height <= 260
+    sharp = picture(row, 2.0, whole=False, coarse=False)
+    assert sharp is not None and sharp.whole and sharp.image.size == (960, 540)
+
+
 def test_a_screenshot_that_is_none_is_no_picture(tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_bytes(b"\x89PNG nothing")
     assert picture(Row(1, "done", "x", image=tmp_path / "broken.png"), 2.0, whole=False) is None

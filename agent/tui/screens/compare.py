@@ -1,4 +1,4 @@
-"""Two recorded runs side by side, step by step."""
+"""Two recorded runs side by side, the steps that belong together on one line, from their first difference on."""
 
 import asyncio
 from pathlib import Path
@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from agent.safety.text import harmless
+from agent.tui.comparing import Compared, compare
 from agent.tui.recorded import read_view
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
@@ -21,6 +22,8 @@ from agent.tui.widgets.history import History
 class CompareScreen(Screen[None]):
     """Shows two bundles; the cursor moves in both."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
     CSS = """
     CompareScreen {
         #sides { height: 1fr; }
@@ -29,39 +32,72 @@ class CompareScreen(Screen[None]):
         .side > History { height: 1fr; }
         .side > Detail { height: 2fr; }
         #right { border-left: solid $panel; }
+        #told { height: 1; padding: 0 1; background: $boost; text-style: bold; }
+        &.-low .side > Detail { display: none; }
+        &.-low .side > Static { height: 1; }
     }
     """
     AUTO_FOCUS = "#left History"
-    BINDINGS = [Binding("escape,q", "app.pop_screen", "Back")]
+    BINDINGS = [
+        Binding("n", "differing(1)", "Next difference"),
+        Binding("N", "differing(-1)", "Previous one", show=False),
+        Binding("z", "zoom", "Zoom", show=False),
+        Binding("v", "page", "Thought, answer, details", show=False),
+        Binding("escape,q", "app.pop_screen", "Back"),
+    ]
 
     def __init__(self, left: Path, right: Path) -> None:
         super().__init__()
         self._paths = {"left": left, "right": right}
-        self._views = {"left": RunView(), "right": RunView()}
+        self._compared = Compared([], [], [])
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="sides"):
-            for side, view in self._views.items():
+            for side in self._paths:
                 with Vertical(id=side, classes="side"):
                     yield Static()
-                    yield History(view.rows)
+                    yield History([])
                     yield Detail()
+        yield Static(id="told")
         yield Footer(compact=True)
 
     @work
     async def on_mount(self) -> None:
-        for side, path in self._paths.items():
-            self._views[side] = view = await asyncio.to_thread(read_view, path)
-            words = f"{view.title}\n{harmless(view.stage)} · {len(view.rows)} steps · {view.seconds:.1f} s"
-            self.query_one(f"#{side} > Static", Static).update(Content(words))
-            self.query_one(f"#{side} History", History).show(view.rows, 0 if view.rows else -1)
+        views = [await asyncio.to_thread(read_view, path) for path in self._paths.values()]
+        self._compared = compared = await asyncio.to_thread(compare, views[0].rows, views[1].rows)
+        self.query_one("#told", Static).update(Content(compared.words))
+        first = compared.differing[0] if compared.differing else 0
+        for side, view, rows in zip(self._paths, views, (compared.left, compared.right), strict=True):
+            self.query_one(f"#{side} > Static", Static).update(_title(view))
+            self.query_one(f"#{side} History", History).show(rows, first if rows else -1)
 
     def on_history_chosen(self, event: History.Chosen) -> None:
-        """Show the step on its side, and go to the same step on the other."""
-        for side, view in self._views.items():
-            history = self.query_one(f"#{side} History", History)
-            if history.has_focus or history.cursor == event.index or not view.rows:
-                shown = view.rows[history.cursor] if 0 <= history.cursor < len(view.rows) else None
-                self.query_one(f"#{side} Detail", Detail).show(shown)
-            else:
-                history.cursor = min(event.index, len(view.rows) - 1)
+        """Show the step on both sides."""
+        for side, rows in (("left", self._compared.left), ("right", self._compared.right)):
+            self.query_one(f"#{side} History", History).cursor = event.index
+            shown = rows[event.index] if 0 <= event.index < len(rows) else None
+            self.query_one(f"#{side} Detail", Detail).show(shown)
+
+    def action_differing(self, way: int) -> None:
+        """Go to another step that differs, around the end if need be."""
+        places = self._compared.differing
+        history = self.query_one("#left History", History)
+        further = [place for place in places if (place - history.cursor) * way > 0] or places
+        if further:
+            history.cursor = min(further) if way > 0 else max(further)
+
+    def action_zoom(self) -> None:
+        for detail in self.query(Detail):
+            detail.whole = not detail.whole
+
+    def action_page(self) -> None:
+        for detail in self.query(Detail):
+            detail.next_page()
+
+
+def _title(view: RunView) -> Content:
+    steps = sum(row.number is not None for row in view.rows)
+    with_what = " · ".join(filter(None, (view.outcome.replace("_", " "), view.engine, view.model)))
+    return Content.assemble(
+        (f"{view.title}\n", "bold"), (f"{harmless(with_what)} · {steps} steps · {view.seconds:.1f} s", "$text-muted")
+    )

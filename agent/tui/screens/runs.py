@@ -1,4 +1,4 @@
-"""The recorded runs: search them, open one, lay two side by side, run one again, or replay its decisions dry."""
+"""The recorded runs: look at one in short, search, open, compare, run again, replay dry."""
 
 import asyncio
 import os
@@ -11,38 +11,66 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Container
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
 from agent.safety.text import harmless
+from agent.tui.widgets.preview import RunPreview
 from foundation.errors import MaiError
 
 if TYPE_CHECKING:
     from agent.record.read import Bundle
 
-_COLOURS = {"done": "$text-success", "stopped": "$text-warning", "running": "$text-accent"}
+_COLOURS = {
+    "done": "$text-success",
+    "stopped": "$text-warning",
+    "unverified": "$text-warning",
+    "running": "$text-accent",
+}
+#: From so many columns on, the preview stands beside the table.
+_WIDE = 110
+#: What is left out, one after the other: nothing, what was done, what was not.
+_FILTERS = ("all", "not done", "done")
 
 
 class RunsScreen(Screen[None]):
     """A table of the runs in a folder; `again` takes the instruction of one that is to be run again."""
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-small"), (60, "-normal"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]
     CSS = """
     RunsScreen {
         #title { height: 1; background: $panel; text-style: bold; padding: 0 1; }
         #search { border: none; height: 1; padding: 0 1; background: $boost; }
-        DataTable { height: 1fr; }
+        #body { height: 1fr; layout: vertical; }
+        DataTable { height: 1fr; scrollbar-size-horizontal: 0; }
+        RunPreview { height: 1fr; border-top: solid $panel; layout: horizontal; }
+        RunPreview > Picture { width: 2fr; height: 100%; }
+        RunPreview > VerticalScroll { width: 3fr; height: 100%; max-height: 100%; }
         #told { height: auto; padding: 0 1; color: $text-muted; }
+        &.-wide {
+            #body { layout: horizontal; }
+            DataTable { width: 3fr; }
+            RunPreview { width: 2fr; height: 1fr; border: none; border-left: solid $panel; layout: vertical; }
+            RunPreview > Picture { width: 100%; height: 1fr; }
+            RunPreview > VerticalScroll { width: 100%; height: auto; max-height: 60%; }
+        }
+        &.-low RunPreview, &.-small RunPreview { display: none; }
     }
     """
     AUTO_FOCUS = "DataTable"
     BINDINGS = [
         Binding("enter", "open", "Open", priority=True),
         Binding("slash", "search", "Search"),
+        Binding("f", "filter", "Filter"),
         Binding("c", "compare", "Compare two"),
         Binding("r", "again", "Run again"),
         Binding("p", "replay", "Replay dry"),
         Binding("h", "report", "Report"),
+        Binding("j", "cursor('down')", "Down", show=False),
+        Binding("k", "cursor('up')", "Up", show=False),
         Binding("escape,q,o", "back", "Back"),
     ]
 
@@ -50,13 +78,16 @@ class RunsScreen(Screen[None]):
         super().__init__()
         self._folder = folder
         self._again = again
-        self._runs: list[Bundle] = []
+        self._runs: list[Bundle] | None = None  # until they were read
         self._marked: Path | None = None
+        self._filter = _FILTERS[0]
 
     def compose(self) -> ComposeResult:
         yield Static("recorded runs", id="title")
-        yield Input(placeholder="/ search", id="search", compact=True)
-        yield DataTable(cursor_type="row", zebra_stripes=True)
+        yield Input(placeholder="/ search: words of the instruction, outcome, engine, model", id="search", compact=True)
+        with Container(id="body"):
+            yield DataTable(cursor_type="row", zebra_stripes=True)
+            yield RunPreview()
         yield Static(id="told")
         yield Footer(compact=True)
 
@@ -65,32 +96,67 @@ class RunsScreen(Screen[None]):
         """Fill the table; reading a thousand runs must not hold the keys up."""
         from agent.record.read import list_bundles
 
-        table = self.query_one(DataTable)
-        widths = {"": 1, "when": 19, "outcome": 13, "steps": 5, "seconds": 8}
-        for name, width in (widths | {"instruction": max(20, self.app.size.width - 60)}).items():
-            table.add_column(name, width=width)
         self._runs = await asyncio.to_thread(list_bundles, self._folder)
         self._fill()
+
+    def on_resize(self) -> None:
+        self._fill()
+
+    def _columns(self) -> dict[str, int]:
+        """The columns that there is room for, with their widths; the rest of a line is the instruction's."""
+        room = self.size.width * 3 // 5 if self.size.width >= _WIDE else self.size.width
+        wanted = {"": 1, "when": 11, "outcome": 11, "steps": 5, "seconds": 7}
+        kept = wanted if room >= 70 else {"": 1, "outcome": 11}
+        taken = sum(width + 2 for width in kept.values())
+        return kept | {"instruction": max(12, room - taken - 4)}
 
     def _fill(self) -> None:
         table: DataTable[Content] = self.query_one(DataTable)
         wanted = self.query_one("#search", Input).value.casefold().split()
-        table.clear()
-        for bundle in self._runs:
+        at, chosen = table.cursor_row, self._chosen()
+        table.clear(columns=True)
+        columns = self._columns()
+        for name, width in columns.items():
+            table.add_column(name, width=width)
+        runs = self._runs or []
+        for bundle in runs:
             run, outcome = bundle.run, bundle.outcome
-            searched = f"{run.instruction} {outcome} {bundle.path.name}".casefold()
-            if not all(word in searched for word in wanted):
+            searched = f"{run.instruction} {outcome} {run.engine} {run.model} {bundle.path.name}".casefold()
+            left_out = self._filter != "all" and (outcome == "done") != (self._filter == "done")
+            if left_out or not all(word in searched for word in wanted):
                 continue
-            table.add_row(
-                Content("●" if bundle.path == self._marked else " "),
-                Content(run.started[:19].replace("T", " ")),
-                Content.styled(outcome, _COLOURS.get(outcome, "$text-error")),
-                Content("" if run.steps is None else f"{run.steps:>4}"),
-                Content("" if run.seconds is None else f"{run.seconds:>7.1f}"),
-                Content(harmless(" ".join(run.instruction.split()))),
-                key=str(bundle.path),
+            cells = {
+                "": Content("●" if bundle.path == self._marked else " "),
+                "when": Content(harmless(run.started[5:16].replace("T", " "))),
+                "outcome": Content.styled(harmless(outcome.replace("_", " ")), _COLOURS.get(outcome, "$text-error")),
+                "steps": Content("" if run.steps is None else f"{run.steps:>4}"),
+                "seconds": Content("" if run.seconds is None else f"{run.seconds:>6.1f}"),
+                "instruction": Content(harmless(" ".join(run.instruction.split()))),
+            }
+            table.add_row(*(cells[name] for name in columns), key=str(bundle.path))
+        if chosen is not None and table.row_count:
+            keys = [row.value for row in table.rows]
+            table.move_cursor(row=keys.index(str(chosen.path)) if str(chosen.path) in keys else min(at, len(keys) - 1))
+        which = "" if self._filter == "all" else f", only those {self._filter}"
+        told = f"{table.row_count} of {len(runs)} runs{which}"
+        if not runs:
+            told = (
+                "reading ..." if self._runs is None else f"There are no runs in {self._folder} yet: esc, and give one."
             )
-        self.query_one("#told", Static).update(Content(f"{table.row_count} of {len(self._runs)} runs"))
+        self.query_one("#told", Static).update(Content(harmless(told)))
+        self.query_one(RunPreview).show(self._chosen())
+
+    def on_data_table_row_highlighted(self, _: DataTable.RowHighlighted) -> None:
+        self.query_one(RunPreview).show(self._chosen())
+
+    def action_cursor(self, way: str) -> None:
+        table: DataTable[Content] = self.query_one(DataTable)
+        table.action_cursor_down() if way == "down" else table.action_cursor_up()
+
+    def action_filter(self) -> None:
+        """Leave out nothing, what was done, or what was not."""
+        self._filter = _FILTERS[(_FILTERS.index(self._filter) + 1) % len(_FILTERS)]
+        self._fill()
 
     def on_input_changed(self, _: Input.Changed) -> None:
         self._fill()
@@ -103,7 +169,7 @@ class RunsScreen(Screen[None]):
         if not table.row_count:
             return None
         key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
-        return next((bundle for bundle in self._runs if str(bundle.path) == key), None)
+        return next((bundle for bundle in self._runs or () if str(bundle.path) == key), None)
 
     def action_open(self) -> None:
         if self.query_one("#search", Input).has_focus:
@@ -145,24 +211,12 @@ class RunsScreen(Screen[None]):
         self.app.pop_screen()
         self._again(bundle.run.instruction)
 
-    @work(exclusive=True)
-    async def action_replay(self) -> None:
+    def action_replay(self) -> None:
         """Run its decisions through parser, map and policy again, without a model and without touching anything."""
-        from agent.record.replay import replay_as_recorded
+        from agent.tui.screens.replay import ReplayScreen
 
-        if (bundle := self._chosen()) is None:
-            return
-        try:
-            steps = await asyncio.to_thread(lambda: list(replay_as_recorded(bundle)))
-        except MaiError as error:
-            self.notify(str(error), severity="error")
-            return
-        other = [step.step for step in steps if not step.same]
-        asks = sum(step.reason_to_ask is not None for step in steps)
-        text = f"{len(steps)} decisions replayed; {asks} would be asked about. " + (
-            f"These come out otherwise now: {', '.join(map(str, other))}." if other else "All come out the same."
-        )
-        self.notify(text, title=bundle.path.name)
+        if (bundle := self._chosen()) is not None:
+            self.app.push_screen(ReplayScreen(bundle))
 
     @work(exclusive=True)
     async def action_report(self) -> None:

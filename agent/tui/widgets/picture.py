@@ -90,9 +90,12 @@ class Picture(Container):
     @property
     def across(self) -> int:
         """Pixels of a screenshot that are worth showing across it."""
-        in_cells = issubclass(image_widget(), CellImage)
-        a_cell = _PIXELS_A_CELL if in_cells else cell_size()[0] * _SMALLER
+        a_cell = _PIXELS_A_CELL if self._in_cells else cell_size()[0] * _SMALLER
         return max(_LEAST_ACROSS, min(SHARP, round(self.size.width * a_cell)))
+
+    @property
+    def _in_cells(self) -> bool:
+        return issubclass(image_widget(), CellImage)
 
     @property
     def _cell(self) -> tuple[int, int]:
@@ -102,7 +105,7 @@ class Picture(Container):
     @property
     def _beneath(self) -> int:
         """Lines that are kept free for what is read."""
-        if not issubclass(image_widget(), CellImage):
+        if not self._in_cells:
             return 0
         return next((lines for rows, lines in _BENEATH if self.size.height >= rows), 0)
 
@@ -125,7 +128,7 @@ class Picture(Container):
         shown = (id(row), row.image, row.target, row.about, self._whole, self.size)
         if self.size.width < 4 or self.size.height < 2 or shown == self._shown:
             return
-        self._show_shot(picture(row, self.aspect, self._whole, self.across))
+        self._show_shot(picture(row, self.aspect, self._whole, self.across, self._in_cells))
         self._shown = shown
 
     def _show_shot(self, shot: Shot | None) -> None:

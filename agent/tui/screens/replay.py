@@ -1,0 +1,48 @@
+"""A replay, step by step: the run screen with what a run's decisions come to now. Nothing is touched."""
+
+import asyncio
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Footer, Static
+
+from agent.record.read import Bundle
+from agent.safety.text import harmless
+from agent.tui.replayed import replayed_view
+from agent.tui.screens.steps import StepsScreen
+from agent.tui.view import RunView
+from foundation.errors import MaiError
+
+
+class ReplayScreen(StepsScreen):
+    """Shows the decisions of a bundle, replayed."""
+
+    AUTO_FOCUS = "History"
+    BINDINGS = [Binding("escape,q", "app.pop_screen", "Back")]
+
+    def __init__(self, bundle: Bundle) -> None:
+        super().__init__(RunView(instruction=bundle.run.instruction, stage="replaying ..."))
+        self._bundle = bundle
+
+    def compose(self) -> ComposeResult:
+        yield from self.compose_steps()
+        yield Footer(compact=True)
+
+    @work
+    async def on_mount(self) -> None:
+        """Replay it, without holding the keys up."""
+        self.show_rows(-1)
+        try:
+            self.view = view = await asyncio.to_thread(replayed_view, self._bundle)
+        except MaiError as error:
+            self.query_one("#stage", Static).update(Content.styled(f" {harmless(str(error))}", "$text-error"))
+            return
+        self.show_rows(0 if view.rows else -1)
+        colour = "$text-success" if view.status == 0 else "$text-warning"
+        self.query_one("#stage", Static).update(Content.styled(f" {harmless(view.stage)}", colour))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's
+        """There is nothing to undo in a replay."""
+        return action != "undo"

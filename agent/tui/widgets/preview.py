@@ -1,0 +1,111 @@
+"""A recorded run in short, before it is opened: its last picture, how it ended, with what, and what was asked."""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from agent.actions import points_of
+from agent.geometry import Region
+from agent.safety.text import harmless
+from agent.tui.view import Row, RunView
+from agent.tui.widgets.picture import Picture
+
+if TYPE_CHECKING:
+    from agent.record.read import Bundle
+
+#: Seconds that the cursor rests on a run before its steps are read.
+_REST = 0.12
+#: What is shown around the last point, where no window is known, in desktop units.
+_WIDTH, _HEIGHT = 480, 300
+#: Lines of a receipt and of the evidence that are shown.
+_MOST_LINES = 6
+
+
+class RunPreview(Container):
+    """Shows one run in short."""
+
+    DEFAULT_CSS = """
+    RunPreview {
+        & > Picture { height: 1fr; min-height: 6; }
+        & > VerticalScroll { height: auto; max-height: 60%; padding: 0 1; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Picture()
+        with VerticalScroll(can_focus=False):
+            yield Static(id="short")
+
+    @work(exclusive=True)
+    async def show(self, bundle: "Bundle | None") -> None:
+        """Show a run, once the cursor rests on it; reading it must not hold the keys up."""
+        from agent.tui.recorded import view_of
+
+        await asyncio.sleep(_REST)
+        if bundle is None:
+            self.query_one(Picture).show(None)
+            self.query_one("#short", Static).update("")
+            return
+        view = await asyncio.to_thread(view_of, bundle)
+        self.query_one(Picture).show(_last_picture(view))
+        self.query_one("#short", Static).update(_words(bundle, view))
+
+
+def _last_picture(view: RunView) -> Row | None:
+    """The last screenshot, where the run was at work last: in the window, or around the point, that it went to."""
+    rows = [row for row in reversed(view.rows) if row.number is not None]
+    last = next((row for row in rows if row.image is not None), None)
+    if last is None:
+        return None
+    about = next((place for row in rows if (place := row.about or _around(row)) is not None), None)
+    return Row(last.number, "note", "", viewport=last.viewport, image=last.image, about=about)
+
+
+def _around(row: Row) -> Region | None:
+    points = () if row.target is None else points_of(row.target)
+    if not points:
+        return None
+    x, y = points[-1].rounded()
+    return Region(x - _WIDTH // 2, y - _HEIGHT // 2, _WIDTH, _HEIGHT)
+
+
+def _words(bundle: "Bundle", view: RunView) -> Content:
+    run = bundle.run
+    good = view.outcome == "done" and view.status == 0
+    colour = (
+        "$text-success" if good else "$text-warning" if view.outcome in ("stopped", "unverified") else "$text-error"
+    )
+    parts: list[tuple[str, str]] = [
+        (f"{harmless(view.title)}\n", "bold"),
+        (f"{harmless(view.outcome.replace('_', ' '))}", colour),
+        (f"  {harmless(' '.join(view.stage.split()))}\n", ""),
+    ]
+    where = "sandbox" if run.sandbox else "this desktop"
+    facts = [
+        ("with", " · ".join(filter(None, (view.engine, view.model, run.family)))),
+        ("where", where + (", dry run" if run.dry_run else "")),
+        ("steps", f"{sum(row.number is not None for row in view.rows)}, {view.seconds:.1f} s"),
+        ("asked", asked_words(bundle)),
+    ]
+    parts += [(f"{name:6} {harmless(value)}\n", "$text-muted") for name, value in facts if value]
+    for heading, lines in (("changed", view.receipt), ("shown by", view.evidence)):
+        parts += [(f"{heading}\n", "dim")] if lines else []
+        parts += [(f"  {harmless(' '.join(line.split()))}\n", "") for line in lines[:_MOST_LINES]]
+        parts += [(f"  and {len(lines) - _MOST_LINES} more\n", "dim")] if len(lines) > _MOST_LINES else []
+    return Content.assemble(*parts).rstrip()
+
+
+def asked_words(bundle: "Bundle") -> str:
+    """How often a person, or who stood in for one, was asked, and what was said: 3 times: 2 allowed, 1 refused."""
+    asked = [action.approval for step in bundle.steps for action in step.each_action if action.approval is not None]
+    if not asked:
+        return "nothing"
+    answers = Counter(approval.verdict for approval in asked)
+    times = "once" if len(asked) == 1 else f"{len(asked)} times"
+    return f"{times}: " + ", ".join(f"{count} {answer}" for answer, count in answers.most_common())
