@@ -140,6 +140,8 @@ def _choose(part: Part, match: Groups) -> list[Goal] | None:
     if re.search(r" (?:under|below|next to) ", match["control"], re.IGNORECASE):
         return None
     control = read_target(part, match["control"])
+    if control.role == "push button" and control.whole:  # nothing is chosen from a button: it is a part of the name
+        control = replace(control, name=control.whole, role="")
     whole = part.shown(f"{match['value']} {match['preposition']} {match['control']}")
     return [
         Choose(
