@@ -28,8 +28,10 @@ _SCROLLED = frozenset(
     {"scroll pane", "viewport", "list", "list box", "table", "tree", "tree table", "document web", "panel", "page"}
 )
 _MOST_SCROLLS = 12
+#: On a busy machine a page tells its controls seconds after it is shown.
+_LAST_WAIT = 1.6
 #: A busy program scrolls when the screen was taken for still; then it is scrolled again.
-_MOST_WAITS = 3
+_MOST_WAITS = 2
 #: What may be an entry of a menu, by what the person calls it; and menus that are looked into.
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
@@ -73,6 +75,9 @@ def look_further(now: GoalState, target: Target, place: Place | None = None, *, 
     ):
         if verdict is not None:
             return verdict
+    waited = now.waits or any(move.call.get("seconds") == _LAST_WAIT for move in now.moves)
+    if not waited and (now.earlier or now.moves):
+        return wait("It is not to be seen: look once more, as it may come late.", _LAST_WAIT)
     return not_found(now, target)
 
 
