@@ -52,6 +52,11 @@ def test_text_goes_to_the_window_used_before_ours_also_after_a_question(run: dic
     assert run["focus"] == "right"
 
 
+def test_what_was_decided_for_a_window_that_moved_meanwhile_is_not_carried_out(run: dict[str, Any]) -> None:
+    assert run["acted"][3] == "“Untitled” moved meanwhile: look again"
+    assert run["acted"][4].startswith("click")
+
+
 def test_the_person_is_told_what_it_cannot_do(run: dict[str, Any]) -> None:
     assert any("no stop key" in warning for warning in run["warned"])
     assert "There is no sound." in run["warned"]

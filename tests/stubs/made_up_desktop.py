@@ -6,12 +6,13 @@ Run as a program, it carries out a whole run on it, and prints what happened as 
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 from PIL import Image
 from stubs.desk import SETTLE, FakeScreen
-from stubs.endpoint import DONE, FakeEndpoint, act, say
+from stubs.endpoint import DONE, Behaviour, Exchange, FakeEndpoint, act, say
 
 from agent.desktop.base import Abilities
 from agent.desktop.hand import ActionFailedError
@@ -222,16 +223,32 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
     }
 
 
+def while_thinking(change: Callable[[], None], answer: str) -> Behaviour:
+    """The answer of a model that takes its time: something happens on the desktop before it comes."""
+
+    def behave(exchange: Exchange) -> None:
+        change()
+        say(answer)(exchange)
+
+    return behave
+
+
+def move_editor() -> None:
+    """The person moves a window."""
+    REGIONS["right"] = Region(80, 0, 176, 256)
+
+
 SCRIPT = [
-    act("click", coordinate=[100, 500]),  # on our own terminal
-    act("type", text="hello"),  # our terminal has the focus: it goes to the window used before
-    act("type", text="sudo reboot"),  # a rule asks
-    act("click", coordinate=[700, 500]),
-    DONE,
+    say(act("click", coordinate=[100, 500])),  # on our own terminal
+    say(act("type", text="hello")),  # our terminal has the focus: it goes to the window used before
+    say(act("type", text="sudo reboot")),  # a rule asks
+    while_thinking(move_editor, act("click", coordinate=[700, 500])),
+    say(act("click", coordinate=[700, 500])),
+    say(DONE),
 ]
 
 if __name__ == "__main__":
     for name in ("Xlib", "mss", "pyautogui", "pyperclip"):
         sys.modules[name] = None  # type: ignore[assignment]  # None is how an import is barred
-    with FakeEndpoint([say(item) for item in SCRIPT]) as served:
+    with FakeEndpoint(SCRIPT) as served:
         print(json.dumps(asyncio.run(drive(served))))

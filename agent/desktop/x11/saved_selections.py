@@ -1,14 +1,16 @@
 """What the selections held before a text was pasted, and putting that back."""
 
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 _PROGRAM_TIMEOUT = 2.0
 
 
 @contextmanager
-def saved(names: Sequence[str]) -> Iterator[None]:
+def saved(display: Any, names: Sequence[str]) -> Iterator[None]:
     """Put these selections back afterwards, whatever happens meanwhile."""
     contents = {name: _save(name) for name in names}
     try:
@@ -17,6 +19,16 @@ def saved(names: Sequence[str]) -> Iterator[None]:
         for name, content in contents.items():
             if content is not None:
                 _xclip(name, "-i", "-t", content[0], data=content[1])
+                _wait_for_owner(display, name)
+
+
+def _wait_for_owner(display: Any, selection: str) -> None:
+    """Wait until xclip owns it, some time after it has returned: it must not take it from who copies next."""
+    deadline = time.monotonic() + _PROGRAM_TIMEOUT
+    while isinstance(display.get_selection_owner(display.intern_atom(selection)), int):
+        if time.monotonic() >= deadline:
+            return
+        time.sleep(0.005)
 
 
 def _save(selection: str) -> tuple[str, bytes] | None:

@@ -113,7 +113,7 @@ class _Entering:
         way = Way(keys=False) if receiver is None else self._way(receiver)
         if way.keys and len(text) <= _KEYS_AT_FIRST and not set(text) & {"\n", "\t"} and self._type():
             return
-        with saved(way.selections):
+        with saved(self._display, way.selections):
             if way.types_over:
                 self._type_over()
                 self._press_paste = lambda: self._keyboard.chord("Control_L", "v")

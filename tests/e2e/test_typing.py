@@ -1,0 +1,45 @@
+"""Text that is typed where something is selected, judged by what the applications and the selections hold then."""
+
+import time
+
+import pytest
+from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
+from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
+
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.input_hand import InputHand
+from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.text import X11TextEntry
+from agent.desktop.x11.windows import open_windows
+from agent.geometry import DesktopPoint
+from agent.safety.stop import StopSwitch
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+#: Swing is only in scripts/bench/text_entry.py: Java is large.
+TOOLKITS = [*(name for name in COMMANDS if name != "Swing"), CHROMIUM]
+
+
+@pytest.fixture
+def hand(sandbox):
+    stop = StopSwitch()
+    used = InputHand(
+        stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540)
+    )
+    yield used
+    used.close()
+
+
+@pytest.mark.parametrize("toolkit", TOOLKITS)
+def test_text_replaces_what_is_selected_and_arrives_once_and_the_clipboards_are_as_before(
+    hand, sandbox, tmp_path, toolkit
+):
+    with Fields(toolkit, sandbox.environ, tmp_path) as fields:
+        time.sleep(0.5)
+        wrong = {name: type_in(hand, fields, situation, sandbox.environ) for name, situation in SITUATIONS.items()}
+    assert {name: what for name, what in wrong.items() if what} == {}
+
+
+@pytest.mark.parametrize("application", APPLICATIONS)
+def test_text_arrives_as_it_is_in_real_applications(hand, sandbox, tmp_path, application):
+    use, wanted = APPLICATIONS[application]
+    assert use(hand, sandbox.environ, tmp_path) == wanted
