@@ -216,8 +216,9 @@ def test_the_pointer_in_a_corner_is_a_stop(desk):
     assert stop.stopped
 
 
-def test_text_that_nothing_takes_is_an_error_and_not_lost_silently(desk):
+def test_text_that_nothing_takes_is_an_error_and_not_lost_silently(desk, logger):
     hand, _, sandbox = desk
+    hand.perform(Click(DesktopPoint(300, 300)))
     clipboard(sandbox, "mine")
     with pytest.raises(ActionFailedError, match="took the text"):
         hand.perform(TypeText("日本 " * 100))
