@@ -213,6 +213,13 @@ def test_the_film_is_scaled_by_time(page: Page) -> None:
     assert page.js("document.querySelector('#film .on span').textContent") == "3"
 
 
+def test_what_went_wrong_or_was_asked_about_is_flagged_and_found_by_a_key(page: Page) -> None:
+    assert page.js("document.querySelectorAll('#track .flag').length") == 2
+    for step in (2, 3, 3):  # one that failed, one that was asked about, and no more
+        page.press("e")
+        assert page.step == step
+
+
 def test_it_plays_by_itself_and_a_key_of_the_person_stops_it(page: Page) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 

@@ -22,11 +22,14 @@
   const total = (step) => step.times.reduce((sum, value) => sum + value, 0);
   const searched = steps.map((step) => [step.number, step.title, step.state, step.thought, step.note, step.error, step.detail, step.hit, step.reply, step.screen, ...step.before].join("\n").toLowerCase());
 
+  // A step that a person looks for first: it failed, was not done, or was asked about.
+  const trouble = (step) => !["done", "said", "dry run"].includes(step.state) || Boolean(step.approval) || (step.actions || []).some((one) => one.approval);
+
   let current = -1;
   let shown = steps.map((_, index) => index);
 
   const stage = makeStage({ $, el, svg, pictures });
-  const timeline = makeTimeline({ $, el, svg, run, steps, pictures, time, total, select });
+  const timeline = makeTimeline({ $, el, svg, run, steps, pictures, time, total, select, trouble });
 
   // ---- the run
 
@@ -269,6 +272,7 @@
   const keys = {
     j: () => walk(1), k: () => walk(-1), ArrowDown: () => walk(1), ArrowRight: () => walk(1), ArrowUp: () => walk(-1),
     ArrowLeft: () => walk(-1), Home: () => walk(-Infinity), End: () => walk(Infinity), b: () => stage.flip(),
+    e: () => select(steps.findIndex((step, index) => index > current && trouble(step))),
     s: () => stage.toggle("slider"), d: () => stage.toggle("difference"), z: () => stage.zoom(), p: () => timeline.play(),
     "/": () => $("filter").focus(), "?": () => $("help").showModal(),
   };

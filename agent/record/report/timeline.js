@@ -1,9 +1,11 @@
 "use strict";
 // The run over its time: what the screen showed, what every step spent its time on, and a walk through it by itself.
-const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select }) => {
+const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, trouble }) => {
   // Longest and shortest time that a step is shown while it plays, in milliseconds.
   const LONGEST = 2600, SHORTEST = 450;
   const SPEEDS = [1, 2, 4];
+  // Beginnings of more steps than this would hide what they lasted.
+  const MOST_TICKS = 120;
   const film = $("film"), track = $("track"), peek = $("peek");
 
   // Seconds from the beginning of the run: as recorded; one after the other where no time was.
@@ -21,6 +23,8 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select })
     for (const [index, [start]] of spans.entries()) if (start <= seconds) found = index;
     return found;
   };
+
+  const long = (seconds) => (seconds < 120 ? time(seconds * 1000) : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
 
   function draw() {
     $("time").hidden = !steps.length;
@@ -41,12 +45,14 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select })
       box.append(svg("path", { class: `f${stage}`, d }));
       $("legend").append(el("li", {}, el("span", { class: `key f${stage}` }), run.stages[stage]));
     }
-    for (const [start] of spans.slice(0, 400)) {
-      const x = (share(start) * 1000).toFixed(2);
-      box.append(svg("path", { class: "tick", d: `M${x} 2v20`, "vector-effect": "non-scaling-stroke" }));
+    const at = (index) => (share(spans[index][0]) * 1000).toFixed(2);
+    const line = (kind, d) => box.append(svg("path", { class: kind, d, "vector-effect": "non-scaling-stroke" }));
+    for (const [index, step] of steps.entries()) {
+      if (steps.length <= MOST_TICKS) line("tick", `M${at(index)} 2v20`);
+      if (trouble(step)) line(step.state === "failed" ? "flag bad" : "flag", `M${at(index)} 0v24`);
     }
     track.append(box);
-    $("ends").replaceChildren(el("span", { text: "0 s" }), el("span", { text: time(end * 1000) }));
+    $("ends").replaceChildren(el("span", { text: "0 s" }), el("span", { text: long(end) }));
     frames();
     new ResizeObserver(frames).observe(film);
   }
@@ -98,7 +104,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select })
       peek.hidden = false;
       const image = el("div", { class: "thumb" });
       image.style.backgroundImage = picture(index);
-      peek.replaceChildren(image, el("p", { text: `${step.number}. ${step.title}` }), el("p", { class: "soft", text: `at ${spans[index][0].toFixed(1)} s, ${time(total(step))}` }));
+      peek.replaceChildren(image, el("p", { text: `${step.number}. ${step.title}` }), el("p", { class: "soft", text: `at ${long(spans[index][0])}, ${time(total(step))}` }));
       const area = $("time").getBoundingClientRect();
       peek.style.left = `${Math.min(Math.max(event.clientX - area.left - 110, 4), area.width - 228)}px`;
     });
