@@ -44,17 +44,37 @@ class Abilities:
         return [*(sentence for name, sentence in _LACKS.items() if not getattr(self, name)), *self.remarks]
 
 
+@dataclass(frozen=True, slots=True)
+class Opens:
+    """What an `OpenApp` would start.
+
+    Args:
+        names: name, identifier and program of the application, that of the one that opens a file or folder; the path
+            alone, for a file that may start something itself.
+        foreign: it was not installed by the system, or came since the run began.
+    """
+
+    names: tuple[str, ...] = ()
+    foreign: bool = False
+
+
 class Applications(Protocol):
     """The installed applications."""
 
     def names(self) -> list[str]:
         """What they are called, sorted, each once."""
 
-    def identify(self, name: str, application: str = "") -> tuple[str, ...] | None:
-        """Name, identifier and program of what would be opened; empty where nothing would be, None if not known.
+    def identify(self, name: str, application: str = "") -> Opens | None:
+        """What would be opened; without names where nothing would be, None if that is not known."""
 
-        For a file or folder (see `actions.OpenApp`) those of the application that opens it, and the path besides.
-        """
+    def may_start(self, name: str) -> bool:
+        """Whether a file that is shown by a name in the usual folders is a program, or starts one."""
+
+    def may_start_on_desktop(self, names: Sequence[str]) -> bool:
+        """Whether an icon on the desktop may be a program, unless it is surely another one, by what is read there."""
+
+    def lists_foreign(self, name: str) -> bool:
+        """Whether an entry of that name in the menus was not put there by the system."""
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         """Open one, or a file or folder of the home with one; wait for its window, and say what happened.

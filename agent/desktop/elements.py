@@ -17,10 +17,16 @@ class Elements(Protocol):
         """What can be seen now of the windows that are on top; no elements, but `lacks`, where none are told."""
 
     def at(self, point: DesktopPoint) -> Element | None:
-        """What a click at a point would hit; None where that is not known. Takes 50 ms at most."""
+        """What a click at a point would hit; None where that is not known. Takes 50 ms at most.
+
+        Raises EnvironmentLacksError: nobody tells elements, or not any more.
+        """
 
     def focused(self) -> Element | None:
-        """What gets the keys in the active window, without its value; None where that is not known. 50 ms at most."""
+        """What gets the keys in the active window, without its value; None where that is not known. 50 ms at most.
+
+        Raises as `at` does.
+        """
 
     def close(self) -> None:
         """Close the connection; never raises."""

@@ -6,9 +6,9 @@ make the policy ask).
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from agent.actions import (
@@ -22,17 +22,21 @@ from agent.actions import (
     OpenApp,
     PressKeys,
     Scroll,
+    TypeText,
     points_of,
 )
 from agent.desktop.base import Applications
 from agent.desktop.elements import Elements, OpenElements
+from agent.desktop.senses import Senses
 from agent.desktop.sighting import Sighting
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
-from agent.geometry import DesktopPoint
-from agent.safety.situation import UNKNOWN, Place, Situation
+from agent.geometry import DesktopPoint, Region
+from agent.safety.situation import UNKNOWN, Fact, Place, Situation
 from agent.safety.text import spelled
+from agent.safety.trail import TEXT_ROLES, Trail, takes_text
+from agent.safety.words import shipped_words
 from agent.screen.captions import caption_at
-from agent.screen.capture import Screen
+from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
@@ -40,13 +44,14 @@ from foundation.errors import EnvironmentLacksError
 T = TypeVar("T")
 
 _WHO = "Knowing what a click would hit"
-#: Of what was typed before, so much is kept to judge a text that comes in pieces.
-_REMEMBERED = 300
 _MASKED = "password text"
-#: Roles of what takes typed text.
-_TEXT_ROLES = frozenset({"entry", "text", _MASKED, "spin button", "terminal", "editbar", "document text"})
-#: Of its beginnings, so many are kept in mind when an unknown part was erased.
-_ERASED = 40
+#: A dialog that is larger is more than a question, in desktop units; what it says is not read.
+_LARGEST_QUESTION = (760, 420)
+#: What a press on it answers no question with.
+_NO_ANSWERS = frozenset(
+    {"check box", "radio button", "slider", "list item", "table cell", "page tab", "combo box", "tree item", "switch",
+     "icon"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +77,6 @@ class Meant:
     seen: Sighting | None = None  # the windows when the model was shown the screen
     judged: Judged | None = None  # by which the last action was judged
     hit: Hit | None = None  # what it was found to hit
-
-
-@dataclass(frozen=True, slots=True)
-class _TypedText:
-    """What was typed into a window without a pause: a text may come in pieces, and be corrected."""
-
-    window: WindowId | None
-    text: str = ""  # its end
-    judged: int | None = None  # so many characters of it were judged as they stand; None for all
-    erased: tuple[str, ...] = ()  # what may stand there instead, where it is not known how much was taken away
-
-    def after(self, action: Action[DesktopPoint]) -> "_TypedText":
-        """What stands there after an action."""
-        if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
-            entered = spelled(action)
-            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
-            return _TypedText(self.window, (self.text + entered)[-_REMEMBERED:], None, kept)
-        if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
-            return _TypedText(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
-        # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
-        ends = range(max(0, len(self.text) - _ERASED), len(self.text))
-        return _TypedText(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
 
 
 class DesktopSurroundings:
@@ -129,7 +112,8 @@ class DesktopSurroundings:
         self._open_elements: OpenElements | None = open_elements
         self._elements: Elements | None = None
         self._clicked: tuple[WindowId | None, tuple[Element, ...]] = (None, ())
-        self._typed = _TypedText(None)
+        self._senses = Senses()
+        self._trail: Trail | None = None  # begun with the first action, when it is known which windows are there
         self._seen: Sighting | None = None
         self._judged: Judged | None = None
         self._hits: Hit | None = None
@@ -158,19 +142,33 @@ class DesktopSurroundings:
         self._judged = self._hits = None
         if not isinstance(action, TOUCHING):
             return UNKNOWN
+        windows = self._connected()
+        if self._trail is None:
+            there = self._asked(windows, lambda known: known.windows()) or []
+            self._trail = Trail(frozenset(window.id for window in there))
         if isinstance(action, OpenApp):
-            return Situation(opens=self._applications.identify(action.name, action.application))
-        windows = self._windows.get()
-        if isinstance(action, TYPING):
-            return self._of_typing(action, windows)
-        return self._of_pointing(action, windows)
+            seen, window = self._of_opening(action), None
+        elif isinstance(action, TYPING):
+            seen, window = self._of_typing(action, windows)
+        else:
+            seen, window = self._of_pointing(action, windows)
+        return self._trail.judge(action, replace(seen, lost=self._senses.lost), window)
+
+    def did(self, action: Action[DesktopPoint]) -> None:
+        """See `Surroundings.did`."""
+        if self._trail is not None:
+            self._trail.did(action)
+
+    def news(self) -> list[str]:
+        """See `Surroundings.news`."""
+        return self._senses.news()
 
     def glance(self, action: Action[DesktopPoint]) -> Situation:
         """See `Surroundings.glance`."""
         self._hits = None
         if isinstance(action, OpenApp) or not isinstance(action, TOUCHING):
             return UNKNOWN
-        windows = self._windows.get()
+        windows = self._connected()
         if isinstance(action, TYPING):
             window = self._asked(windows, self._receiver)
             received = self._receives(action, window.id if window else None, windows)
@@ -193,22 +191,30 @@ class DesktopSurroundings:
         if self._elements is not None:
             self._elements.close()
 
-    def _of_typing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
+    def _of_opening(self, action: OpenApp) -> Situation:
+        found = self._applications.identify(action.name, action.application)
+        if found is None:
+            return UNKNOWN
+        return Situation(opens=found.names, facts=frozenset({"not the system's"} if found.foreign else ()))
+
+    def _of_typing(
+        self, action: TypeText | PressKeys | HoldKeys, windows: Windows | None
+    ) -> tuple[Situation, WindowId | None]:
         window = self._asked(windows, self._receiver)
         identifier = window.id if window else None
-        before = self._typed if self._typed.window == identifier else _TypedText(identifier)
-        self._typed = before.after(action)
         if windows is not None:
             self._judged = Judged(action, (identifier,))
+        place, elements = self._place(window, windows), self._receives(action, identifier, windows)
+        presses = bool({"\n", "\r", " "} & set(spelled(action)))
+        names = [one.name for one in elements if one.role not in TEXT_ROLES] if presses else []
         return Situation(
-            self._place(window, windows),
-            elements=self._receives(action, identifier, windows),
-            typed=before.text,
-            judged=before.judged,
-            erased=before.erased,
-        )
+            place,
+            elements=elements,
+            asked=self._question(place) if presses and _may_agree(names) else "",
+            facts=self._starting(names, place) if presses else frozenset(),
+        ), identifier
 
-    def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> Situation:
+    def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> tuple[Situation, WindowId | None]:
         points = aims(action, self._home, windows)
         found = [
             self._asked(windows, lambda known, point=point: known.at(*point.rounded()))  # type: ignore[misc]
@@ -217,12 +223,44 @@ class DesktopSurroundings:
         if windows is not None:
             self._judged = Judged(action, tuple(window.id if window else None for window in found))
         words = "" if isinstance(action, Scroll) else self._words(points)
-        return Situation(
-            under=self._place(found[-1], windows) if found else None,
+        under = self._place(found[-1], windows) if found else None
+        elements = self._hit(action, points, windows, found[-1] if found else None)
+        pressed = isinstance(action, Click | LongPress)
+        answers = pressed and not any(one.role in _NO_ANSWERS for one in elements)
+        opened = isinstance(action, Click) and action.count > 1
+        seen = Situation(
+            under=under,
             origin=self._place(found[0], windows) if len(found) > 1 else None,
             words=words,
-            elements=self._hit(action, points, windows, found[-1] if found else None),
+            elements=elements,
+            asked=self._question(under) if answers and _may_agree([words]) else "",
+            facts=self._starting([words, *(one.name for one in elements)], under, opened=opened)
+            if pressed
+            else frozenset(),
         )
+        return seen, found[-1].id if found and found[-1] is not None else None
+
+    def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
+        """Whether what is shown by one of these names would start something, when it is pressed, or opened."""
+        told, facts = [name for name in names if name.strip()], set[Fact]()
+        if any(self._applications.lists_foreign(name) for name in told):
+            facts.add("not the system's")
+        on_desktop = place is not None and place.backdrop  # what is written under its icons can often not be read
+        if opened and (
+            any(self._applications.may_start(name) for name in told)
+            or (on_desktop and self._applications.may_start_on_desktop(told))
+        ):
+            facts.add("may be a program")
+        return frozenset(facts)
+
+    def _question(self, place: Place | None) -> str:
+        """What a small dialog says; "" for other windows."""
+        if place is None or not place.dialog or place.region is None:
+            return ""
+        region, (width, height) = place.region, _LARGEST_QUESTION
+        if region.width > width or region.height > height:
+            return ""
+        return self._read(lambda frame, ocr: [_text_in(frame, region, ocr)])
 
     def _hit(
         self,
@@ -234,7 +272,7 @@ class DesktopSurroundings:
         """What lies at these points; what is typed after a click there goes into it, where it takes text."""
         hit = tuple(element for point in points if (element := self._at(point)) is not None)
         self._hits = Hit(action, hit)
-        if isinstance(action, Click | LongPress) and any(_takes_text(element) for element in hit):
+        if isinstance(action, Click | LongPress) and any(takes_text(element) for element in hit):
             under = under or self._asked(windows, lambda known: known.at(*points[-1].rounded()))
             self._clicked = (under.id if under else None, hit)
         return hit
@@ -266,20 +304,51 @@ class DesktopSurroundings:
             if self._elements is None and self._open_elements is not None:
                 opened, self._open_elements = self._open_elements, None
                 self._elements = opened()
-            return None if self._elements is None else question(self._elements)
+            if self._elements is None:
+                return None
+            told = question(self._elements)
         except Exception:  # no bus, a tree that is broken, a display that is gone: then the words must do
+            self._senses.failed("elements")
             return None
+        self._senses.worked("elements")
+        return told
 
     def _words(self, points: list[DesktopPoint]) -> str:
-        try:
-            self._ocr = self._ocr or Ocr(_WHO, self._languages)
-            frame = self._screen.grab()
+        """What is written at these points."""
+
+        def captions(frame: Frame, ocr: Ocr) -> list[str]:
             places = [frame.viewport.desktop_to_capture(point) for point in points]
             scale = max(1.0, frame.viewport.scale[0])
-            read = [caption_at(frame.image, at.x, at.y, self._ocr, scale) for at in places]
+            return [caption_at(frame.image, at.x, at.y, ocr, scale) for at in places]
+
+        return self._read(captions)
+
+    def _read(self, look: Callable[[Frame, Ocr], list[str]]) -> str:
+        """What a look at the screen reads, each piece once."""
+        try:
+            self._ocr = self._ocr or Ocr(_WHO, self._languages)
+            read = look(self._screen.grab(), self._ocr)
         except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
+            self._senses.failed("words")
             return ""
+        self._senses.worked("words")
         return "\n".join(dict.fromkeys(filter(None, read)))
+
+    def _connected(self) -> Windows | None:
+        """The connection to the windows, made anew once where it was lost; None where windows are unknown."""
+        for _ in range(2):
+            windows = self._windows.get()
+            if windows is None:
+                break
+            try:
+                windows.active()
+            except EnvironmentLacksError:
+                self._windows.close()
+            else:
+                self._senses.worked("windows")
+                return windows
+        self._senses.failed("windows")
+        return None
 
     def _asked(self, windows: Windows | None, question: Callable[[Windows], T]) -> T | None:
         """What the desktop answers; None where it does not, and a lost connection is made anew next time."""
@@ -289,16 +358,29 @@ class DesktopSurroundings:
             return question(windows)
         except EnvironmentLacksError:
             self._windows.close()
+            self._senses.failed("windows")
             return None
 
     def _place(self, window: Window | None, windows: Windows | None) -> Place | None:
         if window is None:
             return None
-        return Place(window.app, window.title, self._asked(windows, lambda known: known.region(window.id)))
+        region = self._asked(windows, lambda known: known.region(window.id))
+        kind = self._asked(windows, lambda known: known.kind(window.id))
+        return Place(window.app, window.title, region, kind == "dialog", kind == "backdrop")
 
 
-def _takes_text(element: Element) -> bool:
-    return element.role in _TEXT_ROLES or "editable" in element.states
+def _may_agree(names: Iterable[str]) -> bool:
+    """Whether what is pressed says yes, or nobody knows what it says."""
+    told = [name for name in names if name.strip()]
+    return not told or any(shipped_words("yes").found(name) for name in told)
+
+
+def _text_in(frame: Frame, region: Region, ocr: Ocr) -> str:
+    """What is written in a part of the desktop."""
+    ends = DesktopPoint(region.left + region.width, region.top + region.height)
+    first, last = map(frame.viewport.desktop_to_capture, (DesktopPoint(region.left, region.top), ends))
+    crop = frame.image.crop((round(first.x), round(first.y), round(last.x), round(last.y)))
+    return " ".join(word.text for word in ocr.words(crop, 2.0 / max(1.0, frame.viewport.scale[0])))
 
 
 def _leads_away(action: Action[DesktopPoint]) -> bool:

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from agent.geometry import Region
 from agent.screen.outline import ShownWindow
 
 #: What a desktop calls a window by; means nothing elsewhere.
 WindowId: TypeAlias = Hashable
+
+
+#: What a window is there for: it asks something of whoever uses another one, or is the desktop below all others.
+WindowKind: TypeAlias = Literal["dialog", "backdrop", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,9 @@ class Windows(Protocol):
 
     def is_ordinary(self, identifier: WindowId) -> bool:
         """Whether a window is there to be worked with: shown, and neither a panel nor the desktop itself."""
+
+    def kind(self, identifier: WindowId) -> WindowKind:
+        """What a window is there for; "" for anything else, and when it is gone."""
 
     def pointer(self) -> tuple[int, int]:
         """Where the pointer is."""

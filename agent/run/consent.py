@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint
-from agent.run.events import ApprovalAsked, ApprovalGiven
+from agent.run.events import ApprovalAsked, ApprovalGiven, Warned
 from agent.run.race import Race
 from agent.run.sink import Emit
 from agent.run.steering import Steering
@@ -59,13 +59,24 @@ class Consent:
         emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took, index=index))
         return given
 
-    async def look(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
-        """What is known of the place that an action goes to, found out on the worker; less where nothing is judged."""
+    async def look(self, target: Action[DesktopPoint], race: Race, worker: Worker, emit: Emit) -> Situation:
+        """What is known of the place that an action goes to, found out on the worker; less where nothing is judged.
+
+        What the rules go by and cannot be told any more is told at once.
+        """
         if self.surroundings is None:
             return UNKNOWN
         if self.policy.mode == "never":
             return await self.glance(target, race, worker)
-        return await race(worker.call(self.surroundings.of, target))
+        situation = await race(worker.call(self.surroundings.of, target))
+        for sentence in self.surroundings.news():
+            emit(Warned(sentence))
+        return situation
+
+    async def did(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> None:
+        """An action was carried out: what comes next is judged by it, too."""
+        if self.surroundings is not None and self.policy.mode != "never":
+            await race(worker.call(self.surroundings.did, target))
 
     async def glance(self, target: Action[DesktopPoint], race: Race, worker: Worker) -> Situation:
         """Only what the action would hit, and in which window."""

@@ -92,7 +92,7 @@ class Performer:
         aim = Aim()
         if isinstance(action, (*TOUCHING, CallTool)):
             consent = self._context.consent
-            situation = await consent.look(target, self._race, self._observing)
+            situation = await consent.look(target, self._race, self._observing, emit)
             elements, aim = situation.elements, aim_of(target, situation)
             verdict = await consent.ask(step, index, target, self._settings.dry_run, emit, self._race, situation)
             if not verdict.allowed:
@@ -112,6 +112,7 @@ class Performer:
             Acted, step, target, dry_run=not self._context.hand.touches, elements=elements, index=index, aim=aim
         )
         acted = await self._act(target, told, named(target, aim), done, emit)
+        await self._context.consent.did(target, self._race, self._observing)
         if acted.error is not None:
             done.notes.append(Note("failed", acted.error))
         elif acted.dry_run:

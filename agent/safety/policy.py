@@ -3,7 +3,7 @@
 Text on a screen can talk to a model, so the model's own judgement is no protection.
 """
 
-import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
@@ -23,11 +23,10 @@ from agent.actions import (
     to_json,
 )
 from agent.geometry import DesktopPoint
-from agent.safety.policy_file import read_policy
+from agent.safety.policy_file import load_policy
 from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.safety.text import printable
-from foundation.configs import load_config
 from foundation.errors import UsageError
 
 #: What a policy judges: all that touches the desktop, and tools, which act outside of it.
@@ -97,13 +96,9 @@ class Policy:
         """
         if mode not in APPROVE_MODES:
             raise UsageError(f"{mode!r} is no way to approve.", f"Choose one of: {', '.join(APPROVE_MODES)}.")
-        try:
-            data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            mode_meant = str(path) in APPROVE_MODES
-            advice = f"Did you mean --approve {path}?" if mode_meant else "See docs/safety.md for its form."
-            raise UsageError(f"The policy {path} cannot be read: {error}.", advice) from error
-        read = read_policy(data, "the shipped policy" if path is None else str(path))
+        if path is not None and str(path) in APPROVE_MODES and not path.is_file():
+            raise UsageError(f"The policy {path} cannot be read.", f"Did you mean --approve {path}?")
+        read = load_policy(path)
         return cls(mode, read.rules, read.allowed)
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
@@ -114,7 +109,10 @@ class Policy:
         if self.mode == "never" or not isinstance(action, JUDGED):
             return None
         matching = [rule for rule in self.rules if rule.matches(action, situation)]
-        reasons = [f"{rule.reason} (rule “{rule.name}”)" for rule in matching]
+        blind = [rule for rule in matching if rule.is_blind(action, situation)]
+        reasons = [f"{rule.reason} (rule “{rule.name}”)" for rule in matching if rule not in blind]
+        if blind:
+            reasons.append(_cannot_keep(blind, situation))
         if isinstance(action, CallTool) and not matching and not any(rule.excepts(action) for rule in self.rules):
             reasons.append("tools act outside of the desktop, and no rule excepts this one")
         if outside := self.allowed.objection(action, situation):
@@ -123,7 +121,7 @@ class Policy:
             reasons.insert(0, "every action is to be approved")
         if not reasons:
             return None
-        for_good = all(rule.always for rule in matching) and _is_placed(action, situation)
+        for_good = not blind and all(rule.always for rule in matching) and _is_placed(action, situation)
         scope = printable(scope_of(action, situation)) if for_good else ""
         matched = (piece for rule in matching for piece in rule.finds(action, situation))
         found = tuple(dict.fromkeys(matched))
@@ -134,6 +132,18 @@ def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
     """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
     place = situation.focused if isinstance(action, TYPING) else situation.under
     return isinstance(action, OpenApp | CallTool) or (place is not None and bool(place.app or place.title))
+
+
+#: What a rule goes by, in words.
+_TOLD = {"windows": "which window gets it", "words": "what is written there", "elements": "what it hits"}
+
+
+def _cannot_keep(blind: Sequence[Rule], situation: Situation) -> str:
+    """Why rules ask that would need to know what nobody tells any more."""
+    unknown = " and ".join(_TOLD[sense] for sense in sorted(situation.lost))
+    names = [f"“{rule.name}”" for rule in blind[:3]]
+    more = f" and {len(blind) - 3} more" if len(blind) > 3 else ""
+    return f"it is not known any more {unknown}, which needs your eyes (rules {', '.join(names)}{more})"
 
 
 _POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling",

@@ -1,12 +1,18 @@
 """Reads a policy file, and says in a sentence what is wrong with one."""
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.safety.rules import Allowed, PolicyPart, Rule
+from agent.safety.rules import Allowed, Named, PolicyPart, Rule
+from agent.safety.words import word_lists
+from foundation.configs import config_names, load_config
 from foundation.errors import UsageError
+
+_FORM = "See docs/safety.md for its form."
 
 #: What is told in other words than pydantic's, by its type of error.
 _WORDS = {
@@ -20,26 +26,83 @@ _WORDS = {
 
 
 class PolicyFile(PolicyPart):
-    """A whole policy file; `groups` are lists that rules call by name."""
+    """A whole policy file; `groups` are lists that rules call by name, `words` those of what is written on buttons."""
 
+    include: tuple[str, ...] = ()
     groups: dict[str, list[Any]] = Field(default_factory=dict)
+    words: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     allowed: Allowed = Allowed()
 
 
+def load_policy(path: Path | None) -> PolicyFile:
+    """The policy of a file, or the shipped one.
+
+    Raises:
+        UsageError: it cannot be read, or is no policy.
+    """
+    where = "the shipped policy" if path is None else str(path)
+    try:
+        data = load_config("policies/default.toml") if path is None else tomllib.loads(path.read_text("utf-8"))
+        return read_policy(_with_included(data, None if path is None else path.parent), where)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The policy {path} cannot be read: {error}.", _FORM) from error
+
+
 def read_policy(data: Mapping[str, Any], where: str) -> PolicyFile:
     """A parsed policy file. Raises UsageError naming what is wrong, also where it has no rules."""
-    groups = data.get("groups")
     try:
-        read = PolicyFile.model_validate(data, context=groups if isinstance(groups, dict) else {})
+        groups, words = (_Lists.model_validate(data).groups, _Lists.model_validate(data).words)
+        read = PolicyFile.model_validate(data, context=Named(groups, word_lists(words)))
     except ValidationError as failed:
-        raise UsageError(_sentence(failed.errors()[0], where), "See docs/safety.md for its form.") from failed
+        raise UsageError(_sentence(failed.errors()[0], where), _FORM) from failed
     if not read.rules:  # it would look like protection, and nothing would ever be asked
         raise UsageError(
             f"There is no rule in {where}.",
             "Start from a copy of the shipped one, or use --approve never to be asked nothing.",
         )
     return read
+
+
+class _Lists(BaseModel):
+    """The parts of a file that rules call by name, read before these are."""
+
+    model_config = ConfigDict(extra="ignore")
+    groups: dict[str, list[Any]] = Field(default_factory=dict)
+    words: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
+
+
+def _with_included(data: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+    """A file with what it includes before its own: files beside it, or the shipped ones of that name."""
+    names = data.get("include", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("include must be a list of names of files")
+    whole: dict[str, Any] = {}
+    for name in names:
+        beside = folder / name if folder is not None else None
+        if Path(name).name != name:
+            raise ValueError(f"include names files of the same folder, not {name!r}")
+        if beside is not None and beside.is_file():
+            part: Mapping[str, Any] = tomllib.loads(beside.read_text("utf-8"))
+        elif name in (f"{known}.toml" for known in config_names("policies")):
+            part = load_config(f"policies/{name}")
+        else:
+            raise ValueError(f"it includes {name!r}, which is neither beside it nor shipped")
+        if name != "default.toml" and "include" in part:
+            raise ValueError(f"{name} is included, and may not include others")
+        whole = _joined(whole, _with_included(part, folder))
+    return _joined(whole, data)
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two files as one: the rules of both, the lists and limits of the second before those of the first."""
+    joined = {**one, **other}
+    for part in ("groups", "words"):
+        if isinstance(one.get(part), dict) and isinstance(other.get(part), dict):
+            joined[part] = one[part] | other[part]
+    if isinstance(one.get("rules"), list) and isinstance(other.get("rules"), list):
+        joined["rules"] = [*one["rules"], *other["rules"]]
+    return joined
 
 
 def _sentence(error: Mapping[str, Any], where: str) -> str:

@@ -4,25 +4,45 @@ A rule that could never match would look like protection and be none, so it is r
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationInfo, model_validator
 
-from agent.actions import TYPING, Action, Button, CallTool, Click, Drag, OpenApp, TypeText, points_of, to_json
+from agent.actions import (
+    TYPING,
+    Action,
+    Button,
+    CallTool,
+    Click,
+    Drag,
+    HoldKeys,
+    LongPress,
+    OpenApp,
+    PressKeys,
+    TypeText,
+    points_of,
+    to_json,
+)
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
-from agent.safety.situation import UNKNOWN, Place, Situation
+from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.text import found, matches, spelled
+from agent.safety.trail import TEXT_ROLES
+from agent.safety.words import WordList
 from agent.screen.outline import Element
 
-#: The types of actions that a rule can speak of, as `actions.to_json` names them.
+#: The types of actions that a rule can speak of, as `actions.to_json` names them, and two by what they do: "press" is
+#: whatever presses what is shown (a click, Enter or space on what has the focus), "activate" what opens it (a double
+#: click, Enter).
 _ActionName: TypeAlias = Literal[
-    "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "call_tool"
+    "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "call_tool", "press", "activate"
 ]
-_POINTING = frozenset({"click", "long_press", "move", "drag", "scroll"})
+_POINTING = frozenset({"click", "long_press", "move", "drag", "scroll", "press", "activate"})
+_ON_DESKTOP = _POINTING | {"type", "key", "hold"}
 #: Roles of what holds other elements, or text: their names say nothing about a click on them.
 _HOLDING = frozenset(
     {
@@ -36,23 +56,38 @@ _HOLDING = frozenset(
 _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
     "patterns": frozenset({"type", "open", "call_tool"}),
-    "windows": _POINTING | {"type", "key", "hold"},
+    "windows": _ON_DESKTOP,
     "words": _POINTING,
-    "elements": _POINTING | {"type", "key", "hold"},
+    "says": _POINTING,
+    "asked": frozenset({"press", "key", "hold"}),
+    "elements": _ON_DESKTOP,
     "buttons": frozenset({"click"}),
     "excepted": frozenset({"open", "call_tool"}),
+    "given": _ON_DESKTOP | {"open"},
+    "unless": _ON_DESKTOP | {"open"},
 }
-
+#: What tells a fact: where that is lost, a rule that needs it may hold. All others follow from what the run did.
+_TOLD_BY: dict[str, Sense] = {
+    "a dialog": "windows", "end of a title bar": "windows", "corner of a window": "windows", "unseen choice": "windows",
+    "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "unknown focus": "elements",
+}  # fmt: skip
 #: Pieces of a text that are told for each pattern.
 _MOST_FOUND = 20
 
 T = TypeVar("T")
 
 
+#: Where a shell expects the name of a command; patterns write <command> for it.
+_COMMAND = (
+    r"(?:(?m:^)|[;&|(`]|\$\(|\b(?:sudo|exec|nohup|env|xargs|then|do|else)[ \t])[ \t]*(?:[$#>%][ \t]+)?"
+    r"(?:/(?:usr/)?(?:local/)?s?bin/)?"
+)
+
+
 def _pattern(written: Any) -> re.Pattern[str]:
     try:
-        return re.compile(written, re.IGNORECASE)
-    except (TypeError, re.error) as error:
+        return re.compile(written.replace("<command>", _COMMAND), re.IGNORECASE)
+    except (AttributeError, TypeError, re.error) as error:
         raise ValueError(f"{written!r} is no regular expression ({error})") from error
 
 
@@ -69,9 +104,26 @@ def _region(written: Any) -> Region:
     raise ValueError("it must be [left, top, width, height] in whole numbers")
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What rules of a file call by name."""
+
+    groups: Mapping[str, Any] = field(default_factory=dict)  # [groups]
+    words: Mapping[str, WordList] = field(default_factory=dict)  # [words]
+
+
 def _named(written: Any, info: ValidationInfo) -> Any:
     """The list of [groups] that is called by name; any other name stays, and is refused as no list."""
-    return info.context.get(written, written) if isinstance(written, str) and info.context else written
+    return info.context.groups.get(written, written) if isinstance(written, str) and info.context else written
+
+
+def _listed(written: Any, info: ValidationInfo) -> Any:
+    """The lists of words that are called by name."""
+    known = info.context.words if info.context else {}
+    names = [written] if isinstance(written, str) else written
+    if not isinstance(names, list) or not names or (unknown := [one for one in names if one not in known]):
+        raise ValueError(f"{unknown[0] if isinstance(names, list) and names else written!r} is no list of [words]")
+    return tuple(known[one] for one in names)
 
 
 _Text = Annotated[str, Field(pattern=r"\S")]
@@ -80,10 +132,16 @@ _Some = Annotated[tuple[T, ...], Field(min_length=1), BeforeValidator(_named)]
 _Patterns = _Some[Annotated[re.Pattern[str], BeforeValidator(_pattern)]]
 
 
+_Words = Annotated[tuple[WordList, ...], BeforeValidator(_listed)]
+_Facts = Annotated[
+    tuple[Fact, ...], Field(min_length=1), BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)
+]
+
+
 class PolicyPart(BaseModel):
     """A table of a policy file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
 
 class Rule(PolicyPart):
@@ -102,6 +160,10 @@ class Rule(PolicyPart):
     words: _Patterns = ()  # searched in what is written at the target, and in the names of what would be hit there
     elements: _Patterns = ()  # searched in role and name of what would be hit, or gets what is typed: push button Save
     buttons: _Some[Button] = ()
+    says: _Words = ()  # lists of words; one of them is found where `words` is searched
+    asked: _Words = ()  # the same, in what the dialog says that is answered
+    given: _Facts = ()  # all of them hold
+    unless: _Facts = ()  # none of them holds
     #: Names of applications that may be opened, or of tools that may be called; * stands for anything.
     excepted: Annotated[tuple[_Text, ...], Field(alias="except"), BeforeValidator(_named)] = ()
     always: StrictBool = True  # whether a person may allow it for good
@@ -116,27 +178,49 @@ class Rule(PolicyPart):
         return self
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
-        """Whether the rule speaks of this action."""
-        if not self._speaks_of(action):
+        """Whether the rule speaks of this action, as far as that is known: what was lost may hold."""
+        if not self._speaks_of(action) or any(fact in situation.facts for fact in self.unless):
             return False
         if isinstance(action, TYPING) and self.keys:
             pressed = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
             if not any(wanted <= pressed for wanted in self.keys):
                 return False
+        if any(fact not in situation.facts and _TOLD_BY.get(fact) not in situation.lost for fact in self.given):
+            return False
         if isinstance(action, OpenApp):
             return self._opens(action, situation)
         if isinstance(action, CallTool):
             return not self.excepts(action) and self._names((action.name,))
         if self.patterns and not self._is_entered(action, situation):
             return False
-        places = (situation.focused,) if isinstance(action, TYPING) else (situation.under, situation.origin)
-        if self.windows and not any(self._is_in(place) for place in places if place is not None):
+        return self._is_aimed(action, situation) and (
+            not self.buttons or (isinstance(action, Click) and action.button in self.buttons)
+        )
+
+    def is_blind(self, action: Action[DesktopPoint], situation: Situation) -> bool:
+        """Whether the rule matches only because something is lost that it would need."""
+        return bool(situation.lost) and not self.matches(action, replace(situation, lost=frozenset()))
+
+    def _is_aimed(self, action: Action[DesktopPoint], situation: Situation) -> bool:
+        """Whether the action goes where the rule says."""
+        typing, lost = isinstance(action, TYPING), situation.lost
+        places = (situation.focused,) if typing else (situation.under, situation.origin)
+        placed = any(self._is_in(place) for place in places if place is not None)
+        if self.windows and "windows" not in lost and not placed:
             return False
-        if self.words and not _any_found(self.words, (situation.words, *_names(situation))):
+        said = (situation.words, *_names(situation, typing=typing))
+        unread = bool(lost & ({"elements"} if typing else {"elements", "words"}))
+        if self.words and not unread and not _any_found(self.words, said):
             return False
-        if self.elements and not _any_found(self.elements, map(_called, situation.elements)):
+        if self.says and not unread and not any(each.found(one) for each in self.says for one in said if one):
             return False
-        return not self.buttons or (isinstance(action, Click) and action.button in self.buttons)
+        if (
+            self.asked
+            and not lost & {"words", "windows"}
+            and not any(each.found(situation.asked) for each in self.asked)
+        ):
+            return False
+        return not self.elements or "elements" in lost or _any_found(self.elements, map(_called, situation.elements))
 
     def _speaks_of(self, action: Action[DesktopPoint]) -> bool:
         kind = to_json(action)["type"]
@@ -144,8 +228,22 @@ class Rule(PolicyPart):
             return True
         if isinstance(action, TypeText) and self.keys and "key" in self.actions:  # a line end is Enter
             return True
+        if self.actions & {"press", "activate"} and self._presses(action):
+            return True
         # Keys pressed one by one are a text as well.
         return "type" in self.actions and bool(self.patterns) and bool(spelled(action))
+
+    def _presses(self, action: Action[DesktopPoint]) -> bool:
+        """Whether an action presses, or activates, what is shown where it goes."""
+        match action:
+            case Click(count=count):
+                return "press" in self.actions or count > 1
+            case LongPress():
+                return "press" in self.actions
+            case TypeText() | PressKeys() | HoldKeys():
+                keys = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
+                return bool(keys & ({"enter", "space"} if "press" in self.actions else {"enter"}))
+        return False
 
     def finds(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Iterator[str]:
         """The pieces of the text that an action enters in which a pattern of this rule is found, as they are read."""
@@ -162,7 +260,9 @@ class Rule(PolicyPart):
         if situation.opens == ():  # nothing of that name is installed: the hand will say so
             return False
         names = situation.opens or (action.name,)
-        return not self._excepted(names) and self._names({*names, action.name})
+        # What it is called says nothing of what would be started: its desktop file and its program do.
+        started = names[1:] or names
+        return not self._excepted(started) and self._names({*names, action.name})
 
     def excepts(self, tool: CallTool) -> bool:
         """Whether the rule speaks of tools, and lets this one be called."""
@@ -224,12 +324,16 @@ def _called(element: Element) -> str:
     return f"{element.role} {element.name or element.label}"
 
 
-def _names(situation: Situation) -> Iterator[str]:
-    """What the elements are called that would be hit, but for those that hold others: a page is called by its title."""
+def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
+    """What the elements are called that would be hit, but for those that hold others: a page is called by its title.
+
+    Keys press no field that they go to.
+    """
     for element in situation.elements:
-        if element.role not in _HOLDING and not element.role.startswith("document"):
-            yield element.name
-            yield element.label
+        if element.role in _HOLDING or element.role.startswith("document") or (typing and element.role in TEXT_ROLES):
+            continue
+        yield element.name
+        yield element.label
 
 
 def _pressed(keys: Sequence[str]) -> frozenset[str]:

@@ -1,11 +1,35 @@
 """What is known of the desktop when an action is judged, and who finds it out."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element
+
+#: What rules go by, each of which a desktop may be unable to tell, or to tell any more.
+Sense: TypeAlias = Literal["windows", "words", "elements"]
+
+#: What a rule may ask for or rule out (`given`, `unless`), besides what is seen: most of it follows from what the run
+#: did before (`agent.safety.trail`).
+Fact: TypeAlias = Literal[
+    "all is replaced",  # everything in the window was selected just before, and this takes its place
+    "text was lost",  # much text that is not the run's own was taken out of a document of that application
+    "own text",  # all that is in the document came from this run
+    "one line",  # what is typed goes into a field of one line
+    "a text",  # it goes into a text, or hits one
+    "a menu's title",  # it hits what only opens a menu
+    "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
+    "launcher",  # the desktop's own launcher was opened by a key just before
+    "mnemonic",  # alt and one character: presses whatever has that character underlined
+    "a dialog",  # the window is one
+    "unknown focus",  # nothing tells what has the keyboard focus
+    "end of a title bar",  # the pointer is where the button lies that closes a window
+    "corner of a window",  # the same, for windows that draw their title bar themselves
+    "not the system's",  # what would be started was not installed by the system, or came since the run began
+    "may be a program",  # a file of that name in the usual folders would start something
+]  # fmt: skip
+FACTS: tuple[Fact, ...] = get_args(Fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +39,8 @@ class Place:
     app: str  # the name of its application's class, such as Firefox
     title: str  # a page can choose its own, so it never allows anything
     region: Region | None = None
+    dialog: bool = False  # it asks something of whoever uses another window
+    backdrop: bool = False  # the desktop below all windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +49,7 @@ class Situation:
 
     focused: Place | None = None  # the window that gets what is typed
     under: Place | None = None  # the window under the action's (last) point
-    words: str = ""  # what is written where the action points
+    words: str = ""  # what is written where the action points; for keys, where the click just before them pointed
     #: What a click would hit where the action points, at both ends for a drag, and for what is typed the element that
     #: gets it. Names are a stranger's text, as words are: they make a rule ask, and never keep one from asking.
     elements: tuple[Element, ...] = ()
@@ -34,6 +60,9 @@ class Situation:
     typed: str = ""
     judged: int | None = None  # so many characters of it were judged as they stand; None for all
     erased: tuple[str, ...] = ()  # what else may stand there, where it is not known how much was taken away again
+    asked: str = ""  # what the dialog says that a press answers
+    facts: frozenset[Fact] = frozenset()
+    lost: frozenset[Sense] = frozenset()  # what was told when the run began, and is not any more
 
 
 UNKNOWN = Situation()
@@ -47,3 +76,9 @@ class Surroundings(Protocol):
 
     def glance(self, action: Action[DesktopPoint]) -> Situation:
         """Only what the action would hit, and in which window; the same bounds hold."""
+
+    def did(self, action: Action[DesktopPoint]) -> None:
+        """The action that was judged last, or what a person made of it, was carried out."""
+
+    def news(self) -> list[str]:
+        """What a person must know at once of what cannot be told any more, as sentences; each is told once."""

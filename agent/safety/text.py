@@ -31,18 +31,33 @@ _ENTERS = {
     "kp_divide": "/", "kp_decimal": ".",
 } | {f"kp_{digit}": str(digit) for digit in range(10)}  # fmt: skip
 
+#: What a shell takes out of a command before it runs it, and what it takes for a space.
+_SHELL_GAP = re.compile(r"\$\{IFS[^}]{0,20}\}|\$IFS(?:\$\d)?")
+_SHELL_NOTHING = re.compile(r"\\\n|[\"'\\]|\$[@*!]|\$\{[@*]\}|`\s*`|\$\(\s*\)")
+_SHELL_LIST = re.compile(r"\{([^{}\s]{1,200},[^{}\s]{0,200})\}")
+
 #: What Shift makes of signs and digits on a US keyboard.
 _SHIFTED = str.maketrans("`1234567890-=[]\\;',./", '~!@#$%^&*()_+{}|:"<>?')
 
 
 @lru_cache(maxsize=8)  # every pattern of a policy reads the same few texts
 def readings(text: str) -> tuple[str, ...]:
-    """The ways in which a text may be read: as it is, without what cannot be seen, and by the look of its letters."""
+    """The ways in which a text may be read.
+
+    As it is, without what cannot be seen, by the look of its letters, and as a shell would take it.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     # Twice: compatibility forms of an invisible character are other invisible characters.
     seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", lines)))
     bare = "".join(char for char in unicodedata.normalize("NFKD", seen) if not unicodedata.combining(char))
-    return text, seen, bare.translate(_LOOKS_LIKE)
+    plain = bare.translate(_LOOKS_LIKE)
+    return text, seen, plain, _as_command(plain)
+
+
+def _as_command(text: str) -> str:
+    """A text without what hides a command from the eye and not from a shell: rm${IFS}-rf, r''m, {rm,-rf,/}."""
+    gaps = _SHELL_LIST.sub(lambda found: found[1].replace(",", " "), _SHELL_GAP.sub(" ", text))
+    return _SHELL_NOTHING.sub("", gaps)
 
 
 def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> bool:
@@ -62,6 +77,8 @@ def matches(pattern: re.Pattern[str], text: str, before: str = "", judged: int |
         for match in pattern.finditer(head + tail):
             if match.end() > len(known) or not head:
                 yield (head + tail)[max(match.start(), len(head)) : match.end()]
+        if head:  # the caret may stand elsewhere by now, where nothing of that precedes it
+            yield from (match[0] for match in pattern.finditer(tail))
 
 
 def spelled(action: Action[DesktopPoint]) -> str:

@@ -10,6 +10,7 @@ from agent.actions import OpenApp
 from agent.desktop.apps.files import find_file, is_path, may_start_something
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.apps.openers import chosen_for, types_of
+from agent.desktop.base import Opens
 from agent.desktop.hand import ActionFailedError
 from agent.safety.policy import Policy
 from agent.safety.situation import Situation
@@ -167,7 +168,7 @@ def test_a_file_is_opened_with_the_application_for_it(launcher, home, tmp_path):
     told = launcher.open("report.txt", StopSwitch())
     assert f"{home}/Dokumente/report.txt with Mousepad" in told
     assert (tmp_path / "started").read_text() == f"{home}/Dokumente/report.txt\n"
-    assert launcher.identify("report.txt") == ("Mousepad", "org.xfce.mousepad", "editor")
+    assert launcher.identify("report.txt").names == ("Mousepad", "org.xfce.mousepad", "editor")
 
 
 def test_a_program_is_not_opened_by_itself_and_asked_about_with_an_application(launcher, home):
@@ -177,11 +178,11 @@ def test_a_program_is_not_opened_by_itself_and_asked_about_with_an_application(l
     with pytest.raises(ActionFailedError, match="may be a program"):
         launcher.open("x.sh", StopSwitch())
     for name in ("x.sh", "tool"):
-        assert launcher.identify(name) == ()  # nothing would be opened, so nobody is asked
-        opens = launcher.identify(name, "mousepad")
+        assert launcher.identify(name) == Opens()  # nothing would be opened, so nobody is asked
+        opens = launcher.identify(name, "mousepad").names
         question = policy.question(OpenApp(name, "mousepad"), Situation(opens=opens))
         assert question is not None
-    opens = launcher.identify("report.txt")
+    opens = launcher.identify("report.txt").names
     assert policy.question(OpenApp("report.txt"), Situation(opens=opens)) is None
 
 

@@ -52,11 +52,24 @@ class Windows:
     def region(self, identifier):
         return Region(0, 0, 400, 400)
 
+    def windows(self):
+        return [self.active()]
+
+    def kind(self, identifier):
+        return ""
+
     def pointer(self):
         return 250, 50
 
     def close(self):
         pass
+
+
+class Applications:
+    def may_start(self, name):
+        return False
+
+    lists_foreign = may_start_on_desktop = may_start
 
 
 class NoScreen:
@@ -70,7 +83,7 @@ class NoScreen:
 def around(elements=None, windows=None):
     elements, windows = elements or Elements(), windows or Windows()
     return DesktopSurroundings(
-        NoScreen(), None, DesktopPoint(1, 1), lambda: windows, open_elements=lambda: elements
+        NoScreen(), Applications(), DesktopPoint(1, 1), lambda: windows, open_elements=lambda: elements
     )  # fmt: skip
 
 
@@ -141,7 +154,12 @@ def test_the_focus_of_another_window_than_the_one_typed_into_says_nothing():
     elements = Elements()
     elements.focus = SHOWN[FIELD]
     desk = DesktopSurroundings(
-        NoScreen(), None, DesktopPoint(1, 1), Windows, lambda _: Window(2, "Notes", "Editor", None), lambda: elements
+        NoScreen(),
+        Applications(),
+        DesktopPoint(1, 1),
+        Windows,
+        lambda _: Window(2, "Notes", "Editor", None),
+        lambda: elements,
     )
     assert desk.of(TypeText("x")).elements == ()
 

@@ -63,6 +63,12 @@ class Desk:
             open_windows,
         )
 
+    def asks(self, policy, action):
+        """Whether the policy asks about an action, which is done then, as far as the surroundings know."""
+        question = policy.question(action, self.around.of(action))
+        self.around.did(action)
+        return question is not None
+
     def point(self, x, y):
         return DesktopPoint(self.corner.left + x, self.corner.top + y)
 
@@ -152,9 +158,16 @@ def test_an_application_is_judged_by_what_would_be_started(desk):
 
 def test_a_text_in_pieces_is_judged_as_a_whole(desk):
     policy = Policy.load("risky")
-    pieces = [TypeText("su"), PressKeys(("d",)), PressKeys(("x",)), PressKeys(("backspace",)), TypeText("o reboot")]
-    asked = [policy.question(piece, desk.around.of(piece)) is not None for piece in pieces]
-    assert asked == [False, False, False, False, True]
+    pieces = [
+        TypeText("sud"),
+        PressKeys(("q",)),
+        PressKeys(("backspace",)),
+        PressKeys(("x",)),
+        PressKeys(("backspace",)),
+        TypeText("o reboot"),
+    ]
+    asked = [desk.asks(policy, piece) for piece in pieces]
+    assert asked == [False, False, False, False, False, True]
 
 
 SHIFTED, CTRL = PressKeys(("shift", "backspace")), PressKeys(("ctrl", "backspace"))
@@ -167,20 +180,20 @@ SHIFTED, CTRL = PressKeys(("shift", "backspace")), PressKeys(("ctrl", "backspace
         [TypeText("sudX"), SHIFTED, TypeText("o apt update")],
         [TypeText("sudXX"), HoldKeys(("backspace",), 0.5), TypeText("o apt update")],
         [TypeText("sud notes"), CTRL, TypeText("o apt update")],
-        [TypeText("curl http://x "), PressKeys(("shift", "\\")), TypeText(" sh")],
+        [TypeText("echo x "), PressKeys(("shift", "\\")), TypeText(" sh")],
     ],
     ids=lambda pieces: type(pieces[1]).__name__ + "-".join(pieces[1].keys),
 )
 def test_a_text_that_was_corrected_is_judged_as_what_it_became(desk, pieces):
     policy = Policy.load("risky")
-    asked = [policy.question(piece, desk.around.of(piece)) is not None for piece in pieces]
+    asked = [desk.asks(policy, piece) for piece in pieces]
     assert asked == [False, False, True]
 
 
 def test_what_stands_there_after_an_erasure_stays_open_while_more_is_typed(desk):
     policy = Policy.load("risky")
     pieces = [TypeText("rmX"), HoldKeys(("backspace",), 0.5), TypeText(" "), TypeText("-rf")]
-    asked = [policy.question(piece, desk.around.of(piece)) is not None for piece in pieces]
+    asked = [desk.asks(policy, piece) for piece in pieces]
     assert asked == [False, False, False, True]
 
 

@@ -183,6 +183,12 @@ async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -
         def __init__(self) -> None:
             self.places = [Place("Mousepad", ""), Place("Xterm", "")]
 
+        def did(self, action: Action[DesktopPoint]) -> None:
+            pass
+
+        def news(self) -> list[str]:
+            return []
+
         def of(self, action: Action[DesktopPoint]) -> Situation:
             return Situation(focused=self.places.pop(0)) if isinstance(action, TypeText) else UNKNOWN
 
@@ -194,6 +200,12 @@ async def test_what_was_allowed_in_one_application_is_asked_again_in_another() -
 
 async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and_when_it_is_done() -> None:
     class Named:
+        def did(self, action: Action[DesktopPoint]) -> None:
+            pass
+
+        def news(self) -> list[str]:
+            return []
+
         def of(self, action: Action[DesktopPoint]) -> Situation:
             return Situation(under=Place("Thunar", "Documents"), words="Delete")
 

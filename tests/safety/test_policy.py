@@ -69,7 +69,7 @@ def test_the_shipped_policy_lets_the_ordinary_go_ahead(action: Action[DesktopPoi
 
 
 def test_the_reason_names_the_rule() -> None:
-    assert "closing or deleting keys" in str(Policy.load("risky").question(PressKeys(("alt", "f4"))))
+    assert "closing keys" in str(Policy.load("risky").question(PressKeys(("alt", "f4"))))
 
 
 def own(tmp_path: Path, text: str) -> Policy:

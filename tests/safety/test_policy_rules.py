@@ -126,6 +126,8 @@ RISKY_WORDS = [
     "Eliminar",
     "Move to Trash",
     "Submit",
+    "Reset",
+    "Factory reset",
 ]
 
 
@@ -153,7 +155,6 @@ def test_a_click_on_what_pays_sends_or_deletes_is_asked_about(words: str) -> Non
         "Installed",
         "Agreement",
         "Logo",
-        "Reset",
         "",
         "Sending options",
         "Formatting",
@@ -223,7 +224,8 @@ def test_a_text_that_looks_like_a_command_or_a_secret_is_asked_about_in_any_wind
 def test_a_question_tells_what_the_rules_found_in_the_text() -> None:
     question = SHIPPED.question(TypeText("x" * 1500 + "\nrm -rf ~ \nand my password: hunter2"), EDITOR)
     assert question is not None
-    assert {"rm -", "password:"} <= set(question.matched)
+    assert "rm -" in question.matched
+    assert any(one.startswith("password:") for one in question.matched)
 
 
 def test_secrets_cannot_be_allowed_for_good() -> None:
@@ -346,13 +348,16 @@ def test_a_text_typed_in_pieces_is_asked_about_before_it_is_whole(text: str, dat
     assert asked
 
 
+def test_what_was_typed_elsewhere_before_hides_no_command() -> None:
+    assert SHIPPED.question(TypeText("sudo ls"), into("Mousepad", typed="hello")) is not None
+
+
 def test_a_text_typed_key_by_key_is_a_text() -> None:
     typed, asked = "", []
     for key in ["s", "u", "d", "o", "space", "x"]:
         asked.append(SHIPPED.question(PressKeys((key,)), into("Mousepad", typed=typed)) is not None)
         typed += {"space": " "}.get(key, key)
-    assert asked[:3] == [False, False, False]
-    assert True in asked
+    assert asked == [False, True, False, True, False, False]  # su is a command as well
 
 
 def test_what_was_asked_about_once_is_not_asked_about_with_every_later_letter() -> None:
@@ -363,7 +368,7 @@ def test_what_was_asked_about_once_is_not_asked_about_with_every_later_letter() 
 @given(st.text(max_size=300))
 def test_any_text_can_be_judged(text: str) -> None:
     SHIPPED.question(TypeText(text), into("Mousepad", typed=text))
-    assert len(readings(text)) == 3
+    assert len(readings(text)) == 4
 
 
 @pytest.mark.timeout(20)
@@ -508,24 +513,11 @@ def test_what_was_allowed_for_one_reason_is_asked_again_when_there_is_another() 
 
 def test_every_shipped_pattern_finds_something_of_what_it_is_for() -> None:
     """A pattern that is broken by a change, or shadowed by a typing mistake, is noticed here."""
-    samples = [
-        *RISKY_WORDS,
-        "Papelera corbeille papierkorb Trash recycle bin",
-        "checkout",
-        "Sign up",
-        "Open terminal",
-        "Terminal emulator",
-        "Xfce Terminal",
-        "UXTerm",
-        "Run program",
-        "Authorize",
-        "Iniciar sesion",
-        "Elimina Excluir Verwijderen Usuń",
-    ]
+    samples = ["Papelera corbeille papierkorb Trash recycle bin", "回收站", "Xfce Terminal", "UXTerm", "backup.sh"]
     for one in SHIPPED.rules:
         for pattern in one.words:
             hits = [sample for sample in samples if re.search(pattern.pattern, sample, re.IGNORECASE)]
-            assert hits or "paste" in pattern.pattern, pattern.pattern
+            assert hits, pattern.pattern
 
 
 LOGOUT = into("Xfce4-session-logout")

@@ -14,7 +14,7 @@ from PIL import Image
 from stubs.desk import SETTLE, FakeScreen
 from stubs.endpoint import DONE, Behaviour, Exchange, FakeEndpoint, act, say
 
-from agent.desktop.base import Abilities
+from agent.desktop.base import Abilities, Opens
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input_hand import InputHand
 from agent.desktop.windows import Layer, Window
@@ -59,6 +59,9 @@ class MadeUpWindows:
 
     def is_ordinary(self, identifier):
         return True
+
+    def kind(self, identifier):
+        return ""
 
     def pointer(self):
         return 128, 128
@@ -145,7 +148,12 @@ class MadeUpDesktop:
         return ["Editor"]
 
     def identify(self, name, application=""):
-        return ("Editor", "editor", "editor") if name == "editor" else ()
+        return Opens(("Editor", "editor", "editor")) if name == "editor" else Opens()
+
+    def may_start(self, name):
+        return False
+
+    lists_foreign = may_start_on_desktop = may_start
 
     def open(self, name, stop, application=""):
         raise ActionFailedError("its hand opens nothing")

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from foundation.configs import load_config
@@ -20,6 +21,7 @@ class App:
     command: tuple[str, ...] = ()  # the program and its arguments
     terminal: bool = False  # whether it needs a terminal around it
     files: tuple[str, ...] = ()  # the types of files it opens, as MIME names them; empty for none
+    source: Path | None = None  # the file that describes it; None where there is none
     in_menus: bool = True  # False for panels of a settings application, which are opened by name only
 
     @property

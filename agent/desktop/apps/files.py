@@ -5,6 +5,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -14,6 +15,13 @@ from agent.desktop.hand import ActionFailedError
 #: Levels of folders that are searched below the home, and entries looked at in all: more is no search by name.
 _DEEPEST = 4
 _MOST_ENTRIES = 20_000
+#: A shown name of at least so many characters may be a part of a longer one.
+_PART = 3
+#: Entries in menus that are read for their names.
+_MOST_ENTRIES_READ = 500
+#: Of a desktop file, so many characters are read for what it calls itself.
+_ENTRY = 20_000
+_CALLED = re.compile(r"^Name(?:\[[^]\n]{1,40}\])?\s*=\s*(.{1,200})$", re.MULTILINE)
 #: Paths told where several are meant.
 _MOST_TOLD = 4
 #: The folders of a home by their keys in user-dirs.dirs (xdg-user-dirs), and their English names.
@@ -75,6 +83,53 @@ def may_start_something(path: Path) -> bool:
     if stat.S_ISDIR(mode):
         return False
     return not stat.S_ISREG(mode) or bool(mode & 0o111) or path.suffix.lower() in _PROGRAMS
+
+
+def shows_program(name: str, home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether one of the files in a home and its usual folders that are shown by a name would start something.
+
+    Desktops show desktop files by what these call themselves, and break and shorten what is long: a part will do.
+    """
+    shown = _shown(name)
+    paths = (path for base in _bases(home, user_folders(home, environ)) for path in _listed(base)) if shown else ()
+    return any(
+        may_start_something(path) and any(_is_part(one, called) for one in shown for called in _calls_itself(path))
+        for path in paths
+    )
+
+
+def shows_program_on_desktop(names: Iterable[str], home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether an icon on the desktop may start something: one does, and what is read is no other's whole name."""
+    there = _listed(user_folders(home, environ)[plain("desktop")])
+    programs = [path for path in there if may_start_something(path)]
+    others = {called for path in there if path not in programs for called in _calls_itself(path)}
+    return bool(programs) and not any(_shown(name) & others for name in names)
+
+
+def shows_own_entry(name: str, home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether an entry in the menus that the person, or any program of theirs, has put there is called by a name."""
+    folder = Path(environ.get("XDG_DATA_HOME") or home / ".local/share") / "applications"
+    shown = _shown(name)
+    entries = (path for path in _listed(folder) if path.suffix == ".desktop") if shown else ()
+    return any(called in shown for path in islice(entries, _MOST_ENTRIES_READ) for called in _calls_itself(path)[1:])
+
+
+def _shown(name: str) -> set[str]:
+    return {line.strip().rstrip(".… ").casefold() for line in name.splitlines()} - {""}
+
+
+def _is_part(shown: str, called: str) -> bool:
+    """Whether what is shown is a name, or a part of it between two ends of words."""
+    return shown == called or (len(shown) >= _PART and bool(re.search(rf"(?<!\w){re.escape(shown)}", called)))
+
+
+def _calls_itself(path: Path) -> list[str]:
+    """The name of a file, and what a desktop file says that it is called."""
+    names = [path.name.casefold()]
+    if path.suffix == ".desktop":
+        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+            names += [called.strip().casefold() for called in _CALLED.findall(file.read(_ENTRY))]
+    return names
 
 
 def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:

@@ -3,14 +3,22 @@
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
 from agent.desktop.apps import linux, macos, openers, windows
 from agent.desktop.apps.catalogue import App, Catalogue
-from agent.desktop.apps.files import find_file, is_path, may_start_something
+from agent.desktop.apps.files import (
+    find_file,
+    is_path,
+    may_start_something,
+    shows_own_entry,
+    shows_program,
+    shows_program_on_desktop,
+)
+from agent.desktop.base import Opens
 from agent.desktop.door import Started, start_program
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
@@ -35,6 +43,7 @@ class Launcher:
         self._environ = dict(os.environ if environ is None else environ)
         self._environ.pop("MAI_AGENT_API_KEY", None)  # no application needs it, and a terminal would show it
         self._started: list[Started] = []
+        self._began = time.time()
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -50,17 +59,39 @@ class Launcher:
         """See `Applications.names`."""
         return self.catalogue.names()
 
-    def identify(self, name: str, application: str = "") -> tuple[str, ...] | None:
+    def identify(self, name: str, application: str = "") -> Opens | None:
         """See `Applications.identify`."""
         try:
             app, path = self._meant(name, application)
         except OSError:
             return None
         except ActionFailedError:  # nothing will be opened, and `open` says why
-            return ()
+            return Opens()
         if path is not None and may_start_something(path):  # no application's name can make that an ordinary thing
-            return (str(path),)
-        return tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
+            return Opens((str(path),))
+        if not sys.platform.startswith("linux"):
+            return Opens((app.name,))
+        names = tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
+        return Opens(names, linux.is_foreign(app, self._environ, self._began))
+
+    def may_start(self, name: str) -> bool:
+        """See `Applications.may_start`."""
+        home = self._home()
+        return home is not None and shows_program(name, home, self._environ)
+
+    def may_start_on_desktop(self, names: Sequence[str]) -> bool:
+        """See `Applications.may_start_on_desktop`."""
+        home = self._home()
+        return home is not None and shows_program_on_desktop(names, home, self._environ)
+
+    def lists_foreign(self, name: str) -> bool:
+        """See `Applications.lists_foreign`."""
+        home = self._home()
+        return home is not None and shows_own_entry(name, home, self._environ)
+
+    def _home(self) -> Path | None:
+        home = self._environ.get("HOME", "")
+        return Path(home) if sys.platform.startswith("linux") and Path(home).is_dir() else None
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         """See `Applications.open`."""
@@ -94,10 +125,8 @@ class Launcher:
         return opener, path
 
     def _file(self, name: str) -> Path | None:
-        home = self._environ.get("HOME", "")
-        if not sys.platform.startswith("linux") or not Path(home).is_dir():
-            return None
-        return find_file(name, Path(home), self._environ)
+        home = self._home()
+        return None if home is None else find_file(name, home, self._environ)
 
     def _called(self, application: str) -> App:
         app = self.catalogue.find(application)

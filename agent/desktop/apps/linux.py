@@ -1,6 +1,7 @@
 """Installed applications on Linux: desktop files (freedesktop.org Desktop Entry Specification 1.5)."""
 
 import configparser
+import os
 import re
 import shlex
 import shutil
@@ -11,6 +12,8 @@ from agent.desktop.apps.catalogue import App
 
 #: Types of files of one application.
 _MOST_TYPES = 1000
+#: Folders that anybody may write to.
+_EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 -- nothing is written there
 _TERMINALS = ("x-terminal-emulator", "xfce4-terminal", "gnome-terminal", "konsole", "xterm")
 
 
@@ -73,9 +76,40 @@ def read_desktop_file(path: Path, identifier: str, languages: list[str], desktop
         command=_command(entry.get("Exec", "")),
         terminal=entry.get("Terminal") == "true",
         files=tuple(_list(entry.get("MimeType", ""))[:_MOST_TYPES]),
+        source=path,
         in_menus=entry.get("NoDisplay") != "true",
     )
     return app if app.command and shutil.which(entry.get("TryExec") or app.program) else None
+
+
+def is_foreign(app: App, environ: Mapping[str, str], since: float) -> bool:
+    """Whether an application was not installed by the system, or its file came or changed since a time (Unix seconds).
+
+    Both its desktop file and its program must lie where only the system installs: an entry of the person's own hides
+    the system's of the same name, and a program in the home one of the same name elsewhere.
+    """
+    program = shutil.which(app.program, path=environ.get("PATH"))
+    return app.source is None or program is None or _came(app.source, since) or any(
+        _is_own(Path(path), environ) for path in (app.source, program)
+    )  # fmt: skip
+
+
+def _came(path: Path, since: float) -> bool:
+    try:
+        return path.stat().st_ctime >= since
+    except OSError:
+        return True
+
+
+def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
+    """Whether a file lies where the person, or any program of theirs, may write."""
+    told = [environ.get(name, "") for name in ("HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "TMPDIR")]
+    own = [Path(folder).resolve() for folder in (*told, *_EVERYBODYS) if folder]
+    real = path.resolve()
+    if any(place.is_relative_to(folder) for place in (path.absolute(), real) for folder in own if folder != Path("/")):
+        return True
+    # Whoever may write everything is told nothing by that.
+    return os.geteuid() != 0 and any(os.access(place, os.W_OK) for place in (real, real.parent))
 
 
 def start_command(app: App, path: Path | None = None) -> list[str] | None:

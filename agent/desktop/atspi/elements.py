@@ -128,7 +128,7 @@ class AtspiElements:
             return found
         except EnvironmentLacksError as error:
             self._drop(str(error))
-            return None
+            raise
 
     def close(self) -> None:
         """See `Elements.close`."""

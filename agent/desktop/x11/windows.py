@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from agent.desktop.windows import Layer, Window, WindowId
+from agent.desktop.windows import Layer, Window, WindowId, WindowKind
 from agent.desktop.x11.connection import (
     client_of,
     open_display,
@@ -80,6 +80,17 @@ class X11Windows:
                 kinds = window_types(self._display, identifier)
                 return not kinds or bool(kinds & {"NORMAL", "DIALOG"})
         return False  # minimised, on another workspace, or closed
+
+    def kind(self, identifier: WindowId) -> WindowKind:
+        """See `Windows.kind`."""
+        kinds, owner = self._kinds(identifier) or set(), self._property(identifier, "WM_TRANSIENT_FOR")
+        if "DESKTOP" in kinds:
+            return "backdrop"
+        return "dialog" if "DIALOG" in kinds or (owner and owner[0]) else ""
+
+    @unless_gone()
+    def _kinds(self, identifier: WindowId) -> set[str]:
+        return window_types(self._display, identifier)
 
     def pointer(self) -> tuple[int, int]:
         """See `Windows.pointer`."""

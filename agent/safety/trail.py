@@ -1,0 +1,366 @@
+"""What a run did just before, as far as it says what its next action does: the one place that remembers it.
+
+A key means little by itself. "c" closes a window after alt+space, backspace empties a document after ctrl+a, "o" ends
+the command that was begun three actions ago. Pure: what is seen of the desktop comes in, and goes out completed.
+"""
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field, replace
+
+from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, TypeText, points_of
+from agent.geometry import DesktopPoint, Region
+from agent.safety.situation import Fact, Place, Situation
+from agent.safety.text import spelled
+from agent.safety.words import shipped_words
+from agent.screen.outline import Element
+
+#: Of what was typed before, so much is kept to judge a text that comes in pieces.
+_REMEMBERED = 300
+#: Of its beginnings, so many are kept in mind when an unknown part was erased.
+_ERASED = 40
+#: So many characters that the run did not write may go from a document before saving it is asked about.
+_MUCH = 40
+#: What one stroke selects or erases, in characters, where nobody can count: a word, a line or more.
+_WORD, _LINE = 8, 40
+#: So long a key is held down before it repeats often, in seconds.
+_REPEATS = 0.5
+#: Windows that are remembered.
+_MOST_WINDOWS = 200
+
+TEXT_ROLES = frozenset(
+    {"entry", "text", "password text", "spin button", "terminal", "editbar", "document text", "autocomplete",
+     "date editor"}
+)  # fmt: skip
+_ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "autocomplete", "date editor", "combo box"})
+#: Taller than this, in pixels, nothing is a field of one line.
+_TALLEST_LINE = 64
+_MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
+_MODIFIERS = frozenset({"ctrl", "alt", "altgr", "shift", "super"})
+_ACROSS = frozenset({"left", "right"})
+_FAR = frozenset({"up", "down", "page_up", "page_down", "home", "end"})
+_NAVIGATING = _ACROSS | _FAR | {"tab", "escape"}
+#: What opens the desktop's launcher or its menu of applications, where what is entered then is started.
+_LAUNCHERS = ({"super"}, {"alt", "f1"}, {"alt", "f2"}, {"alt", "f3"}, {"super", "space"}, {"super", "a"},
+              {"super", "s"}, {"super", "r"}, {"ctrl", "escape"})  # fmt: skip
+#: What opens a menu, besides alt and a letter: of the application, of what is selected, of the window.
+_MENUS = ({"f10"}, {"shift", "f10"}, {"menu"}, {"alt"}, {"altgr"}, {"alt", "space"}, {"altgr", "space"})
+#: What the button that closes a window is away from the corner at most, in pixels.
+_CORNER, _TITLE_BAR = 56, 48
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """What was typed into a window without a pause: a text may come in pieces, and be corrected."""
+
+    window: Hashable
+    text: str = ""  # its end
+    judged: int | None = None  # so many characters of it were judged as they stand; None for all
+    erased: tuple[str, ...] = ()  # what may stand there instead, where it is not known how much was taken away
+
+    def after(self, action: Action[DesktopPoint]) -> "_Typed":
+        """What stands there after an action."""
+        if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
+            entered = spelled(action)
+            kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
+            return _Typed(self.window, (self.text + entered)[-_REMEMBERED:], None, kept)
+        if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
+            return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
+        # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
+        ends = range(max(0, len(self.text) - _ERASED), len(self.text))
+        return _Typed(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
+
+
+@dataclass(slots=True)
+class _Here:
+    """How the window stands that got the last action."""
+
+    window: Hashable = None
+    all_selected: bool = False
+    selected: int = 0  # characters, about
+    credit: int = 0  # characters before the caret that the run typed itself
+    menu: bool = False  # one was opened by keys
+    focus: Element | None = None  # what had the focus then
+    aimed: str = ""  # what was written where the last action clicked
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    action: Action[DesktopPoint]
+    seen: Situation
+    window: Hashable
+
+
+@dataclass(slots=True)
+class Trail:
+    """What one run did; `judge` an action, then tell it by `did` if it was carried out.
+
+    Args:
+        there_before: the windows that were there when the run began, whose text is not the run's own.
+    """
+
+    there_before: Collection[Hashable] = ()
+    _typed: _Typed = field(default_factory=lambda: _Typed(None))
+    _here: _Here = field(default_factory=_Here)
+    _launcher: bool = False
+    _own: dict[Hashable, str] = field(default_factory=dict)  # windows with the run's own text, by their titles
+    _met: dict[Hashable, None] = field(default_factory=dict)
+    _lost: dict[str, int] = field(default_factory=dict)  # characters taken out of documents, by application
+    _saving: str = ""  # the application that was told to save, whose window may be called otherwise since
+    _last: _Judged | None = None
+
+    def judge(self, action: Action[DesktopPoint], seen: Situation, window: Hashable = None) -> Situation:
+        """What is seen where an action goes, with all that follows from what was done before.
+
+        Args:
+            action: the one to be judged.
+            seen: what is known of the desktop.
+            window: what the desktop calls the window that gets the action; None where that is not known.
+        """
+        self._last = _Judged(action, seen, window)
+        place = seen.focused if isinstance(action, TYPING) else seen.under
+        if place is not None:
+            self._meet(window, place)
+        facts = {*seen.facts, *_facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
+        if not isinstance(action, TYPING):
+            return replace(seen, facts=frozenset(facts))
+        before = self._typed if self._typed.window == window else _Typed(window)
+        aimed = self._here.aimed if self._here.window == window and not facts & {"a text"} else ""
+        return replace(
+            seen, typed=before.text, judged=before.judged, erased=before.erased, words=seen.words or aimed,
+            facts=frozenset(facts),
+        )  # fmt: skip
+
+    def did(self, action: Action[DesktopPoint]) -> None:
+        """An action was carried out: the one that was judged last, or what a person made of it."""
+        if self._last is None:
+            return
+        seen, window = self._last.seen, self._last.window
+        if isinstance(action, TYPING):
+            self._did_type(action, seen, window)
+        else:
+            self._did_point(action, seen, window)
+
+    # What follows from what was done
+
+    def _facts(self, action: Action[DesktopPoint], place: Place | None, seen: Situation, window: Hashable) -> set[Fact]:
+        here = self._here if self._here.window == window else _Here(window)
+        found: set[Fact] = set()
+        if place is not None and window in self._own:
+            found.add("own text")
+        if place is not None and self._lost.get(place.app, 0) >= _MUCH:
+            found.add("text was lost")
+        if here.all_selected and _replaces(action, seen):
+            found.add("all is replaced")
+        if not isinstance(action, TYPING):
+            return found
+        if here.menu and _chooses(action, seen) and not self._left_menu(seen):
+            found.add("unseen choice")
+        if self._launcher:
+            found.add("launcher")
+        return found
+
+    def _left_menu(self, seen: Situation) -> bool:
+        """Whether the key that looked like one of a menu led into a field: then nothing is chosen."""
+        now, before = _focus(seen), self._here.focus
+        return (
+            now is not None
+            and before is not None
+            and (now.role, now.name, now.box) != (before.role, before.name, before.box)
+            and takes_text(now)
+        )
+
+    def _meet(self, window: Hashable, place: Place) -> None:
+        """Take note of a window: one that came up empty during the run holds what the run writes, and nothing else."""
+        title = place.title.strip().lstrip("*•● ").strip()
+        if window is None or not title:
+            return
+        if window not in self._met:
+            self._met[window] = None
+            if window not in self.there_before and shipped_words("a new document").found(title):
+                self._own[window] = title
+            while len(self._met) > _MOST_WINDOWS:
+                gone = next(iter(self._met))
+                del self._met[gone]
+                self._own.pop(gone, None)
+        elif window in self._own and self._own[window] != title:
+            if self._saving == place.app:  # it was saved, and is called so now
+                self._own[window] = title
+            else:  # something else was opened in it
+                del self._own[window]
+
+    # What is remembered
+
+    def _did_type(self, action: TypeText | PressKeys | HoldKeys, seen: Situation, window: Hashable) -> None:
+        if self._typed.window != window:
+            self._typed = _Typed(window)
+        self._typed = self._typed.after(action)
+        if self._here.window != window:
+            self._here = _Here(window)
+        here, app = self._here, seen.focused.app if seen.focused else ""
+        keys = frozenset() if isinstance(action, TypeText) else frozenset(action.keys)
+        chosen = _chooses(action, seen)
+        if not (here.aimed and keys and keys <= _MODIFIERS):
+            here.aimed = ""
+        self._count(action, keys, app, seen, window)
+        if "ctrl" in keys and "s" in keys:
+            self._saved(app)
+        if keys in _MENUS or _mnemonic(keys):
+            here.menu, here.focus = True, _focus(seen)
+        elif "escape" in keys or (chosen and not _is_letter(action)):
+            here.menu = False
+        if keys in _LAUNCHERS:
+            self._launcher = True
+        elif "escape" in keys or _enters(action):
+            self._launcher = False
+
+    def _count(
+        self,
+        action: TypeText | PressKeys | HoldKeys,
+        keys: frozenset[str],
+        app: str,
+        seen: Situation,
+        window: Hashable,
+    ) -> None:
+        """Keep account of what is selected, and of what the run takes away that it did not write."""
+        here = self._here
+        entered = spelled(action)
+        plain_keys = keys - _MODIFIERS
+        if "shift" in keys and plain_keys & (_ACROSS | _FAR):
+            here.selected += _LINE if plain_keys & _FAR or "ctrl" in keys else 1
+            here.all_selected = here.all_selected or ("ctrl" in keys and bool(plain_keys & {"home", "end"}))
+            return
+        if "ctrl" in keys and plain_keys == {"a"}:
+            here.all_selected, here.selected = True, 0
+            return
+        if ("ctrl" in keys and plain_keys == {"c"}) or (keys and not plain_keys):
+            return
+        taken = 0
+        if here.all_selected and _replaces(action, seen):
+            here.credit = 0  # it was asked about, or is the run's own
+        elif here.selected and _replaces(action, seen):
+            taken = here.selected
+        elif plain_keys & {"backspace", "delete"}:
+            often = isinstance(action, HoldKeys) and action.seconds >= _REPEATS
+            size = _LINE if often or len(plain_keys) > 1 else _WORD if "ctrl" in keys else 1
+            covered = min(here.credit, size) if "backspace" in plain_keys else 0
+            here.credit -= covered
+            taken = size - covered
+        elif "ctrl" in keys and plain_keys & {"x", "k", "d", "u", "l", "y"}:
+            taken = _LINE
+        if plain_keys & _NAVIGATING:
+            here.credit = 0
+        here.credit += len(entered)
+        here.all_selected, here.selected = False, 0
+        if taken and window not in self._own and "one line" not in _facts_of_focus(seen):
+            self._lost[app] = self._lost.get(app, 0) + taken
+
+    def _did_point(self, action: Action[DesktopPoint], seen: Situation, window: Hashable) -> None:
+        self._launcher = False
+        if isinstance(action, OpenApp):
+            return
+        said = (seen.words, *(one.name for one in seen.elements))
+        app = seen.under.app if seen.under else ""
+        text = any(takes_text(one) for one in seen.elements)
+        here = self._here
+        kept = here.all_selected and isinstance(action, Click) and not text and bool(seen.elements)
+        if not isinstance(action, Click | LongPress | Drag):
+            return
+        self._here = _Here(window, all_selected=kept and here.window == window)
+        if any(shipped_words("selects everything").found(one) for one in said):
+            self._here.all_selected = True
+        if any(shipped_words("saves").found(one) for one in said):
+            self._saved(app)
+        if isinstance(action, Click) and action.button == "left":
+            self._here.aimed = seen.words
+        if text and isinstance(action, Click) and action.count >= 2:
+            self._here.selected = _WORD if action.count == 2 else _LINE
+        if text and isinstance(action, Drag):
+            self._here.selected = _LINE
+
+    def _saved(self, app: str) -> None:
+        self._saving = app
+        self._lost.pop(app, None)
+
+
+def _facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
+    """What follows from where an action goes."""
+    found: set[Fact] = set(_facts_of_focus(seen))
+    if place is not None and place.dialog:
+        found.add("a dialog")
+    if isinstance(action, TYPING):
+        if not seen.elements:
+            found.add("unknown focus")
+        if isinstance(action, PressKeys | HoldKeys) and _mnemonic(frozenset(action.keys)):
+            found.add("mnemonic")
+        return found
+    found.discard("one line")
+    if seen.elements and all(one.role == "menu" for one in seen.elements):
+        found.add("a menu's title")
+    if place is not None and place.region is not None:
+        for point in points_of(action):
+            found |= _at_the_edge(point, place.region)
+    return found
+
+
+def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:
+    beside = min(abs(point.x - of.left), abs(point.x - of.left - of.width)) <= _CORNER
+    if not beside:
+        return set()
+    if of.top - _TITLE_BAR <= point.y < of.top:
+        return {"end of a title bar"}
+    return {"corner of a window"} if of.top <= point.y < of.top + _TITLE_BAR else set()
+
+
+def _facts_of_focus(seen: Situation) -> set[Fact]:
+    focus = _focus(seen)
+    if focus is None or not takes_text(focus):
+        return set()
+    one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
+    return {"a text", "one line"} if one_line and focus.box.height <= _TALLEST_LINE else {"a text"}
+
+
+def _focus(seen: Situation) -> Element | None:
+    """What surely gets what is typed."""
+    return seen.elements[-1] if seen.elements else None
+
+
+def takes_text(element: Element) -> bool:
+    """Whether what is typed into an element becomes a text in it."""
+    return element.role in TEXT_ROLES or "editable" in element.states
+
+
+def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
+    """Whether an action puts something, or nothing, in the place of what is selected."""
+    if isinstance(action, Click | LongPress):
+        return any(
+            shipped_words("cuts or pastes").found(one) for one in (seen.words, *(each.name for each in seen.elements))
+        )
+    if spelled(action):
+        return True
+    keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
+    return bool(keys & {"backspace", "delete"}) or ("ctrl" in keys and bool(keys & {"x", "v", "k", "d", "h"})) or (
+        {"shift", "insert"} <= keys
+    )  # fmt: skip
+
+
+def _mnemonic(keys: frozenset[str]) -> bool:
+    """Whether a chord opens a menu or presses a button by its underlined letter."""
+    rest = keys - {"alt", "altgr", "shift"}
+    return bool(keys & {"alt", "altgr"}) and len(rest) == 1 and all(len(key) == 1 and key.isalnum() for key in rest)
+
+
+def _is_letter(action: Action[DesktopPoint]) -> bool:
+    return len(spelled(action)) == 1 and not spelled(action).isspace()
+
+
+def _enters(action: Action[DesktopPoint]) -> bool:
+    return any(char in "\n\r" for char in spelled(action))
+
+
+def _chooses(action: Action[DesktopPoint], seen: Situation) -> bool:
+    """Whether an action chooses from an open menu something that nobody can name."""
+    if not spelled(action):
+        return False
+    focus = _focus(seen)
+    named = focus is not None and focus.role in _MENU_ITEMS and bool(focus.name)
+    return not (named and not spelled(action).strip())  # Enter and space choose what has the focus

@@ -1,0 +1,281 @@
+"""How often the shipped policy asks in ordinary tasks, and which risky actions it lets through.
+
+    python scripts/bench/questions.py [--list] [--runs FOLDER]
+
+Reads the actions of `scripts/bench/questions`: ordinary tasks as they go, risky actions by what they lead to, and risky
+actions that were written before the rules and kept apart. Prints, for `--approve risky`: questions per ordinary task,
+and every risky action that is not asked about. `--runs` adds the recorded runs of a folder as ordinary tasks, with the
+elements that were hit and the words that are read around the targets; `--list` prints every question.
+"""
+
+import argparse
+import statistics
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, TypeText
+from agent.geometry import DesktopPoint, Region
+from agent.keys import chord
+from agent.record.actions import read_action
+from agent.record.schema import StepRecord
+from agent.safety.policy import Grants, Policy
+from agent.safety.situation import Fact, Place, Situation
+from agent.safety.trail import Trail
+from agent.screen.ocr import Ocr
+from agent.screen.outline import Element
+
+DATA = Path(__file__).parent / "questions"
+_POINT = DesktopPoint(400, 400)
+_WINDOW = Region(100, 100, 900, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action as the data tells it, and where it goes."""
+
+    action: Action[DesktopPoint]
+    seen: Situation
+    window: str
+    words: str  # what it is, for a person
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Actions one after the other; of a risky one the last is what must be asked about."""
+
+    name: str
+    steps: tuple[Step, ...]
+    there_before: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Asked:
+    """What came of a task."""
+
+    questions: list[str] = field(default_factory=list)
+    last: bool = False  # the last action was asked about
+
+
+def ask(policy: Policy, task: Task) -> Asked:
+    """Judge a task's actions in order; a person allows everything, and for good where that is offered."""
+    trail, grants, asked = Trail(task.there_before), Grants(), Asked()
+    for step in task.steps:
+        question = policy.question(step.action, trail.judge(step.action, step.seen, step.window))
+        asked.last = question is not None
+        if question is not None and not grants.allow(question):
+            asked.questions.append(f"{step.words}: {question.reason}")
+            if question.scope:
+                grants.add(question)
+        trail.did(step.action)
+    return asked
+
+
+def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
+    """One action of the data; what it does not say of its window is as `where` says."""
+    told = {**where, **({"keys": told} if isinstance(told, str) else told)}
+    app, _, title = str(told.get("in", "")).partition(" · ")
+    place = Place(app, title, _WINDOW, bool(told.get("dialog"))) if app else None
+    action, caption = _action_of(told)
+    elements = tuple(_element(told[part], told) for part in ("focus",) if part in told)
+    if not isinstance(action, TypeText | PressKeys | HoldKeys):
+        role = told.get("role")
+        elements = (_element(f"{role} {told.get('name', caption)}", told),) if role else ()
+    facts: set[Fact] = {"not the system's"} if told.get("foreign") else set()
+    facts |= {"may be a program"} if told.get("program") else set()
+    opens = None
+    if isinstance(action, OpenApp):
+        opens = (
+            action.name,
+            str(told.get("id", told.get("starts", action.name))),
+            str(told.get("starts", action.name)),
+        )
+    typing = isinstance(action, TypeText | PressKeys | HoldKeys)
+    seen = Situation(
+        focused=place if typing else None,
+        under=None if typing else place,
+        words=caption if not typing and not told.get("unread") else "",
+        elements=elements,
+        opens=opens,
+        asked=str(told.get("asked", "")),
+        facts=frozenset(facts),
+    )
+    return Step(action, seen, str(told.get("window", app)), _words(told))
+
+
+def _words(told: Mapping[str, Any]) -> str:
+    kind = next((key for key in _KINDS if key in told), "?")
+    return f"{kind} {told.get(kind)!r} in {told.get('in', '?')}"
+
+
+_KINDS = (
+    "click",
+    "double_click",
+    "right_click",
+    "middle_click",
+    "hold_at",
+    "drag",
+    "type",
+    "press",
+    "keys",
+    "hold",
+    "open",
+)
+
+
+def _action_of(told: Mapping[str, Any]) -> tuple[Action[DesktopPoint], str]:
+    """The action, and what is written where it points."""
+    kind = next(key for key in _KINDS if key in told)
+    value = str(told[kind])
+    at = DesktopPoint(*told["at"]) if "at" in told else _POINT
+    match kind:
+        case "click":
+            return Click(at), value
+        case "double_click":
+            return Click(at, count=2), value
+        case "right_click":
+            return Click(at, "right"), value
+        case "middle_click":
+            return Click(at, "middle"), value
+        case "hold_at":
+            return LongPress(at), value
+        case "drag":
+            return Drag(DesktopPoint(300, 300), at), value
+        case "type":
+            return TypeText(value), ""
+        case "hold":
+            return HoldKeys(chord(value), 1.0), ""
+        case "open":
+            return OpenApp(value), ""
+    return PressKeys(chord(value)), ""
+
+
+def _element(told: str, more: Mapping[str, Any]) -> Element:
+    """An element by its role, of one or two words, and its name."""
+    role = next((one for one in _ROLES if told == one or told.startswith(f"{one} ")), told.split(maxsplit=1)[0])
+    tall = role in ("text", "document text") and not more.get("one_line")
+    box = Region(300, 300, 400, 300 if tall else 30)
+    states = frozenset({"multi line", "editable"} if tall else {"focused"})
+    return Element(1, role, told[len(role) :].strip(), box, states=states)
+
+
+_ROLES = ("push button", "toggle button", "check box", "check menu item", "radio button", "radio menu item",
+          "menu item", "password text", "spin button", "combo box", "list item", "table cell", "page tab",
+          "document text", "document web", "tree item", "desktop icon")  # fmt: skip
+
+
+def risky(path: Path) -> Iterator[tuple[str, Task]]:
+    """Each risky action of a file, with what it leads to."""
+    for told in tomllib.loads(path.read_text("utf-8"))["actions"]:
+        where = {key: told[key] for key in ("in", "focus", "dialog", "window") if key in told}
+        before = [*told.get("first", ())]
+        if "after_click" in told:
+            before.append({"click": told["after_click"]})
+        steps = [step_of(one, where) for one in before]
+        last = step_of({key: value for key, value in told.items() if key not in ("first", "after_click", "why")}, {})
+        windows = frozenset(step.window for step in (*steps, last))
+        yield str(told["why"]), Task(last.words, (*steps, last), windows)
+
+
+def ordinary(path: Path) -> Iterator[Task]:
+    """The ordinary tasks of a file."""
+    for told in tomllib.loads(path.read_text("utf-8"))["tasks"]:
+        where: dict[str, Any] = {}
+        steps = []
+        for one in ({"keys": each} if isinstance(each, str) else each for each in told["do"]):
+            if "in" in one:  # another window: what was said of the one before says nothing of it
+                where = {}
+            where |= {key: one[key] for key in ("in", "focus", "dialog", "one_line", "window") if key in one}
+            steps.append(step_of(one, where))
+        yield Task(told["name"], tuple(steps), frozenset(told.get("there_before", ())))
+
+
+def recorded(folder: Path) -> Iterator[Task]:
+    """Recorded runs as tasks: their actions with what they hit, and what is read there."""
+    from agent.record.read import read_bundle
+    from agent.screen.ocr import Ocr
+
+    reader = Ocr("The measurement")
+    for path in sorted(folder.glob("*/run.json")):
+        bundle = read_bundle(path.parent)
+        steps = [step for record in bundle.steps for step in _recorded(record, path.parent, reader)]
+        yield Task(bundle.run.instruction or path.parent.name, tuple(steps))
+
+
+def _recorded(record: StepRecord, folder: Path, reader: Ocr) -> Iterator[Step]:
+    from PIL import Image
+
+    from agent.screen.captions import caption_at
+
+    for one in record.actions:
+        if one.target is None or one.target["type"] in ("wait", "finish", "answer"):
+            continue
+        action = read_action(one.target)
+        elements = tuple(each.element for each in one.elements if each.element is not None)
+        title = elements[-1].window if elements else ""
+        app = elements[-1].app if elements and elements[-1].app else title.rpartition(" - ")[2]
+        place = Place(app, title) if title else None
+        typing = isinstance(action, TypeText | PressKeys | HoldKeys)
+        words = ""
+        if isinstance(action, Click) and record.images:
+            image = Image.open(folder / record.images[0].file)
+            words = caption_at(image, action.point.x, action.point.y, reader)
+        seen = Situation(
+            focused=place if typing else None, under=None if typing else place, words=words, elements=elements
+        )
+        yield Step(action, seen, app, str(one.target))
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--list", action="store_true", help="print every question")
+    arguments.add_argument("--runs", type=Path, help="a folder of recorded runs")
+    options = arguments.parse_args()
+    policy = Policy.load("risky")
+    tasks = [("ordinary tasks", list(ordinary(DATA / "ordinary.toml")))]
+    if options.runs:
+        tasks.append((f"recorded runs of {options.runs}", list(recorded(options.runs))))
+    for name, group in tasks:
+        tell_ordinary(name, [(task, ask(policy, task)) for task in group], every=options.list)
+    unasked = 0
+    for file in ("risky.toml", "risky_apart.toml"):
+        unasked += tell_risky(
+            file, [(why, task, ask(policy, task)) for why, task in risky(DATA / file)], every=options.list
+        )
+    return 1 if unasked else 0
+
+
+def tell_ordinary(name: str, asked: Iterable[tuple[Task, Asked]], *, every: bool) -> None:
+    asked = list(asked)
+    counts = [len(one.questions) for _, one in asked]
+    actions = sum(len(task.steps) for task, _ in asked)
+    print(f"{name}: {len(counts)} tasks, {actions} actions; questions a task: median {statistics.median(counts):g}, "
+          f"mean {statistics.mean(counts):.2f}, most {max(counts)}")  # fmt: skip
+    for task, one in asked:
+        if one.questions and (every or len(one.questions) > 1):
+            print(f"  {len(one.questions)}  {task.name}")
+            for question in one.questions:
+                print(f"       {question}")
+
+
+def tell_risky(name: str, asked: Iterable[tuple[str, Task, Asked]], *, every: bool) -> int:
+    asked = list(asked)
+    left = [(why, task) for why, task, one in asked if not one.last]
+    print(f"{name}: {len(asked)} risky actions, {len(left)} unasked")
+    kinds, missed = Counter(why for why, _, _ in asked), Counter(why for why, _ in left)
+    for why, count in kinds.items():
+        print(f"  {why:28} {count:4}  unasked {missed[why]}")
+    for why, task in left:
+        print(f"  UNASKED  {why}: {task.name}")
+    if every:
+        for why, _, one in asked:
+            print(f"  {why}: {one.questions[-1] if one.questions else '-'}")
+    return len(left)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
