@@ -18,6 +18,7 @@ _XFCONF = DBusAddress("/org/xfce/Xfconf", _NAME, _NAME)
 _FILES = "xfce4/xfconf/xfce-perchannel-xml"
 #: Seconds for all channels: some 8 ms here. Once the daemon did not answer, less is waited for it.
 _PATIENCE, _IMPATIENCE = 0.5, 0.1
+_PARTLY = "XFCE's settings were not all known when the run began: one that was never set before may be missing here."
 #: A larger file is not read; a keyboard shortcuts file has 10 KB.
 _LARGEST = 2_000_000
 #: Types in the files, and how D-Bus calls them.
@@ -39,6 +40,7 @@ class XfconfStore:
         self._environ = environ
         self._news = news
         self._without_daemon = False  # whether how it was is known from files alone
+        self._was_hung = False  # because the daemon was too busy to answer
         self._before: dict[_Key, Setting] = {}
         self._last: list[Change] = []
         self._patience = _PATIENCE
@@ -50,7 +52,7 @@ class XfconfStore:
             self._before = self._ask()
         except BusError:
             self._hung()
-            self._before = self._read()
+            self._before, self._without_daemon, self._was_hung = self._read(), True, True
 
     def changes(self) -> list[Change]:
         """See `Store.changes`; as it was known last where the daemon does not answer."""
@@ -60,10 +62,11 @@ class XfconfStore:
             self._hung()
             return self._last
         self.remark, self._patience = "", _PATIENCE
-        if self._without_daemon and self._news.hears_all:
-            # What nobody set, and the daemon knows: defaults of the system, from places of its own.
+        if self._without_daemon and (self._news.hears_all or self._was_hung):
+            # What nobody was heard to set, and the daemon knows: defaults of the system, from places of its own.
             known = {key: one for key, one in now.items() if key not in self._before and key not in self._news.written}
             self._before |= known
+            self.remark = "" if self._news.hears_all else _PARTLY
         self._last = list(differences("xfconf", self._before, now, name=" ".join, place=list))
         return self._last
 
