@@ -16,6 +16,10 @@ PieceKind: TypeAlias = Literal["content", "reasoning", "call"]
 #: No answer is longer that is of any use: 2,048 tokens are about 8,000 characters, long reasoning ten times that.
 MAX_CHARS = 1_000_000
 
+#: A server that keeps to a limit of tokens sends no more pieces than that, or longer ones. What is counted here is
+#: below the true number, so a little over the limit means that it keeps to none; some do not count what is thought.
+_OVER, _OVER_THINKING = 1.25, 4.0
+
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 
 
@@ -76,11 +80,15 @@ class _OpenCall:
 class AnswerReader:
     """Puts one answer together. Give it every chunk of a stream, or the one whole completion.
 
-    Text, reasoning and tool calls together may be `max_chars` characters.
+    Text, reasoning and tool calls together may be `max_chars` characters; with `max_tokens`, the limit that the server
+    was told, also not many more tokens than that.
     """
 
-    def __init__(self, max_chars: int = MAX_CHARS) -> None:
+    def __init__(self, max_chars: int = MAX_CHARS, max_tokens: int | None = None) -> None:
         self._room = max_chars
+        self._said = self._thought = float("inf")
+        if max_tokens is not None:
+            self._said, self._thought = max_tokens * _OVER, max_tokens * _OVER_THINKING
         self._texts: dict[PieceKind, list[str]] = {"content": [], "reasoning": []}
         self._calls: list[_OpenCall] = []
         self._finish_reason: str | None = None
@@ -98,9 +106,13 @@ class AnswerReader:
             self._finish_reason = _text(_get(choice, "finish_reason")) or self._finish_reason
         for piece in pieces:
             self._room -= len(piece.text) or 1
+            if piece.kind == "reasoning":
+                self._thought -= _fewest_tokens(piece.text)
+            else:
+                self._said -= _fewest_tokens(piece.text)
             if piece.kind != "call":
                 self._texts[piece.kind].append(piece.text)
-        if self._room < 0:
+        if min(self._room, self._said, self._thought) < 0:
             raise AnswerTooLongError("the answer does not end")
         return pieces
 
@@ -136,6 +148,11 @@ class AnswerReader:
                 return call
         self._calls.append(_OpenCall(position, identifier))
         return self._calls[-1]
+
+
+def _fewest_tokens(text: str) -> float:
+    """No more tokens than a piece of an answer has: some servers send many at once, some a letter at a time."""
+    return max(min(1.0, len(text) / 4), len(text) / 8)
 
 
 def _texts(said: Any) -> Iterator[Piece]:

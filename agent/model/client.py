@@ -43,8 +43,9 @@ class Patience:
     #: with several large ones minutes.
     first_token: float = 300.0
     between_tokens: float = 60.0  # silence in the middle of an answer
-    #: the longest answer. 2,048 tokens at one a second, as an 8B model on a processor has it, take half of it.
-    total: float = 3600.0
+    #: the longest answer, with all that goes before it: a third of a run's own limit. The usual 150 tokens at one a
+    #: second, as an 8B model on a processor has it, take a quarter of it.
+    total: float = 600.0
     notice: float = 15.0  # after this much silence the person is told, again each time it has passed
     retries: int = 2  # further tries after something transient
     backoff: float = 0.5  # pause before the first retry; doubled each time
@@ -224,21 +225,22 @@ class ChatClient:
         extra["messages"] = to_openai(request.messages, self._image_part)
         required = {"model": self.endpoint.model, "messages": [], **request.required_parts()}
         sent = {*optional, *(["image_id"] if self._by_id else []), *(["tools"] if request.tools else [])}
-        reader = AnswerReader()
+        reader = AnswerReader(max_tokens=required["max_tokens"])
         first_at: float | None = None
+        heard_at = began
         stream: Any = None
         try:
             opening = self._connection().chat.completions.create(**required, extra_body=extra)
             stream = await self._patiently(opening, began, began, on_progress, first=True)
             chunks = aiter(stream)
             while True:
-                since = began if first_at is None else time.monotonic()
                 coming = anext(chunks, None)
-                chunk = await self._patiently(coming, began, since, on_progress, first=first_at is None)
+                chunk = await self._patiently(coming, began, heard_at, on_progress, first=first_at is None)
                 if chunk is None:
                     break
                 for piece in reader.take(chunk):
-                    first_at = first_at or time.monotonic()
+                    heard_at = time.monotonic()  # a server that sends nothing again and again is silent too
+                    first_at = first_at or heard_at
                     on_progress(Delta(piece.text, piece.kind == "reasoning"))
             answer = reader.answer()
             if answer.finish_reason is None:
@@ -320,7 +322,8 @@ def _endless(seconds: float) -> ModelError:
     return ModelError(
         "endless",
         f"The model's answer has no end: it was given up after {seconds:.0f} seconds.",
-        "A model that repeats itself may need another chat template or quantization, a slow one --patience SECONDS.",
+        "A model that repeats itself may need another chat template or quantization; a slow one gets more time with "
+        "--patience SECONDS.",
     )
 
 

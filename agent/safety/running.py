@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from foundation.files import write_atomically
@@ -52,6 +51,8 @@ class Registered:
         self.remark = ""
         if not run:
             return
+        from datetime import datetime  # takes `mai-agent stop` longer to import than to stop
+
         file = _folder() / f"{run}.json"
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), "")
         started = datetime.now().astimezone().isoformat("T", "seconds")

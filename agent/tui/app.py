@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.driver import Driver
 from textual.screen import Screen
 
 from agent.options import RunOptions
@@ -44,6 +45,15 @@ class MaiApp(App[int]):
         self.memory = memory or Memory()
         self.conductor = conductor or Conductor(self._make_workplace, self.report)
         self._run_screen = RunScreen(self.conductor, self.memory, options, clock)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's choice, but where that is its usual one for terminals, ours: it hears Escape in time."""
+        usual = super().get_driver_class()
+        if usual.__name__ != "LinuxDriver":  # Windows, a browser, or what TEXTUAL_DRIVER names
+            return usual
+        from agent.tui.driver import PromptDriver
+
+        return PromptDriver
 
     def _make_workplace(self, tell: Callable[[str], None], ask: Callable[[str], bool]) -> "Workplace":
         from agent.workplace import Workplace

@@ -3,8 +3,9 @@
     python scripts/bench/stop.py [--runs 50] [--seed 1] [--only drag,hung] [--details]
 
 Starts a sandbox of its own, in it one run after another (a scripted endpoint, or the literal engine), and stops each in
-one of five ways. All input events are recorded by the X server itself (RECORD), with its own time stamps, which are
-milliseconds of the monotonic clock: neither the run nor this program can make them earlier or later.
+one of six ways; by Esc Esc in the application, in a terminal that this program holds. All input events are recorded by
+the X server itself (RECORD), with its own time stamps, which are milliseconds of the monotonic clock: neither the run
+nor this program can make them earlier or later.
 """
 
 import argparse
@@ -17,10 +18,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +32,9 @@ from common import arguments, desktop
 from stubs.display import pressed
 from stubs.endpoint import Behaviour, FakeEndpoint, act, say, silent
 
-LIMIT = 100  # milliseconds
+LIMIT = 60  # milliseconds
 TEXT = "the quick brown fox jumps over the lazy dog " * 4
-WAYS = ("SIGINT", "SIGTERM", "command", "corner", "hotkey")
+WAYS = ("SIGINT", "SIGTERM", "command", "corner", "hotkey", "escape")
 HUNG = ("sleep", "spin", "gil")
 #: What the endpoint answers to the request of a number. Typing begins with a click on the desktop: nothing there takes
 #: what is pasted.
@@ -186,7 +188,8 @@ class Trial:
             process = subprocess.Popen(
                 [sys.executable, *program, *engine, "--approve", "never", "--runs", str(self.folder / "runs"),
                  "--max-steps", "200", "open settings and enable dark mode"],
-                env=self.environ, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env=self.environ | {"TERM": "xterm-256color"}, cwd=self.folder, start_new_session=True,
+                **self._files(out),
             )  # fmt: skip
             try:
                 return self._stop(process, endpoint, hung=hung)
@@ -194,6 +197,21 @@ class Trial:
                 if process.poll() is None:
                     process.kill()
                 process.wait()
+
+    def _files(self, out: Any) -> dict[str, Any]:
+        """Where the run reads and writes: nowhere and a file, or a terminal."""
+        if self.way != "escape":
+            return {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        self.terminal, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, (40, 140))
+        threading.Thread(target=self._swallow, args=(self.terminal,), daemon=True).start()
+        return dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+
+    @staticmethod
+    def _swallow(terminal: int) -> None:
+        with suppress(OSError):
+            while os.read(terminal, 65536):
+                pass
 
     def _stop(self, process: "subprocess.Popen[bytes]", endpoint: Any, *, hung: bool) -> Result:
         begin = len(self.tape.events)
@@ -207,6 +225,8 @@ class Trial:
         before = len(self.tape.events)
         moment, own = self._signal(process)
         try:
+            if self.way == "escape":  # the application stays, to show what was done
+                self._leave(process, moment)
             process.wait(25)
         except subprocess.TimeoutExpired:
             return Result(self.situation, self.way, 0, 0, self.tape.held(), "it never ended", 25.0)
@@ -221,6 +241,13 @@ class Trial:
         )
         self._let_go()
         return result
+
+    def _leave(self, process: "subprocess.Popen[bytes]", moment: float) -> None:
+        while time.monotonic() < moment + 25 and process.poll() is None:
+            if b'"running"' not in b"".join(one.read_bytes() for one in self.folder.glob("runs/*/run.json")):
+                os.write(self.terminal, b"\x11")  # ctrl+q
+                return
+            time.sleep(0.02)
 
     def _let_go(self) -> None:
         """The next run must not inherit what this one left."""
@@ -237,6 +264,12 @@ class Trial:
         if self.way in ("SIGINT", "SIGTERM"):
             moment = time.monotonic()
             process.send_signal(signal.Signals[self.way])
+            return moment, lambda _: False
+        if self.way == "escape":
+            os.write(self.terminal, b"\x1b")
+            time.sleep(self.chance.uniform(0.05, 0.4))
+            moment = time.monotonic()
+            os.write(self.terminal, b"\x1b")
             return moment, lambda _: False
         if self.way == "corner":
             moment = time.monotonic()

@@ -346,6 +346,39 @@ async def test_an_answer_that_grows_without_end_is_given_up() -> None:
     assert raised.value.kind == "endless"
 
 
+@pytest.mark.parametrize("kind", ["content", "reasoning_content"])
+@pytest.mark.parametrize("piece", ["again ", "a", "。"])
+async def test_a_server_that_keeps_to_no_limit_of_tokens_is_given_up_soon(kind: str, piece: str) -> None:
+    pieces = 0
+
+    def babble_on(exchange: Exchange) -> None:
+        nonlocal pieces
+        exchange.start_stream()
+        while not exchange.over.is_set() and pieces < 100_000:
+            exchange.event({"choices": [{"index": 0, "delta": {kind: piece}}]})
+            pieces += 1
+
+    with FakeEndpoint([babble_on, say("never")]) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await ask(client_of(endpoint))
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "endless"
+    assert "has no end" in raised.value.what
+
+
+async def test_an_answer_of_nothing_but_empty_pieces_is_silence() -> None:
+    def drip(exchange: Exchange) -> None:
+        exchange.start_stream()
+        exchange.delta("begun")
+        while not exchange.over.wait(0.02):
+            exchange.delta("")
+
+    patience = Patience(first_token=5, between_tokens=0.3, total=20, notice=5, retries=0)
+    with FakeEndpoint([drip]) as endpoint, pytest.raises(ModelError) as raised:
+        await asyncio.wait_for(ask(client_of(endpoint, patience=patience)), 20)
+    assert raised.value.kind == "silent"
+
+
 async def test_an_answer_that_lasts_without_end_is_given_up() -> None:
     def drip(exchange: Exchange) -> None:
         exchange.start_stream()

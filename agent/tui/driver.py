@@ -1,0 +1,52 @@
+"""Hears a lone Escape in time: two of them stop a run, and nothing else may be in the way of that.
+
+A terminal sends Escape as the byte that every other special key begins with, so it is known only when nothing follows.
+Textual waits 100 ms for that and looks at its clock ten times a second, which together is up to 200 ms.
+"""
+
+import codecs
+import os
+import selectors
+import time
+
+from textual import constants
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+#: Seconds after which nothing follows: what belongs together is written at once, and seldom comes 25 ms apart over a
+#: network. The variable that Textual and ncurses go by has the last word.
+ESCAPE_DELAY = constants.ESCAPE_DELAY if "ESCDELAY" in os.environ else 0.025
+#: Within so many seconds, a second Escape belongs to the first.
+_DOUBLE = 1.0
+_ESCAPE = "\x1b"
+#: Seconds between two looks whether the program ends.
+_IDLE = 0.1
+
+
+class PromptDriver(LinuxDriver):
+    """Textual's own driver, which looks at its clock when there is something to be seen."""
+
+    def run_input_thread(self) -> None:
+        """Pass on what is typed, until the program ends."""
+        parser = XTermParser(self._debug)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            patience, escaped = _IDLE, float("-inf")
+            while not self.exit_event.is_set():
+                if selector.select(patience):
+                    typed = decoder.decode(os.read(self.fileno, 4096))
+                    if not typed:  # the terminal is gone, or half a character came
+                        self.exit_event.wait(_IDLE)
+                        continue
+                    # The second of two is waited for no more: at worst, a key that came in two pieces stops the run.
+                    again = not typed.strip(_ESCAPE) and (len(typed) > 1 or time.monotonic() - escaped < _DOUBLE)
+                    constants.ESCAPE_DELAY = 0 if again else ESCAPE_DELAY  # type: ignore[misc]  # the parser reads it
+                    escaped = time.monotonic() if typed == _ESCAPE else float("-inf")
+                    for event in parser.feed(typed):
+                        self.process_message(event)
+                    patience = ESCAPE_DELAY + 0.001
+                else:
+                    patience = _IDLE
+                for event in parser.tick():
+                    self.process_message(event)
