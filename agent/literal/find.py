@@ -156,6 +156,18 @@ class Finder:
             return None
         return found[0] if found else None
 
+    def doubted(self, target: Target) -> Element | None:
+        """What fits as a whole and lies in the window in front, but has not answered yet that it is where it says."""
+        names = [*self._names.of(target.whole), *self._names.of(target.name)]
+        for element in self.scene.elements:
+            if self.believes(element) or "offscreen" in element.states or not self.scene.in_front(element):
+                continue
+            if element.role not in CLICKABLE or (target.role and element.role not in kinds_of(target.role)):
+                continue
+            if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
+                return element
+        return None
+
     def hidden(self, target: Target, roles: Collection[str] = ()) -> Element | None:
         """What fits as a whole, but must be scrolled to; of any kind where no `roles` are named."""
         names = [*self._names.of(target.whole), *self._names.of(target.name)]

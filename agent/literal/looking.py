@@ -35,6 +35,8 @@ _MOST_WAITS = 2
 #: What may be an entry of a menu, by what the person calls it; and menus that are looked into.
 _IN_MENUS = frozenset({"", "push button", "menu item", "check box", "switch", "radio button"})
 _MOST_MENUS = 10
+#: A busy application is asked so often whether something is where it says.
+_MOST_DOUBTS = 4
 _NOTCHES = 5
 #: One notch moves GTK's lists by about so many pixels, browsers' pages by twice as much.
 _NOTCH = 60
@@ -64,6 +66,8 @@ def look_further(now: GoalState, target: Target, place: Place | None = None, *, 
     """The next place to look for something that is not to be seen, or the end."""
     if now.tried("menu"):
         return _in_a_menu(now, target) or not_found(now, target)
+    if now.finder.doubted(target) is not None and now.waits < _MOST_DOUBTS:
+        return wait(f"{describe_target(target)} does not answer yet: wait and look again.")
     for verdict in (
         _to_its_place(now, target, place),
         _to_what_it_is_in(now, target),

@@ -76,7 +76,7 @@ class Scene:
     def is_late(self) -> bool:
         """Whether the window in front has not told its elements yet, and may: it is busy, or was just opened."""
         told = any(element.source != "words" and self.in_front(element) for element in self.elements)
-        return bool(self.outline.lacks) and not told and self.front is not None
+        return (bool(self.outline.lacks) or self.has_tree) and not told and self.front is not None
 
     def in_front(self, element: Element) -> bool:
         """Whether it belongs to the window in front, or to a menu of it."""

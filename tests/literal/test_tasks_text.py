@@ -69,7 +69,7 @@ def test_what_is_written_on_a_page_already_stays():
 
 
 def test_an_editor_that_begins_with_a_welcome_is_asked_for_a_page():
-    welcome = screen(element("label", "Welcome to KWrite"), windows=(EDITOR,))
+    welcome = screen(element("label", "Welcome to KWrite", window=EDITOR.title, app=EDITOR.app), windows=(EDITOR,))
     replies = follow(WRITE, screen(), welcome, welcome, page(""), page("milk and eggs"))
     assert done(replies)[:4] == ["text editor", "wait", "ctrl+n", "milk and eggs"]
 

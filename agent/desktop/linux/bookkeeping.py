@@ -46,6 +46,9 @@ def _neutral() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
     return [(any_of([pattern]), any_of([value])) for pattern, value in table.items()]
 
 
+_TRASH = PurePosixPath(".local/share/Trash")
+
+
 def is_app_of_desktop(app: str) -> bool:
     """Whether the windows of an application come and go by themselves."""
     return _matches("windows", "apps", app)
@@ -70,6 +73,9 @@ def fewest_first_keys() -> int:
 def is_file_left_out(path: PurePosixPath) -> bool:
     """Whether a file, by its path below the home, is bookkeeping, or told as settings."""
     if _matches("files", "names", path.name) or _matches("files", "paths", str(path)):
+        return True
+    hidden = path.parts[0].startswith(".") and not path.is_relative_to(_TRASH)
+    if hidden and _matches("files", "names_in_hidden", path.name):
         return True
     if len(path.parts) == 1:
         return _matches("files", "hidden_files", path.name)

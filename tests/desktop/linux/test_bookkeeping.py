@@ -98,3 +98,13 @@ def test_a_file_in_an_application_s_own_folder_is_told_whatever_its_name() -> No
     assert not is_file_left_out(PurePosixPath(".config/xfce4/terminal/terminalrc"))
     assert is_file_left_out(PurePosixPath(".config/kwinrc"))  # told key by key
     assert is_file_left_out(PurePosixPath(".config/kdedefaults/kwinrc"))
+
+
+@pytest.mark.parametrize("path", ["Documents/a.log", "notes.tmp", ".local/share/Trash/files/a.log", "plan.new"])
+def test_a_person_s_file_is_told_whatever_its_ending(path: str) -> None:
+    assert not is_file_left_out(PurePosixPath(path))
+
+
+@pytest.mark.parametrize("path", [".config/app/a.log", ".config/app/settings.new", ".local/share/themes/x.tmp"])
+def test_what_programs_write_beside_their_own_files_is_left_out(path: str) -> None:
+    assert is_file_left_out(PurePosixPath(path))
