@@ -256,6 +256,7 @@ def in_cells(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures in quadrants, and a reader that reads "Delete all" at the target of `click`."""
     monkeypatch.setattr("agent.tui.widgets.picture.image_widget", lambda: CellImage)
     monkeypatch.setattr("agent.tui.widgets.picture._REST", 0.01)
+    monkeypatch.setattr("agent.tui.widgets.picture._REST_ASKING", 0.01)
     monkeypatch.setenv("MAI_AGENT_IMAGES", "quadrants")
 
     def read(image: Image.Image) -> tuple[Line, ...]:
@@ -302,6 +303,21 @@ async def test_what_is_typed_is_shown_in_the_window_that_gets_it(bench: Bench) -
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, action), RunEvent(asked))
         shot = pilot.app.screen.query_one("Detail Picture", Picture)._shot
         assert shot is not None and shot.image.size == (424, 226) and not shot.whole
+
+
+@pytest.mark.usefixtures("in_cells")
+async def test_nothing_is_read_while_a_step_is_under_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    monkeypatch.setattr("agent.tui.widgets.picture.read_lines", lambda image: read.append(image) or ())
+    click = Click(DesktopPoint(480.0, 270.0))
+    async with bench.app().run_test(size=(140, 40)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, click))
+        await pilot.pause(0.1)
+        assert not read
+        await bench.feed(pilot, *bench.does(1, click))
+        await pilot.pause(0.1)
+        await pilot.app.workers.wait_for_complete()
+        assert len(read) == 1
 
 
 @pytest.mark.usefixtures("in_cells")

@@ -28,8 +28,9 @@ from agent.tui.widgets.sixel_image import SixelImage, cell_size
 _PIXELS_A_CELL, _LEAST_ACROSS = 6.5, 150
 #: Where pixels are drawn, so many of the screenshot are drawn in the room of one: letters of 10 points stay readable.
 _SMALLER = 1.2
-#: Seconds that a picture rests before its words are read: who walks through the steps does not wait for each.
-_REST = 0.3
+#: Seconds that a picture rests before its words are read: of a question, and of a step that is over. Who walks through
+#: the steps does not wait for each, and a run that goes on is not held up by reading what nobody looks at.
+_REST_ASKING, _REST = 0.2, 0.7
 #: Lines that are read beneath a picture of at least so many rows.
 _BENEATH = ((14, 2), (7, 1))
 _setting: list[str] = []  # what the settings file says, where anyone asked before the application ran
@@ -125,11 +126,14 @@ class Picture(Container):
         if row is None or (row.image is None and row.data is None) or wanted_way() == "off":
             self._show_shot(None)
             return
-        shown = (id(row), row.image, row.target, row.about, self._whole, self.size)
+        under_way = row.mark in ("thinking", "acting")
+        shown = (id(row), row.image, row.target, row.about, under_way, self._whole, self.size)
         if self.size.width < 4 or self.size.height < 2 or shown == self._shown:
             return
         self._show_shot(picture(row, self.aspect, self._whole, self.across, self._in_cells))
         self._shown = shown
+        if self._shot is not None and self._in_cells and not self._shot.whole and not under_way:
+            self._timer = self.set_timer(_REST_ASKING if row.mark == "asking" else _REST, self._read)
 
     def _show_shot(self, shot: Shot | None) -> None:
         self._shot, self._shown = shot, ()
@@ -148,8 +152,6 @@ class Picture(Container):
             self.mount(self._drawn, before=beneath)
         self._drawn.display = True
         self._draw(shot, ())
-        if isinstance(self._drawn, CellImage) and not shot.whole:
-            self._timer = self.set_timer(_REST, lambda: self._read(shot))
 
     def _draw(self, shot: Shot, lines: Sequence[Line]) -> None:
         width, height = self.size.width, self.size.height - self._beneath
@@ -170,8 +172,11 @@ class Picture(Container):
             self._drawn.show(shot.marked(), columns, rows)
 
     @work(exclusive=True)
-    async def _read(self, shot: Shot) -> None:
+    async def _read(self) -> None:
         """Read its words, without holding the keys up, and show them in it and beneath it."""
+        shot = self._shot
+        if shot is None:
+            return
         lines = await asyncio.to_thread(read_lines, shot.image)
         if shot is not self._shot or not lines:
             return
