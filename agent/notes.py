@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 NoteKind: TypeAlias = Literal[
-    "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "changed", "said", "acted",
-    "left_out", "doubted",
+    "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "skipped", "changed", "said",
+    "acted", "left_out", "doubted",
 ]  # fmt: skip
 #: What each kind says; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
@@ -20,6 +20,7 @@ _TEXTS: dict[NoteKind, str] = {
     "nobody": "Nobody can answer now. Go on with your best judgement, or terminate with fail.",
     "failed": "That could not be done: {}.",
     "refused": "The person did not allow this.",
+    "skipped": "The person wants this skipped: go on with what comes after it.",
     "left_out": "The actions after it ({}) were left out.",
     "doubted": "You say that the task is done, but {}. Look again and go on. If it is done after all, say so again.",
     "changed": "The person changed your action: {}.",

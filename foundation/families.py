@@ -50,7 +50,8 @@ def family_folder(name: str) -> Path:
 def image_rule(name: str) -> ImageRule:
     """The image rule of a family. Raises UsageError where there is no such family."""
     image = family_data(name)["image"]
-    return ImageRule(int(image["factor"]), int(image["min_pixels"]), int(image["max_pixels"]))
+    numbers = {name: int(image[name]) for name in ("factor", "min_pixels", "max_pixels")}
+    return ImageRule(**numbers, counts=bool(image.get("tokens", True)))
 
 
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:

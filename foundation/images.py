@@ -49,19 +49,20 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """A model family's resize rule: the numbers that `smart_resize` takes."""
+    """A model family's resize rule: the numbers that `smart_resize` takes, and whether images are tokens at all."""
 
     factor: int
     min_pixels: int
     max_pixels: int
+    counts: bool = True  # False for what reads pixels and knows no tokens
 
     def fit(self, width: int, height: int) -> tuple[int, int]:
         """The size in pixels at which an image is sent. Raises UsageError as `smart_resize` does."""
         return smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
 
     def tokens(self, width: int, height: int) -> int:
-        """Vision tokens of an image of a fitted size: one for each square of `factor` pixels."""
-        return width * height // self.factor**2
+        """Vision tokens of an image of a fitted size: one for each square of `factor` pixels; 0 where none count."""
+        return width * height // self.factor**2 if self.counts else 0
 
     def capped(self, max_pixels: int | None) -> "ImageRule":
         """The rule with a lower pixel budget; None leaves it. Raises UsageError: that is below the family's minimum."""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.commands.show import receipt_lines
 from agent.console.terminal import Console
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.record.replay import ReplayedStep, replay_as_recorded
+from agent.run.fates import WORDS
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
@@ -40,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
             for step in replay_as_recorded(bundle):
                 stop.check()
                 allowed = not options.live or _allowed(step, console)
-                detail = _perform(step, hand, stop) if allowed else "not carried out"
+                detail = _perform(step, hand, stop) if allowed else "not carried out now"
                 same = same and step.same
                 if options.json:
                     put_json(_json(step, detail))
@@ -48,16 +50,18 @@ def main(argv: Sequence[str]) -> int:
                     put(_line(step, detail))
         finally:
             hand.close()
+    if not options.json:
+        put(*receipt_lines(bundle.run.receipt, "what the recorded run changed"))
     return ExitStatus.DONE if same else ExitStatus.NOT_DONE
 
 
 def _allowed(step: ReplayedStep, console: Console) -> bool:
     """Whether a live replay may carry a step out: it was carried out before, and the person agrees if it is risky."""
-    if not step.executed or step.target is None:
+    action = step.changed or step.target
+    if step.fate != "done" or action is None:
         return False
-    if step.reason_to_ask is None:
-        return True
-    return asyncio.run(console.approve(step.target, Question(step.reason_to_ask, ""))).allowed
+    reason = step.reason_to_ask if step.changed is None else step.changed_reason
+    return reason is None or asyncio.run(console.approve(action, Question(reason, ""))).allowed
 
 
 def _live_hand(stop: StopSwitch) -> Hand:
@@ -67,7 +71,7 @@ def _live_hand(stop: StopSwitch) -> Hand:
 
 
 def _perform(step: ReplayedStep, hand: Hand, stop: StopSwitch) -> str:
-    action = step.target
+    action = step.changed or step.target  # what was carried out, where the person changed it
     if isinstance(action, Wait) and hand.touches:
         stop.sleep(action.seconds)
     if not isinstance(action, TOUCHING):
@@ -83,13 +87,20 @@ def _perform(step: ReplayedStep, hand: Hand, stop: StopSwitch) -> str:
 
 def _line(step: ReplayedStep, detail: str) -> str:
     what = step.failure if step.target is None else describe(step.target)
+    done = step.changed or step.target
     parts = [f"step {step.step}: {what}"]
-    if detail and (step.target is None or detail != describe(step.target)):
+    if step.reason_to_ask:
+        parts.append(f"would ask: {step.reason_to_ask}")
+    if step.changed is not None:
+        parts.append(f"you changed it to: {step.changed_words}")
+    if step.changed_reason:
+        parts.append(f"would ask about that too: {step.changed_reason}")
+    if step.target is not None and step.fate not in ("done", "dry run", "said"):
+        parts.append(WORDS[step.fate])
+    if detail and (done is None or detail not in (describe(done), f"would {describe(done)}")):
         parts.append(detail)
     if step.hit:
         parts.append(f"was on {step.hit}")
-    if step.reason_to_ask:
-        parts.append(f"would ask: {step.reason_to_ask}")
     if not step.same:
         parts.append("differs from the recorded action")
     return " · ".join(parts)
@@ -97,7 +108,9 @@ def _line(step: ReplayedStep, detail: str) -> str:
 
 def _json(step: ReplayedStep, detail: str) -> dict[str, object]:
     told: dict[str, object] = {
-        name: getattr(step, name) for name in ("step", "thought", "target", "failure", "reason_to_ask", "same", "hit")
+        name: getattr(step, name)
+        for name in ("step", "thought", "target", "changed", "failure", "reason_to_ask", "same", "fate", "hit")
     }
     told["target"] = None if step.target is None else action_json(step.target)
+    told["changed"] = None if step.changed is None else action_json(step.changed)
     return told | {"detail": detail}

@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 
 from agent.commands.arguments import add_recorded_run, recorded_run
-from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
+from agent.record.schema import ActionRecord, ReceiptRecord, StepRecord
+from agent.run.fates import WORDS
 from foundation.arguments import Parser
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json
@@ -25,10 +26,10 @@ def main(argv: Sequence[str]) -> int:
     mode = ", dry run" if run.dry_run else ""
     put(on_one_line(run.instruction), str(bundle.path))
     put(f"engine {run.engine} · model {run.model} · started {run.started}{mode}")
-    for step in bundle.steps:
-        _print_step(step)
-    if run.receipt is not None:
-        put("", "what changed:", *(f"  {on_one_line(line)}" for line in run.receipt.receipt.lines))
+    answered = [number for number, step in enumerate(bundle.steps) if step.answers]
+    for number, step in enumerate(bundle.steps):
+        _print_step(step, told=bool(answered) and answered[-1] > number)
+    put("", *receipt_lines(run.receipt))
     if run.undone:
         put("", f"undone, {run.undone[-1].at}:")
         for one in run.undone:
@@ -38,15 +39,40 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _print_step(step: StepRecord) -> None:
+def receipt_lines(receipt: ReceiptRecord | None, heading: str = "what changed") -> list[str]:
+    """What a run changed, as lines; also where that is not known."""
+    if receipt is None:
+        return [f"{heading}: not recorded"]
+    return [f"{heading}:", *(f"  {on_one_line(line)}" for line in receipt.receipt.lines)]
+
+
+def _print_step(step: StepRecord, *, told: bool) -> None:
+    """One step; `told` says whether the model was asked again after it, and so got what was noted for it."""
+    put("", *(on_one_line(between.words) for between in step.before if between.words))
     shown = " ".join(image.file for image in step.images if image.file) or "no screenshot"
-    put("", f"step {step.step}  {shown}  ({_milliseconds(step)})")
-    _print_facts(thought=" ".join(step.thought.split()))
-    for action in step.each_action:
-        decided = json.dumps(action.target, ensure_ascii=False) if action.target else ""
-        approval = _approval(action.approval)
-        _print_facts(decided=decided, on=action.hit, approval=approval, result=_result(action))
-    _print_facts(note=step.note, reply=step.reply)
+    put(f"step {step.step}  {shown}  ({_milliseconds(step)})")
+    for answer in step.answers:
+        _print_facts(unusable=answer.failure.message if answer.failure else None)
+    _print_facts(thought=step.thought)
+    for action in step.actions:
+        _print_action(action)
+    _print_facts(reply=step.reply)
+    _print_facts(**{"told" if told else "not told": step.note})
+
+
+def _print_action(action: ActionRecord) -> None:
+    """One action: what the model proposed with the reasons to ask, what the person made of it, what became of it."""
+    proposed = json.dumps(action.target, ensure_ascii=False) if "…" in action.proposed else action.proposed
+    asked = action.approval
+    if asked is None:
+        _print_facts(proposed=proposed)
+    elif asked.instead is None:
+        _print_facts(proposed=proposed, asked=asked.reason, answer=asked.words)
+    else:
+        changed = json.dumps(asked.instead, ensure_ascii=False) if "…" in action.changed_to else action.changed_to
+        _print_facts(proposed=proposed, asked=asked.reason, answer=f"{asked.words} to: {changed}")
+        _print_facts(**{"for that": asked.instead_reason and f"would be asked about too: {asked.instead_reason}"})
+    _print_facts(on=action.hit, result=_result(action))
 
 
 def _print_facts(**facts: str | None) -> None:
@@ -55,18 +81,10 @@ def _print_facts(**facts: str | None) -> None:
             put(f"  {label:9}{on_one_line(value)}")
 
 
-def _approval(approval: ApprovalRecord | None) -> str:
-    if approval is None:
-        return ""
-    by = f" by {approval.by}" if approval.by else ""
-    return f"{approval.verdict}{by}: {approval.reason}"
-
-
 def _result(action: ActionRecord) -> str:
-    if action.error:
-        return f"failed: {action.error}"
-    word = "dry run" if action.dry_run else "done" if action.executed else ""
-    return f"{word}: {action.detail}" if word and action.detail else word
+    word = WORDS[action.became]
+    said = action.error if action.became == "failed" else action.detail if action.became in ("done", "dry run") else ""
+    return f"{word}: {said}" if said else word
 
 
 def _milliseconds(step: StepRecord) -> str:

@@ -12,6 +12,7 @@ from agent.run.events import (
     ApprovalAsked,
     ApprovalGiven,
     Decided,
+    Dropped,
     Event,
     ModelDelta,
     Observed,
@@ -26,6 +27,7 @@ from agent.run.events import (
     Warned,
     to_json,
 )
+from agent.safety.naming import named
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
 
@@ -75,7 +77,8 @@ class PlainPrinter:
                 self._started(event)
             case Observed(step, images, viewport, tokens):
                 sent = " and ".join(str(image.size) for image in images) or "no image"
-                self._line(f"step {step}: saw {viewport.captured}, sent {sent} ({tokens} tokens)")
+                cost = f" ({tokens} tokens)" if tokens else ""  # the literal engine has none
+                self._line(f"step {step}: saw {viewport.captured}, sent {sent}{cost}")
             case Decided(thought=thought, targets=targets, failure=failure):
                 if thought:
                     self._line(f"  thought: {' '.join(thought.split())}")
@@ -93,9 +96,12 @@ class PlainPrinter:
                 self._line(f"you said: {text}")
             case ApprovalAsked(_, _, reason):
                 self._line(f"  asks first: {reason}")
-            case ApprovalGiven(_, allowed, by):
-                changed = "" if event.instead is None else f", changed to: {describe(event.instead)}"
-                self._line(f"  {'allowed' if allowed else 'not allowed'} by {by}{changed}")
+            case ApprovalGiven():
+                self._answered(event)
+            case Dropped(_, target, "left out"):
+                self._line(f"  left out: {describe(target)}")
+            case Dropped(_, _, "overtaken"):
+                self._line("  not done: you used the computer meanwhile")
             case Acted():
                 self._acted(event)
             case StepFinished(_, _, note, reply, _):
@@ -119,6 +125,16 @@ class PlainPrinter:
         where = "in a sandbox" if event.sandbox else "on your desktop"
         self._line(f"task: {event.instruction}")
         self._line(f"engine: {event.actor.engine} · model: {event.actor.model} · {mode}, {where}")
+
+    def _answered(self, event: ApprovalGiven) -> None:
+        answer = "not allowed" if event.answer == "told" else event.answer
+        note = f": {event.note}" if event.note else ""
+        if event.instead is None:
+            self._line(f"  {answer} by {event.by}{note}")
+            return
+        self._line(f"  changed by {event.by} to: {named(event.instead, event.instead_aim)}{note}")
+        if event.instead_reason:
+            self._line(f"  which would be asked about too: {event.instead_reason}")
 
     def _acted(self, event: Acted) -> None:
         if event.dry_run and points_of(event.target):

@@ -72,7 +72,7 @@ class Move:
     @property
     def skipped(self) -> bool:
         """Whether the person wants something else, or nothing, instead of it."""
-        return self.has("refused") and self.has("said")
+        return self.has("skipped") or (self.has("refused") and self.has("said"))
 
 
 @dataclass(slots=True)

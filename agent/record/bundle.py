@@ -105,11 +105,15 @@ class Recorder:
                 self._decided(event)
             case events.ApprovalAsked(_, _, reason, scope):
                 action = self._action(event.index)
-                action.approval, action.aim = ApprovalRecord(reason=reason, scope=scope), _aim(event)
+                action.approval, action.aim = ApprovalRecord(reason=reason, scope=scope, aim=_aim(event)), _aim(event)
             case events.ApprovalGiven():
                 action = self._action(event.index)
                 answer = _fields(event, "step", "index") | {"at": self._elapsed()}
                 action.approval = ApprovalRecord(**(action.approval or ApprovalRecord()).model_dump() | answer)
+                if event.instead is not None:
+                    action.aim = action.approval.instead_aim
+            case events.Dropped():
+                self._action(event.index).fate = event.why
             case events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid():
                 self._before.append(BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed()))
             case events.Acted(_, _, executed, dry_run, detail, error):
@@ -203,6 +207,8 @@ class Recorder:
         if self._step is None:
             return
         step, self._step = self._step, None
+        for action in step.actions:
+            action.fate = action.became
         masked = with_firsts(self.redactor.data(step.model_dump()))
         if self._known_first is None:
             self._known_first = self.redactor.found

@@ -11,6 +11,7 @@ from agent.geometry import DesktopPoint, Size
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.record.schema import ActionRecord, StepRecord
+from agent.run.fates import Fate
 from agent.safety.policy import Policy
 from agent.safety.situation import Situation
 from foundation.errors import UsageError
@@ -28,8 +29,11 @@ class ReplayedStep:
     target: Action[DesktopPoint] | None = None  # in desktop units; None where the answer cannot be read
     failure: str | None = None  # why it cannot
     reason_to_ask: str | None = None  # why the policy would ask a person
-    same: bool = True  # whether the action equals the recorded one
-    executed: bool = False  # whether the recorded one was carried out
+    same: bool = True  # whether the action equals the one that the model proposed then
+    fate: Fate = "broken off"  # what became of that
+    changed: Action[DesktopPoint] | None = None  # what the person made of it, which is what was carried out
+    changed_words: str = ""  # the same in words
+    changed_reason: str | None = None  # why the policy would ask about that
     hit: str = ""  # what that one hit, in words; "" where it is not known
 
 
@@ -67,12 +71,18 @@ def _replay_answer(step: StepRecord, blank: ReplayedStep, family: Family, policy
         recorded = step.actions[index] if index < len(step.actions) else ActionRecord()
         target = map_points(action, step.viewport.viewport.to_desktop)
         hit = tuple(element.element for element in recorded.elements if element.element is not None)
-        question = policy.question(target, Situation(elements=hit))
+        changed = recorded.final_action if recorded.changed_to else None
+        # What was hit is known of what was carried out.
+        question = policy.question(target, Situation(elements=() if changed else hit))
+        another = None if changed is None else policy.question(changed, Situation(elements=hit))
         yield replace(
             blank,
             target=target,
             reason_to_ask=None if question is None else question.reason,
             same=action_json(target) == recorded.target and len(step.actions) == len(result.actions),
-            executed=recorded.executed,
+            fate=recorded.became,
+            changed=changed,
+            changed_reason=None if another is None else another.reason,
+            changed_words=recorded.changed_to,
             hit=recorded.hit,
         )

@@ -8,7 +8,7 @@ this version is kept. Format 1 had no lists: a step's only action stood in the s
 from copy import deepcopy
 from functools import reduce
 from operator import getitem
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -27,7 +27,9 @@ from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.actions import read_action
 from agent.run.events import Receipt
+from agent.run.fates import Fate
 from agent.safety.naming import Aim, named
+from agent.safety.policy import Approval
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall
 
@@ -162,32 +164,6 @@ class ImageRecord(Record):
     tokens: int | None = None
 
 
-class ApprovalRecord(Record):
-    """A question about an action, and what the person said to it.
-
-    Args:
-        scope: what "always" would allow.
-        allowed: null while nobody has answered.
-        instead: the action as the person changed it.
-        at: when it was answered, in seconds since the run began.
-    """
-
-    reason: Text = ""
-    scope: Text = ""
-    allowed: bool | None = None
-    by: Text | None = None
-    note: Text = ""
-    always: bool = False
-    instead: ActionJson | None = None
-    milliseconds: float = 0.0
-    at: float | None = None
-
-    @property
-    def verdict(self) -> str:
-        """What was decided, in words."""
-        return "not decided" if self.allowed is None else "allowed" if self.allowed else "not allowed"
-
-
 class BoxRecord(Record):
     """A rectangle in desktop units."""
 
@@ -247,6 +223,60 @@ class AimRecord(Record):
         return Aim(tuple(self.names), self.window, None if self.box is None else self.box.region)
 
 
+#: What a skip was told to the model as, before it was an answer of its own (formats 1 and 2).
+_SKIP_OF_OLD = "Skip it and go on with the next part."
+
+
+class ApprovalRecord(Record):
+    """A question about the action that the model proposed, and what the person said to it.
+
+    Args:
+        reason: why it was asked about what the model proposed.
+        scope: what "always" would allow.
+        aim: what the proposed action goes to, where that is known.
+        allowed: null while nobody has answered.
+        by: who or what decided; not always a person.
+        note: what to do instead, for the model.
+        answer: the decision by its kind: allowed, changed, refused, skipped or told (what to do instead).
+        instead: the action as the person changed it.
+        instead_reason: why it would have been asked about that, had the model proposed it; empty where it would not.
+        at: when it was answered, in seconds since the run began.
+    """
+
+    reason: Text = ""
+    scope: Text = ""
+    allowed: bool | None = None
+    by: Text | None = None
+    note: Text = ""
+    always: bool = False
+    instead: ActionJson | None = None
+    milliseconds: float = 0.0
+    at: float | None = None
+    answer: Text | None = None
+    aim: AimRecord = Field(default_factory=AimRecord)
+    instead_aim: AimRecord = Field(default_factory=AimRecord)
+    instead_reason: Text = ""
+
+    @model_validator(mode="after")
+    def _with_an_answer(self) -> Self:
+        """Before format 3, the answer was told by the other fields."""
+        if self.answer is None and self.allowed is not None:
+            skip = self.note == _SKIP_OF_OLD
+            given = Approval(self.allowed, "", self.note, skip=skip)
+            self.answer = "changed" if self.allowed and self.instead is not None else given.answer
+            self.note = "" if skip else self.note
+        return self
+
+    @property
+    def words(self) -> str:
+        """What was decided and by whom, on one line."""
+        if self.answer is None:
+            return "not answered"
+        told = {"told": "not allowed"}.get(self.answer, self.answer)
+        note = f": “{self.note}”" if self.note else ""
+        return f"{told} by {self.by}{note}" if self.by else f"{told}{note}"
+
+
 class ActionRecord(Record):
     """One action of a step, and what became of it.
 
@@ -256,6 +286,8 @@ class ActionRecord(Record):
         action: as the model wrote it, in its own coordinates.
         grid: width and height of the model's coordinates, for actions with points.
         target: the same in desktop units.
+        fate: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or
+            broken off.
         executed: whether the desktop was touched by it.
         target_image: the file with the marked target; of a dry run.
     """
@@ -272,6 +304,7 @@ class ActionRecord(Record):
     target_image: Text | None = None
     elements: list[ElementRecord] = []
     aim: AimRecord = Field(default_factory=AimRecord)
+    fate: Text | None = None
 
     @property
     def hit(self) -> str:
@@ -290,9 +323,42 @@ class ActionRecord(Record):
 
     @property
     def words(self) -> str:
-        """What was to be carried out at last, with names for what it went to; "" for what is damaged."""
-        action = self.final_action
-        return "" if action is None else named(action, self.aim.aim)
+        """What was to be carried out at last, with names for what it went to; its kind where it is not known here."""
+        return self._words(self.final, self.aim)
+
+    @property
+    def proposed(self) -> str:
+        """What the model proposed, in words like `words`."""
+        asked = self.approval
+        return self._words(self.target, self.aim if asked is None or asked.instead is None else asked.aim)
+
+    @property
+    def changed_to(self) -> str:
+        """What the person made of it, in words like `words`; "" where they changed nothing."""
+        return self.words if self.approval is not None and self.approval.instead is not None else ""
+
+    @staticmethod
+    def _words(told: dict[str, Any] | None, aim: AimRecord) -> str:
+        action = read_action(told)
+        return str((told or {}).get("type") or "") if action is None else named(action, aim.aim)
+
+    @property
+    def became(self) -> Fate:
+        """What became of it; found out from the other fields in records before format 3."""
+        if self.fate in get_args(Fate):
+            return self.fate  # type: ignore[return-value]  # it is one of them
+        if self.error is not None:
+            return "failed"
+        asked = self.approval
+        if asked is not None and asked.answer in ("refused", "skipped", "told"):
+            return asked.answer  # type: ignore[return-value]  # these answers are fates too
+        if self.executed:
+            return "done"
+        if self.dry_run:
+            return "dry run"
+        if asked is not None and asked.answer is None:
+            return "unanswered"
+        return "said" if (self.target or {}).get("type") in ("finish", "answer", "ask_user") else "broken off"
 
 
 class BetweenRecord(Record):

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint
@@ -33,18 +34,19 @@ class Consent:
         dry_run: bool,
         emit: Emit,
         race: Race,
+        worker: Worker,
         situation: Situation,
-    ) -> Approval:
-        """What policy and person say of an action; nothing is emitted when it may simply go ahead.
+    ) -> tuple[Approval, Situation]:
+        """What policy and person say of an action, and what is known of the place that it goes to at last.
 
-        In a dry run nobody is asked, but what would be asked is told.
+        Nothing is emitted when it may simply go ahead. In a dry run nobody is asked, but what would be asked is told.
         """
         question = self.policy.question(target, situation)
         held = self.steering.hold
         if question is None and held:
             question = Question(held, "", held=True, situation=situation)
         if question is None:
-            return Approval(allowed=True, by="policy")
+            return Approval(allowed=True, by="policy"), situation
         emit(ApprovalAsked(step, target, question.reason, question.scope, index=index, aim=aim_of(target, situation)))
         began = time.perf_counter()
         if not held and self.grants.allow(question):
@@ -56,8 +58,19 @@ class Consent:
             if given.allowed and given.always:
                 self.grants.add(question)
         took = (time.perf_counter() - began) * 1000
-        emit(ApprovalGiven(step, given.allowed, given.by, given.note, given.always, given.instead, took, index=index))
-        return given
+        told = partial(
+            ApprovalGiven, step, given.allowed, given.by, given.note, given.always, given.instead, took,
+            index=index, answer=given.answer,
+        )  # fmt: skip
+        if given.instead is None:
+            emit(told())
+            return given, situation
+        # The reasons were those of the model's action; what the person made of it goes elsewhere, and has its own.
+        situation = await self.look(given.instead, race, worker)
+        objection = self.policy.question(given.instead, situation)
+        reason = "" if objection is None else objection.reason
+        emit(told(instead_aim=aim_of(given.instead, situation), instead_reason=reason))
+        return given, situation
 
     async def look(self, target: Action[DesktopPoint], race: Race, worker: Worker, emit: Emit) -> Situation:
         """What is known of the place that an action goes to, found out on the worker; less where nothing is judged.

@@ -15,7 +15,9 @@ from agent.actions import Action
 from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Region, Viewport
+from agent.run.fates import Why
 from agent.safety.naming import Aim
+from agent.safety.policy import PersonAnswer
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, ToolCall, Usage
@@ -28,7 +30,7 @@ Outcome: TypeAlias = Literal[
 ]  # fmt: skip
 
 #: The version of the form that `to_json` gives, and of run bundles.
-SCHEMA = 2
+SCHEMA = 3
 
 #: Fields that hold lists, and what the first of each is told as beside it: scripts read that since there were no lists.
 FIRSTS = {"images": "image", "calls": "call", "actions": "action", "targets": "target", "elements": "element"}
@@ -151,8 +153,13 @@ class ApprovalGiven(_Happened):
     """The person agreed or refused.
 
     Args:
+        by: who or what decided; not always a person.
+        note: what to do instead, for the model.
         always: the same scope is not asked about again.
         instead: the action as the person changed it, which is carried out in place of the model's.
+        instead_aim: what that goes to, where it is known.
+        instead_reason: why the policy would have asked about that, had the model proposed it; "" where it would not.
+        answer: the decision by its kind.
         milliseconds: how long the person took.
         index: which of the step's actions.
     """
@@ -164,6 +171,25 @@ class ApprovalGiven(_Happened):
     always: bool = False
     instead: Action[DesktopPoint] | None = None
     milliseconds: float = 0.0
+    index: int = field(default=0, kw_only=True)
+    answer: PersonAnswer = field(default="allowed", kw_only=True)
+    instead_aim: Aim = field(default=Aim(), kw_only=True)
+    instead_reason: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(_Happened):
+    """An action of the decision was not carried out, and will not be.
+
+    Args:
+        target: as the model proposed it.
+        why: which of the reasons it was.
+        index: which of the step's actions.
+    """
+
+    step: int
+    target: Action[DesktopPoint]
+    why: Why
     index: int = field(default=0, kw_only=True)
 
 
@@ -284,8 +310,8 @@ class RunFinished(_Happened):
 
 
 Event: TypeAlias = (
-    RunStarted | Observed | ModelDelta | Decided | ApprovalAsked | ApprovalGiven | Paused | Resumed | UserActed
-    | PersonSaid | Acted | StepFinished | Warned | Receipt | RunFinished
+    RunStarted | Observed | ModelDelta | Decided | ApprovalAsked | ApprovalGiven | Dropped | Paused | Resumed
+    | UserActed | PersonSaid | Acted | StepFinished | Warned | Receipt | RunFinished
 )  # fmt: skip
 
 

@@ -205,9 +205,8 @@ class Loop:
             raise _looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" else [])
         ending = next((action for action in decision.actions if isinstance(action, Finish | Answer)), None)
-        before = decision.actions if ending is None else decision.actions[: decision.actions.index(ending)]
         await self._race(self._watch.ready())
-        await self._performer.perform(step, seen, before, done, self._sink.emit)
+        await self._performer.perform(step, seen, decision.actions, done, self._sink.emit)
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
             self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
             raise end

@@ -6,12 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.actions import TOUCHING, Action, AskUser, CallTool, OpenApp, Wait, describe, map_points
+from agent.actions import (
+    TOUCHING,
+    Action,
+    Answer,
+    AskUser,
+    CallTool,
+    Finish,
+    OpenApp,
+    Wait,
+    describe,
+    map_points,
+    shorten,
+)
 from agent.desktop.hand import ActionFailedError
 from agent.geometry import DesktopPoint, GridPoint
 from agent.notes import Note
 from agent.run.context import RunContext, ToolFailedError
-from agent.run.events import Acted
+from agent.run.events import Acted, Dropped
 from agent.run.observe import Observation
 from agent.run.race import Race
 from agent.run.settings import RunSettings
@@ -62,23 +74,32 @@ class Performer:
     ) -> None:
         """Carry the actions out one after the other, until one is not; what comes of them goes into `done`.
 
-        None of them ends the run. Raises StoppedError: in the middle of an action, or while waiting.
+        What ends the run, and all that stands after it, is left to the caller. Raises StoppedError: in the middle of an
+        action, or while waiting.
         """
         for index, action in enumerate(actions):
+            if isinstance(action, Finish | Answer):
+                return
             match action:
                 case AskUser(question):
                     reply = await self._race.for_person(self._context.person.ask(question))
-                    done.reply, done.settled = reply or str(Note("nobody")), None
+                    done.reply, done.settled = reply, None
+                    done.notes += [] if reply else [Note("nobody")]
                     went_on = False  # what follows was decided without the reply
                 case CallTool(name) if name not in self._context.tools.names:
-                    done.tool_result = f"There is no tool named {name}."
+                    error = f"there is no tool named {shorten(name)}"
+                    done.notes.append(Note("failed", error))
+                    target = map_points(action, seen.viewport.to_desktop)
+                    emit(Acted(step, target, False, self._settings.dry_run, "", error, 0.0, index=index))
                     went_on = False
                 case _:
                     went_on = await self._do(step, index, seen, action, done, emit)
-            left = len(actions) - index - 1
             if not went_on:
                 done.incomplete = True
-                done.notes += [Note("left_out", str(left))] if left else []
+                left = [*enumerate(actions)][index + 1 :]
+                for later, left_out in left:
+                    emit(Dropped(step, map_points(left_out, seen.viewport.to_desktop), "left out", index=later))
+                done.notes += [Note("left_out", str(len(left)))] if left else []
                 return
 
     async def _do(
@@ -94,20 +115,24 @@ class Performer:
             consent = self._context.consent
             situation = await consent.look(target, self._race, self._observing, emit)
             elements, aim = situation.elements, aim_of(target, situation)
-            verdict = await consent.ask(step, index, target, self._settings.dry_run, emit, self._race, situation)
-            if not verdict.allowed:
+            verdict, situation = await consent.ask(
+                step, index, target, self._settings.dry_run, emit, self._race, self._observing, situation
+            )
+            if verdict.answer in ("refused", "skipped", "told"):
                 done.settled = None  # a person who is asked may do anything meanwhile
-                done.notes += [Note("refused"), *([Note("said", verdict.note)] if verdict.note else [])]
+                done.notes.append(Note("skipped" if verdict.answer == "skipped" else "refused"))
+                done.notes += [Note("said", verdict.note)] if verdict.note else []
+                emit(Dropped(step, target, verdict.answer, index=index))
                 return False
-            if verdict.instead is not None:
-                target = verdict.instead
-                situation = await consent.glance(target, self._race, self._observing)
-                elements, aim = situation.elements, aim_of(target, situation)
-                done.notes.append(Note("changed", describe(target)))
             if consent.steering.acted:
                 done.settled = None
                 done.notes.append(Note("taken_over"))
+                emit(Dropped(step, target, "overtaken", index=index))
                 return False
+            if verdict.instead is not None:
+                target = verdict.instead
+                elements, aim = situation.elements, aim_of(target, situation)
+                done.notes.append(Note("changed", describe(target)))
         told = partial(
             Acted, step, target, dry_run=not self._context.hand.touches, elements=elements, index=index, aim=aim
         )

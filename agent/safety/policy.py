@@ -32,6 +32,8 @@ from foundation.errors import UsageError
 #: What a policy judges: all that touches the desktop, and tools, which act outside of it.
 JUDGED = (*TOUCHING, CallTool)
 
+#: What a person can answer: yes, yes but otherwise, no, no and go on without it, no and do something else instead.
+PersonAnswer: TypeAlias = Literal["allowed", "changed", "refused", "skipped", "told"]
 ApproveMode: TypeAlias = Literal["ask", "risky", "never"]
 APPROVE_MODES: tuple[ApproveMode, ...] = get_args(ApproveMode)
 
@@ -45,6 +47,14 @@ class Approval:
     note: str = ""  # what to do instead, for the model
     always: bool = False  # the same scope need not be asked about again in this session
     instead: Action[DesktopPoint] | None = None  # as the person changed it; carried out in place of the model's
+    skip: bool = False  # not allowed, and the model is to go on with what comes after it
+
+    @property
+    def answer(self) -> PersonAnswer:
+        """The decision by its kind."""
+        if self.allowed:
+            return "allowed" if self.instead is None else "changed"
+        return "skipped" if self.skip else "told" if self.note else "refused"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,21 @@
 
 from pathlib import Path
 
-from agent.actions import Action, Finish, describe
+from agent.actions import Action, Finish
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle, read_bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
+from agent.run.fates import WHYS, WORDS
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView
 from foundation.errors import MaiError
 
 #: The stages that follow one another; others (ttft) lie within one of them.
 _STAGES = ("capture", "fit", "encode", "prompt", "model", "parse", "act", "settle")
+
+#: Fates that a row is marked by; and those of a run that ended in the middle of the step.
+_NOT_DONE: tuple[Mark, ...] = ("refused", "told", "skipped")
+_ENDED = ("unanswered", "broken off")
 
 
 def read_view(path: Path) -> RunView:
@@ -55,10 +60,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
     finals = [one.final_action for one in actions]
     target = finals[-1]
     error = next((one.error for one in actions if one.error), None)
-    words = "; ".join(
-        describe(final) if final is not None else str((one.target or {}).get("type") or "no action")
-        for one, final in zip(actions, finals, strict=True)
-    )
+    words = "; ".join(one.words or "no action" for one in actions)
     return Row(
         number=step.step,
         mark=_mark(actions, target, error),
@@ -73,23 +75,38 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         about=actions[-1].aim.aim.box,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
         hit="; ".join(one.hit for one in actions if one.hit),
-        approval="; ".join(_approval(one.approval) for one in actions if one.approval is not None),
-        outcome=error or step.reply or actions[-1].detail or "",
+        proposed="; ".join(one.proposed for one in actions if one.changed_to),
+        approval="\n".join(_approval(one, one.approval) for one in actions if one.approval is not None),
+        outcome=error or step.reply or _not_done(actions) or actions[-1].detail or "",
         note=step.note or "",
         tokens=(step.tokens.prompt, step.tokens.completion, step.tokens.cached),
         milliseconds=step.milliseconds,
     )
 
 
+def _not_done(actions: list[ActionRecord]) -> str:
+    """Why an action of these was not carried out, in words; "" where all were."""
+    return next((WORDS[one.became] for one in actions if one.became in WHYS or one.became in _ENDED), "")
+
+
 def _mark(actions: list[ActionRecord], last: Action[DesktopPoint] | None, error: str | None) -> Mark:
     if error or (isinstance(last, Finish) and not last.success):
         return "failed"
-    if any(one.approval is not None and one.approval.allowed is False for one in actions):
+    fates = [one.became for one in actions]
+    for mark in _NOT_DONE:
+        if mark in fates:
+            return mark
+    if "overtaken" in fates:
         return "skipped"
-    return "dry" if actions[-1].dry_run else "done"
+    if fates[-1] in ("unanswered", "broken off"):
+        return "failed"
+    return "dry" if fates[-1] == "dry run" else "done"
 
 
-def _approval(approval: ApprovalRecord) -> str:
-    note = f", “{approval.note}”" if approval.note else ""
-    by = f" by {approval.by}" if approval.by else ""
-    return f"{approval.reason}: {approval.verdict}{by}{note}"
+def _approval(action: ActionRecord, approval: ApprovalRecord) -> str:
+    asked = f"asked because {approval.reason}"
+    if approval.instead is None:
+        return f"{asked}: {approval.words}"
+    why = f" (which would be asked about too: {approval.instead_reason})" if approval.instead_reason else ""
+    note = f": “{approval.note}”" if approval.note else ""
+    return f"{asked}\nchanged by {approval.by or 'you'} to: {action.changed_to}{why}{note}"

@@ -11,6 +11,7 @@ from agent.run.events import (
     ApprovalAsked,
     ApprovalGiven,
     Decided,
+    Dropped,
     Event,
     ModelDelta,
     Observed,
@@ -24,9 +25,12 @@ from agent.run.events import (
     UserActed,
     Warned,
 )
+from agent.run.fates import WORDS
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView
 
+#: What a person answered, in words.
+_ANSWERS = {"allowed": "allowed", "refused": "refused", "skipped": "skipped", "told": "not allowed"}
 #: The longest part of an answer that is shown while it streams in, in characters.
 _STREAM_CHARS = 4000
 
@@ -78,13 +82,16 @@ class Translator:
                 return self._decided(event)
             case ApprovalAsked(_, target, reason):
                 row = self._row()
-                row.mark, row.target, row.approval = "asking", target, reason
+                row.mark, row.target = "asking", target
+                row.approval = "\n".join(filter(None, (row.approval, f"asked because {reason}")))
                 row.about = event.aim.box
                 self._asked = self.elapsed
                 view.state, view.stage = "asking", reason
                 return self._step
             case ApprovalGiven():
                 return self._given(event)
+            case Dropped():
+                return self._dropped(event)
             case Acted():
                 return self._acted(event)
             case StepFinished():
@@ -186,13 +193,15 @@ class Translator:
     def _given(self, event: ApprovalGiven) -> int | None:
         row = self._row()
         row.began += self.elapsed - self._asked  # the person's time is not the step's
-        verdict = "allowed" if event.allowed else "not allowed"
-        note = f", “{event.note}”" if event.note else ""
-        row.approval = f"{row.approval}: {verdict} by {event.by}{note}"
-        row.mark = "acting" if event.allowed else "skipped"
-        if event.instead is not None:
-            self._show_action(row, event.instead, event.index)
-            row.approval += ", changed by you"
+        note = f": “{event.note}”" if event.note else ""
+        row.mark = "acting"
+        if event.instead is None:
+            row.approval += f": {_ANSWERS[event.answer]} by {event.by}{note}"
+        else:  # the reasons were those of what the model proposed, and stay with that
+            row.proposed = "; ".join(filter(None, (row.proposed, *self._actions[event.index : event.index + 1])))
+            changed = self._show_action(row, event.instead, event.index)
+            why = f" (which would be asked about too: {event.instead_reason})" if event.instead_reason else ""
+            row.approval += f"\nchanged by {event.by} to: {changed}{why}{note}"
         self._runs_on()
         return self._step
 
@@ -208,6 +217,13 @@ class Translator:
         elif event.index + 1 >= len(self._actions):  # the last one of the step
             row.mark = "dry" if event.dry_run else "done"
             row.outcome = "" if event.detail == words else event.detail
+        return self._step
+
+    def _dropped(self, event: Dropped) -> int | None:
+        row = self._row()
+        if event.why != "left out":  # which says nothing that the action before it does not
+            row.mark = "skipped" if event.why == "overtaken" else event.why
+            row.outcome = WORDS[event.why]
         return self._step
 
     def _show_action(self, row: Row, action: Action[DesktopPoint], index: int) -> str:

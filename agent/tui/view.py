@@ -9,12 +9,13 @@ from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Viewport
 from agent.safety.text import harmless
 
-Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "skipped", "note"]
+Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
 
 #: One character for every mark, in the fonts that terminals have.
 SIGNS: dict[Mark, str] = {
-    "thinking": "·", "asking": "?", "acting": "▸", "done": "✓", "dry": "○", "failed": "✗", "skipped": "–", "note": "●",
+    "thinking": "·", "asking": "?", "acting": "▸", "done": "✓", "dry": "○", "failed": "✗", "refused": "⊘", "told": "↪",
+    "skipped": "–", "note": "●",
 }  # fmt: skip
 
 
@@ -35,7 +36,8 @@ class Row:
     image: Path | None = None  # the screenshot's file
     data: bytes | None = None  # the screenshot itself, where no file of it is known
     hit: str = ""  # what it hit on the screen, where that is known
-    approval: str = ""  # what was asked and decided
+    proposed: str = ""  # the model's own action in words, where the person changed it
+    approval: str = ""  # what was asked and decided, a line for every question
     gist: str = ""  # why it is done, on one line
     outcome: str = ""  # what became of it, when that says more than the mark
     note: str = ""  # what the model was told about it

@@ -106,6 +106,6 @@ def test_a_run_is_shown_with_every_action_of_a_step(tmp_path: Path, capsys: pyte
     bundle = a_bundle(tmp_path / "run", [a_step(1, actions=actions)])
     assert main(["show", str(bundle.path)]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[lines.index('decided  {"type": "wait", "seconds": 1.0}') + 1 :][:2] == [
+    assert lines[lines.index("proposed wait 1 s") + 1 :][:2] == [
         "result   done", "result   failed: it went away",
     ]  # fmt: skip

@@ -85,8 +85,10 @@ def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> N
     [shown] = data_of(page_of(a_bundle(tmp_path / "run", [step])))["steps"]
     assert shown["before"] == ["you said: use the other window", "paused: you asked"]
     assert shown["answers"] == [{"raw": "junk", "failure": "no call"}, {"raw": "good", "failure": ""}]
-    assert shown["approval"] == {
-        "reason": "commands", "verdict": "allowed", "by": "you", "note": "fine", "always": "typing", "at": 3.5,
+    [action] = shown["actions"]
+    assert (action["proposed"], action["changed"], action["words"]) == ("click at 80,45", "click at 16,9", "done")
+    assert action["approval"] == {
+        "reason": "commands", "answer": "changed by you: “fine”", "changed_reason": "", "always": "typing", "at": 3.5,
         "milliseconds": 2000.0,
     }  # fmt: skip
     assert shown["marks"]["points"] == [[0.1, 0.1]]  # what was carried out, not what the model proposed
@@ -101,6 +103,21 @@ def test_attempts_approval_and_what_the_person_did_are_told(tmp_path: Path) -> N
         ({"executed": False, "dry_run": True}, "dry run"),
         ({"executed": False, "error": "it went away"}, "failed"),
         ({"executed": False, "approval": {"reason": "r", "allowed": False, "by": "you"}}, "refused"),
+        ({"executed": False, "approval": {"reason": "r", "allowed": False, "by": "you", "note": "no, ls"}}, "told"),
+        (
+            {
+                "executed": False,
+                "approval": {
+                    "reason": "r",
+                    "allowed": False,
+                    "by": "you",
+                    "note": "Skip it and go on with the next part.",
+                },
+            },
+            "skipped",
+        ),
+        ({"executed": False, "fate": "overtaken"}, "overtaken"),
+        ({"executed": False, "fate": "left out"}, "left out"),
         ({"executed": False, "approval": {"reason": "r", "allowed": None, "by": None}}, "unanswered"),
         ({"executed": False, "target": {"type": "finish", "success": True, "message": ""}}, "said"),
         ({"executed": False, "target": None}, "broken off"),
@@ -118,11 +135,10 @@ def test_a_step_of_several_actions_shows_all_of_them() -> None:
     ]
     shown = view_step(StepRecord.read(a_step(1, actions=actions)), 1)
     assert shown["title"] == "click at 80,45 · press alt+f4"
-    assert (shown["state"], shown["approval"]["reason"], shown["detail"]) == (
-        "refused",
-        "closing keys",
-        "click at 80,45",
-    )
+    assert (shown["state"], shown["detail"]) == ("refused", "click at 80,45")
+    assert [(one["fate"], one["approval"] and one["approval"]["reason"]) for one in shown["actions"]] == [
+        ("done", None), ("refused", "closing keys"),
+    ]  # fmt: skip
     assert [target["type"] for target in json.loads(shown["screen"])] == ["click", "key"]
     assert shown["marks"] == {"kind": "point", "points": [[0.5, 0.5]]}
 

@@ -13,7 +13,7 @@ def test_every_event_says_what_it_is_in_which_form_and_when() -> None:
     for event in run_of(1):
         told = to_json(event)
         assert told["event"] == type(event).__name__
-        assert told["schema"] == 2
+        assert told["schema"] == 3
         assert abs((datetime.fromisoformat(told["at"]) - before).total_seconds()) < 5
         assert datetime.fromisoformat(told["at"]).tzinfo is not None
 

@@ -1,16 +1,15 @@
 """The loop with a scripted model: what it does with each kind of answer, and in which order it tells."""
 
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
+from stubs.several import Several
 
-from agent.actions import Action, AskUser, CallTool, Click, Finish, PressKeys, TypeText
+from agent.actions import Action, CallTool, Click, TypeText
 from agent.desktop.hand import ActionFailedError, RecordingHand
-from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Grid, GridPoint
+from agent.geometry import DesktopPoint
 from agent.notes import Note
 from agent.run.context import ToolFailedError
 from agent.run.events import (
@@ -172,11 +171,13 @@ async def test_waiting_touches_nothing_and_is_no_failure_to_change_anything() ->
     assert notes(events)[0] is None
 
 
-async def test_a_call_of_an_unknown_tool_gets_a_result() -> None:
+async def test_a_call_of_an_unknown_tool_is_told_as_a_failure() -> None:
     call = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
     events, desk = await run([call, DONE])
-    assert every(events, StepFinished)[0].reply == "There is no tool named weather."
-    assert "There is no tool named weather." in texts(desk.endpoint.requests[1], "user")
+    told = str(Note("failed", "there is no tool named “weather”"))
+    assert (every(events, StepFinished)[0].reply, every(events, StepFinished)[0].note) == (None, told)
+    assert every(events, Acted)[0].error == "there is no tool named “weather”"
+    assert told in texts(desk.endpoint.requests[1], "user")
 
 
 # Asking the person
@@ -333,28 +334,6 @@ async def test_every_request_ends_with_the_screen_as_it_is_now() -> None:
 
 
 # Several actions in one answer, and tools
-
-
-class Several:
-    """MAI-UI, whose answers give an action for every line of the text that is to be typed."""
-
-    def __init__(self) -> None:
-        self._family = get_family("mai-ui")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._family, name)
-
-    def parse(self, answer: Any, sent: Any) -> Any:
-        decision = self._family.parse(answer, sent)
-        (action,) = decision.actions
-        if not isinstance(action, TypeText):
-            return decision
-        words: dict[str, Any] = {
-            "click": Click(GridPoint(500, 500, Grid.relative(999))), "alt+f4": PressKeys(("alt", "f4")),
-            "ask": AskUser("Which?"), "weather": CallTool("weather", {"city": "Rome"}), "done": Finish(True),
-        }  # fmt: skip
-        actions = tuple(words.get(line, TypeText(line)) for line in action.text.split())
-        return replace(decision, actions=actions, calls=decision.calls * len(actions))
 
 
 class Weather:

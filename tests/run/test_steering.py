@@ -8,7 +8,7 @@ import pytest
 from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 
-from agent.actions import Action, Click, OpenApp, TypeText
+from agent.actions import Action, Click, OpenApp, TypeText, points_of
 from agent.geometry import DesktopPoint
 from agent.run.events import (
     Acted,
@@ -207,13 +207,15 @@ async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and
             return []
 
         def of(self, action: Action[DesktopPoint]) -> Situation:
-            return Situation(under=Place("Thunar", "Documents"), words="Delete")
+            words = "Keep" if points_of(action) == (DesktopPoint(1, 1),) else "Delete"
+            return Situation(under=Place("Thunar", "Documents"), words=words)
 
         def glance(self, action: Action[DesktopPoint]) -> Situation:
-            return Situation(under=Place("Thunar", "Documents"), words="Keep")
+            raise AssertionError(action)
 
     changed = Approval(allowed=True, by="you", instead=Click(DesktopPoint(1, 1)))
     person = FakePerson(approvals=[YES, changed])
     events, _ = await run([CLICK, CLICK, DONE], approve="ask", person=person, surroundings=Named())
     assert [event.aim for event in every(events, ApprovalAsked)] == [Aim(("“Delete”",), "Documents")] * 2
     assert [event.aim.names for event in every(events, Acted)] == [("“Delete”",), ("“Keep”",)]
+    assert every(events, ApprovalGiven)[1].instead_aim == Aim(("“Keep”",), "Documents")

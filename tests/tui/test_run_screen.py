@@ -135,7 +135,7 @@ async def test_a_word_typed_beside_the_line_answers_nothing(bench: Bench, word: 
         (["y"], Approval(allowed=True, by="you")),
         (["a"], Approval(allowed=True, by="you", always=True)),
         (["n"], Approval(allowed=False, by="you")),
-        (["x"], Approval(allowed=False, by="you", note="Skip it and go on with the next part.")),
+        (["x"], Approval(allowed=False, by="you", skip=True)),
         (["i", *"use ls", "enter"], Approval(allowed=False, by="you", note="use ls")),
         (["e", "end", "backspace", "backspace", "x", "enter"],
          Approval(allowed=True, by="you", instead=TypeText("sudo rm -rf /x"))),

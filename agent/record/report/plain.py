@@ -39,6 +39,7 @@ def _parts(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures:
             _paragraph(f"{step['number']}. {step['title']}", "words"),
             *(_paragraph(f"Before it: {words}", "soft") for words in step["before"]),
             _paragraph(step["thought"]),
+            *(_paragraph(line, "soft") for action in step["actions"] for line in _asked(action)),
             _paragraph(step["state"], f"state {step['state'].replace(' ', '-')}"),
             _paragraph(step["error"], "bad"),
             _paragraph(step["reply"]),
@@ -48,6 +49,15 @@ def _parts(run: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], pictures:
     if len(steps) > _MOST_STEPS:
         yield f"<p>{len(steps) - _MOST_STEPS} more steps are not in the short form.</p>"
     yield "</section>"
+
+
+def _asked(action: Mapping[str, Any]) -> Iterator[str]:
+    """What was asked about an action and answered: the reasons stand with what they are of."""
+    asked = action["approval"]
+    if asked is None:
+        return
+    yield f"The model proposed: {action['proposed']}. Asked because {asked['reason']}."
+    yield f"{asked['answer']}{' to: ' + action['changed'] if action['changed'] else ''}"
 
 
 def _paragraph(text: str, kind: str = "") -> str:

@@ -170,13 +170,12 @@
     parts.push(result(step));
     const glass = stage.glass(step);
     if (glass) parts.push(part("Where", glass));
-    if (step.approval) parts.push(part("Approval", ...approval(step.approval)));
     if (step.reply) parts.push(part("Reply", el("p", { text: step.reply })));
     if (step.note) parts.push(part("Note to the model", el("p", { text: step.note })));
     parts.push(timings(step));
     const tokens = Object.entries(step.tokens).filter(([, count]) => count).map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
     if (tokens.length) parts.push(part("Tokens", el("p", { text: tokens.join(", ") })));
-    if (step.screen) parts.push(folded("Action on the screen", step.screen));
+    if (step.screen) parts.push(folded("Proposed action on the screen", step.screen));
     if (step.instead) parts.push(folded("Changed by you to", step.instead, true));
     if (step.model) parts.push(folded(step.grid.length ? `Action as the model wrote it (grid ${step.grid.join("×")})` : "Action as the model wrote it", step.model));
     if (step.call) parts.push(folded("Call", step.call));
@@ -190,23 +189,37 @@
   }
 
   function result(step) {
-    const words = { said: "nothing to carry out", done: "carried out", "broken off": "the run ended here" }[step.state] || step.state;
-    const first = el("p", {}, el("span", { class: `state ${step.state}`, text: words[0].toUpperCase() + words.slice(1) }));
-    if (step.detail && step.detail !== step.title) first.append(el("span", { text: `: ${step.detail}` }));
-    const lines = [el("p", { class: "words", text: step.title }), first];
-    if (step.hit) lines.push(el("p", { class: "soft", text: `On: ${step.hit}` }));
-    if (step.error) lines.push(el("p", { class: "bad", text: step.error }));
+    const lines = step.actions.flatMap(action);
+    if (!lines.length) lines.push(el("p", { class: "words", text: step.title }));
+    if (step.error && !step.actions.some((one) => one.error === step.error)) lines.push(el("p", { class: "bad", text: step.error }));
     if (step.changed !== null) lines.push(el("p", { class: "soft", text: step.changed ? "The screen changed." : "The screen did not change." }));
     return part("Action", ...lines);
   }
 
-  function approval(given) {
-    const lines = [el("p", { text: given.verdict + (given.by ? ` by ${given.by}` : "") + (given.milliseconds ? ` after ${time(given.milliseconds)}` : "") + (given.at === null ? "" : `, ${given.at.toFixed(1)} s into the run`) })];
-    if (given.reason) lines.push(el("p", { class: "soft", text: `Asked because ${given.reason}.` }));
-    if (given.always) lines.push(el("p", { class: "soft", text: `Always, for ${given.always}.` }));
-    if (given.note) lines.push(el("p", { text: `“${given.note}”` }));
+  // What the model proposed stands with the reasons to ask about that, what the person made of it with its own.
+  function action(one) {
+    const asked = one.approval;
+    const lines = [el("p", { class: "words", text: (one.changed ? "The model proposed: " : "") + one.proposed })];
+    if (asked) {
+      if (asked.reason) lines.push(el("p", { class: "soft", text: `Asked because ${asked.reason}.` }));
+      const when = (asked.milliseconds ? ` after ${time(asked.milliseconds)}` : "") + (asked.at === null ? "" : `, ${asked.at.toFixed(1)} s into the run`);
+      lines.push(el("p", { text: capital(asked.answer) + when }));
+      if (asked.always) lines.push(el("p", { class: "soft", text: `Always, for ${asked.always}.` }));
+    }
+    if (one.changed) {
+      lines.push(el("p", { class: "words", text: `Changed to: ${one.changed}` }));
+      if (asked.changed_reason) lines.push(el("p", { class: "soft", text: `Had the model proposed this, it would have been asked about too, because ${asked.changed_reason}.` }));
+    }
+    const words = { said: "nothing to carry out", done: "carried out", "broken off": "the run ended here" }[one.fate] || one.words;
+    const last = el("p", {}, el("span", { class: `state ${one.fate}`, text: capital(words) }));
+    if (one.detail && one.detail !== one.changed && one.detail !== one.proposed) last.append(el("span", { text: `: ${one.detail}` }));
+    lines.push(last);
+    if (one.hit) lines.push(el("p", { class: "soft", text: `On: ${one.hit}` }));
+    if (one.error) lines.push(el("p", { class: "bad", text: one.error }));
     return lines;
   }
+
+  function capital(words) { return words && words[0].toUpperCase() + words.slice(1); }
 
   function timings(step) {
     const sum = total(step);
@@ -241,7 +254,7 @@
         }
       }
       const words = el("div", {}, el("h2", { text: `${step.number}. ${step.title}` }));
-      for (const text of [step.thought, step.error, step.approval && `${step.approval.verdict} by ${step.approval.by}`, step.reply, step.state]) {
+      for (const text of [step.thought, step.error, ...step.actions.map((one) => one.approval && one.approval.answer), step.reply, step.state]) {
         if (text) words.append(el("p", { text }));
       }
       return el("article", {}, shot, words);

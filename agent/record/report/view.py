@@ -5,10 +5,11 @@ import math
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent.actions import Action, Drag, Scroll, describe, points_of
+from agent.actions import Action, Drag, Scroll, points_of
 from agent.geometry import DesktopPoint
 from agent.record.read import Bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, UndoneRecord, ViewportRecord
+from agent.run.fates import WORDS, Fate
 from agent.safety.text import harmless
 
 Json: TypeAlias = dict[str, Any]
@@ -21,6 +22,11 @@ STAGES = (
     ("read", ("parse", "map")), ("approval", ("approval",)), ("act", ("act",)), ("settle", ("settle",)),
 )  # fmt: skip
 _TOKENS = {"prompt", "completion", "cached"}
+#: Fates by how much they matter to a person: a step of several actions is called by the first of these.
+_FIRST: tuple[Fate, ...] = (
+    "failed", "refused", "told", "skipped", "overtaken", "unanswered", "left out", "dry run", "done", "said",
+    "broken off",
+)  # fmt: skip
 
 
 def view_run(bundle: Bundle) -> Json:
@@ -114,7 +120,7 @@ def view_step(step: StepRecord, number: int) -> Json:
         "grid": [int(side) for side in step.grid or ()],
         "screen": _pretty([action.target for action in actions]),
         "instead": _pretty([approval and approval.instead for approval in approvals]),
-        "approval": _approval(next(filter(None, approvals), None)),
+        "actions": [_action(action) for action in actions if action.target is not None],
         "detail": _text("; ".join(action.detail for action in actions if action.detail)),
         "error": _text(step.error or next((action.error for action in actions if action.error), None)),
         "changed": step.changed,
@@ -138,36 +144,39 @@ def screenshot(bundle: Bundle, step: StepRecord) -> Path | None:
 
 
 def _title(action: ActionRecord) -> str:
-    known = action.final_action
-    if known is not None:
-        return _text(describe(known))
-    return "no usable answer" if action.error else _text((action.final or {}).get("type")) or "no decision"
+    if action.final_action is not None:
+        return _line(action.words)
+    return "no usable answer" if action.error else _line(action.words) or "no decision"
 
 
 def _state(step: StepRecord) -> str:
-    actions = step.each_action
-    allowed = [action.approval.allowed for action in actions if action.approval is not None]
-    if step.error or any(action.error for action in actions):
+    """What became of the step: of its actions, what a person should know first."""
+    if step.error:
         return "failed"
-    if False in allowed:
-        return "refused"
-    if None in allowed:
-        return "unanswered"
-    if any(action.dry_run for action in actions):
-        return "dry run"
-    if any(action.executed for action in actions):
-        return "done"
-    return "said" if step.target else "broken off"
+    fates = [action.became for action in step.each_action]
+    return next(fate for fate in _FIRST if fate in fates)
 
 
-def _approval(approval: ApprovalRecord | None) -> Json | None:
-    if approval is None:
-        return None
+def _action(action: ActionRecord) -> Json:
+    """What was proposed, why it was asked about, what the person made of it, and what became of that."""
+    asked = action.approval
+    return {
+        "proposed": _line(action.proposed),
+        "changed": _line(action.changed_to),
+        "fate": action.became,
+        "words": WORDS[action.became],
+        "approval": None if asked is None else _approval(asked),
+        "detail": _text(action.detail),
+        "error": _text(action.error),
+        "hit": _line(action.hit),
+    }
+
+
+def _approval(approval: ApprovalRecord) -> Json:
     return {
         "reason": _text(approval.reason),
-        "verdict": approval.verdict,
-        "by": _text(approval.by),
-        "note": _text(approval.note),
+        "answer": _text(approval.words),
+        "changed_reason": _text(approval.instead_reason),
         "always": _text(approval.scope) if approval.always else "",
         "at": approval.at,
         "milliseconds": approval.milliseconds,

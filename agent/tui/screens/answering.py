@@ -17,7 +17,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     "yes": {"allowed": True},
     "always": {"allowed": True, "always": True},
     "no": {"allowed": False},
-    "skip": {"allowed": False, "note": "Skip it and go on with the next part."},
+    "skip": {"allowed": False, "skip": True},
 }
 
 

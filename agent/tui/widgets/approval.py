@@ -84,7 +84,12 @@ class ApprovalPanel(Horizontal):
         self.display = False
 
     def answer(
-        self, allowed: bool, note: str = "", always: bool = False, instead: "Action[DesktopPoint] | None" = None
+        self,
+        allowed: bool,
+        note: str = "",
+        always: bool = False,
+        instead: "Action[DesktopPoint] | None" = None,
+        skip: bool = False,
     ) -> None:
         """Give the person's decision to whoever waits for it."""
         from agent.safety.policy import Approval
@@ -92,7 +97,7 @@ class ApprovalPanel(Horizontal):
         wanted = self.wanted
         self.settle()
         if wanted is not None:
-            wanted.answer(Approval(allowed, "you", note, always, instead))
+            wanted.answer(Approval(allowed, "you", note, always, instead, skip))
 
 
 def _keys(scope: str, narrow: bool) -> Content:

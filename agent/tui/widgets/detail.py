@@ -72,6 +72,8 @@ def _thought(row: Row) -> Content:
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
     if row.hit:
         parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))
+    if row.proposed:
+        parts.append((f"the model proposed: {harmless(row.proposed)}\n", "$text-muted"))
     if row.approval:
         parts.append((f"{harmless(row.approval)}\n", "$text-warning"))
     if row.outcome:

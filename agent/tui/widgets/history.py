@@ -19,7 +19,7 @@ from foundation.foreign_text import printable
 #: The theme's colour of every mark.
 _COLOURS: dict[Mark, str] = {
     "thinking": "secondary", "asking": "warning", "acting": "accent", "done": "success", "dry": "primary",
-    "failed": "error", "skipped": "text-muted", "note": "text-muted",
+    "failed": "error", "refused": "warning", "told": "accent", "skipped": "text-muted", "note": "text-muted",
 }  # fmt: skip
 
 

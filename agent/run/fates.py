@@ -1,0 +1,42 @@
+"""What became of an action, in one set of words for events, records, reports and screens.
+
+"Not done" has many reasons, and they are not the same story: a person who skips a step is content, one who refuses it
+is not, and an action that was left out was never looked at.
+"""
+
+from typing import Literal, TypeAlias, get_args
+
+#: Why an action was not carried out, and never will be.
+Why: TypeAlias = Literal[
+    "refused",  # the person said no
+    "skipped",  # the person wants the next part without it
+    "told",  # the person said no, and what to do instead
+    "overtaken",  # the person used the computer meanwhile, so that it was decided on a screen that is gone
+    "left out",  # an action before it, of the same answer, was not carried out
+]
+#: What became of an action.
+Fate: TypeAlias = Literal[
+    "done",  # carried out: as proposed, or as the person changed it
+    "dry run",  # it would have been
+    "failed",  # it could not be, or not whole
+    "refused", "skipped", "told", "overtaken", "left out",
+    "unanswered",  # the person was asked and the run ended before an answer
+    "said",  # nothing was to be done: an answer, an end, a question to the person
+    "broken off",  # the run ended before
+]  # fmt: skip
+WHYS: tuple[Why, ...] = get_args(Why)
+
+#: Each in words, after the action's own words.
+WORDS: dict[Fate, str] = {
+    "done": "done",
+    "dry run": "dry run",
+    "failed": "failed",
+    "refused": "refused by you",
+    "skipped": "skipped by you",
+    "told": "not done: you said what to do instead",
+    "overtaken": "not done: you used the computer meanwhile",
+    "left out": "left out, because an action before it was not done",
+    "unanswered": "not done: the question was not answered",
+    "said": "",
+    "broken off": "not done: the run ended before",
+}

@@ -1,0 +1,30 @@
+"""A family whose answers give several actions."""
+
+from dataclasses import replace
+from typing import Any
+
+from agent.actions import AskUser, CallTool, Click, Finish, PressKeys, TypeText
+from agent.families.registry import get_family
+from agent.geometry import Grid, GridPoint
+
+
+class Several:
+    """MAI-UI, whose answers give an action for every line of the text that is to be typed."""
+
+    def __init__(self) -> None:
+        self._family = get_family("mai-ui")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._family, name)
+
+    def parse(self, answer: Any, sent: Any) -> Any:
+        decision = self._family.parse(answer, sent)
+        (action,) = decision.actions
+        if not isinstance(action, TypeText):
+            return decision
+        words: dict[str, Any] = {
+            "click": Click(GridPoint(500, 500, Grid.relative(999))), "alt+f4": PressKeys(("alt", "f4")),
+            "ask": AskUser("Which?"), "weather": CallTool("weather", {"city": "Rome"}), "done": Finish(True),
+        }  # fmt: skip
+        actions = tuple(words.get(line, TypeText(line)) for line in action.text.split())
+        return replace(decision, actions=actions, calls=decision.calls * len(actions))
