@@ -207,7 +207,7 @@ async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and
             return []
 
         def of(self, action: Action[DesktopPoint]) -> Situation:
-            words = "Keep" if points_of(action) == (DesktopPoint(1, 1),) else "Delete"
+            words = "Keep" if [*points_of(action)] == [DesktopPoint(1, 1)] else "Delete"
             return Situation(under=Place("Thunar", "Documents"), words=words)
 
         def glance(self, action: Action[DesktopPoint]) -> Situation:
