@@ -66,7 +66,7 @@ class Consent:
             emit(told())
             return given, situation
         # The reasons were those of the model's action; what the person made of it goes elsewhere, and has its own.
-        situation = await self.look(given.instead, race, worker)
+        situation = await self.look(given.instead, race, worker, emit)
         objection = self.policy.question(given.instead, situation)
         reason = "" if objection is None else objection.reason
         emit(told(instead_aim=aim_of(given.instead, situation), instead_reason=reason))

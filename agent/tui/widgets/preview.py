@@ -106,6 +106,6 @@ def asked_words(bundle: "Bundle") -> str:
     asked = [action.approval for step in bundle.steps for action in step.each_action if action.approval is not None]
     if not asked:
         return "nothing"
-    answers = Counter(approval.verdict for approval in asked)
+    answers = Counter(approval.answer or "not answered" for approval in asked)
     times = "once" if len(asked) == 1 else f"{len(asked)} times"
     return f"{times}: " + ", ".join(f"{count} {answer}" for answer, count in answers.most_common())
