@@ -34,8 +34,8 @@ TOLD = Approval(allowed=False, by="you", note="use the menu")
 REFUSED = Approval(allowed=False, by="you")
 ANSWERS = [YES, CHANGED, SKIPPED, TOLD, REFUSED]
 FATES: list[Fate] = ["done", "done", "skipped", "told", "refused", "said"]
-COMMANDS = "the text looks like a command"
-CLOSING = "these keys close, quit or delete something"
+COMMANDS = "(rule “commands”)"
+CLOSING = "(rule “closing keys”)"
 
 
 @pytest.fixture
