@@ -5,7 +5,6 @@ to `Action[DesktopPoint]`, and only that type can reach a hand. A new action is 
 then names every `match` that does not handle it.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -252,17 +251,6 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
 def _clicks(action: Click[P]) -> str:
     times = {1: "click", 2: "double-click", 3: "triple-click"}.get(action.count, f"click {action.count} times")
     return times if action.button == "left" else f"{action.button}-{times}"
-
-
-def describe_in_full(action: Action[P]) -> str:
-    """The action with all of its text: what is approved must be seen whole, line ends and control characters too."""
-    match action:
-        case TypeText(text):
-            return f"type {json.dumps(text, ensure_ascii=False)}"
-        case CallTool(name, arguments):
-            return f"call the tool {name} with {json.dumps(dict(arguments), ensure_ascii=False)}"
-        case _:
-            return describe(action)
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -12,7 +12,7 @@ from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.printing import ask_for, close_output
+from foundation.printing import ask_for, close_output, is_terminal
 
 
 def execute(options: RunOptions, *, as_json: bool) -> int:
@@ -24,9 +24,14 @@ def execute(options: RunOptions, *, as_json: bool) -> int:
     with stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)
         with closing(job.recorder):
-            show = (JsonPrinter if as_json else PlainPrinter)(redactor=job.recorder.redactor).handle
+            console, redactor = Console(stop), job.recorder.redactor
+            asked_here = console.interactive and is_terminal("output") and not options.dry_run
+            printer = (
+                JsonPrinter(redactor=redactor) if as_json else PlainPrinter(redactor=redactor, asked_here=asked_here)
+            )
+            show = printer.handle
             try:
-                finished = asyncio.run(job.carry_out(Console(stop), stop, lambda event: _show(show, event)))
+                finished = asyncio.run(job.carry_out(console, stop, lambda event: _show(show, event)))
             finally:
                 report = job.write_report(say)
             workplace.tell_changes()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from agent.actions import describe, points_of
+from agent.actions import points_of
 from agent.record.bundle import target_file
 from agent.record.redact import Redactor
 from agent.run.events import (
@@ -27,7 +27,7 @@ from agent.run.events import (
     Warned,
     to_json,
 )
-from agent.safety.naming import named
+from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
 
@@ -61,10 +61,17 @@ class JsonPrinter:
 
 
 class PlainPrinter:
-    """Lines a person can read."""
+    """Lines a person can read.
 
-    def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
+    Args:
+        asked_here: whether questions are put to the person in the same place, so that they need not be told.
+    """
+
+    def __init__(
+        self, out: TextIO | None = None, redactor: Redactor | None = None, *, asked_here: bool = False
+    ) -> None:
         self._out = out
+        self._asked_here = asked_here
         self._redactor = redactor or Redactor()
         self._bundle = Path()
 
@@ -85,7 +92,7 @@ class PlainPrinter:
                 if failure is not None:
                     self._line(f"  the answer cannot be used: {failure.message}")
                 for target in targets:
-                    self._line(f"  decided: {describe(target)}")
+                    self._line(f"  decided: {unplaced(target)}")
             case Paused(_, reason):
                 self._line(f"paused: {reason}")
             case Resumed():
@@ -94,12 +101,12 @@ class PlainPrinter:
                 self._line(f"you acted: {what}")
             case PersonSaid(_, text):
                 self._line(f"you said: {text}")
-            case ApprovalAsked(_, _, reason):
-                self._line(f"  asks first: {reason}")
+            case ApprovalAsked(_, target, reason) if not self._asked_here:
+                self._line(f"  asks first: {named(target, event.aim)}, because {reason}")
             case ApprovalGiven():
                 self._answered(event)
             case Dropped(_, target, "left out"):
-                self._line(f"  left out: {describe(target)}")
+                self._line(f"  left out: {unplaced(target)}")
             case Dropped(_, _, "overtaken"):
                 self._line("  not done: you used the computer meanwhile")
             case Acted():

@@ -7,16 +7,21 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from agent.actions import Action, describe, describe_in_full
+from agent.actions import Action
 from agent.geometry import DesktopPoint
 from agent.run.worker import Worker
+from agent.safety.asking import Asked, asked
+from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question
+from agent.safety.shown import lines_of
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 from foundation.printing import ask_for, is_terminal, remark
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.5
+#: A terminal that says it has fewer columns does not know.
+_NARROWEST = 20
 
 
 class Console:
@@ -31,17 +36,37 @@ class Console:
         """Ask whether an action may be carried out; all but yes and always is no, and may say what to do instead."""
         if not self.interactive:
             raise EnvironmentLacksError(
-                f"The model wants to {describe(action)}, which needs your approval ({question.reason}); "
+                f"The model wants to {unplaced(action)}, which needs your approval ({question.reason}); "
                 "there is no terminal.",
                 "Run it in a terminal, or allow everything with --approve never.",
             )
-        answer = (await self._read(_prompt(action, question))).strip()
+        answer = await self._answer(asked(action, question))
         word = answer.lower()
         if word in ("y", "yes"):
             return Approval(allowed=True, by="you")
         if word in ("a", "always") and question.scope:
             return Approval(allowed=True, by="you", always=True)
         return Approval(allowed=False, by="you", note="" if word in ("", "n", "no", "a", "always") else answer)
+
+    async def _answer(self, told: Asked) -> str:
+        """Show all of a question, page by page, and take the answer at its end; before that there is only a no."""
+        always = "a = always, " if told.scope else ""
+        keys = f"  [y = yes, {always}Enter or n = no, or what to do instead] "
+        shown, unsaid = 0, ""
+        while True:
+            columns, rows = _size()
+            text, closing = question_lines(told, columns - 1)  # anew: the terminal may be another size by now
+            lines, room = [*text, *closing], max(4, rows - 3)
+            last = len(lines) - shown <= room
+            page = lines[shown : shown + room]
+            if not last and shown < len(text):  # the reason stands last, and on one page
+                page = page[: len(text) - shown]
+            more = f"  -- {shown + len(page)} of {len(lines)} lines; {unsaid}Enter = read on, n = no -- "
+            line = await self._read([*page, keys if last else more])
+            answer = line.strip()
+            if last or not line or answer.lower() not in ("", "y", "yes", "a", "always"):
+                return answer
+            shown, unsaid = shown + len(page), "not all was shown yet, " if answer else ""
 
     async def ask(self, question: str) -> str | None:
         """The person's reply to a question of the model; None without a terminal."""
@@ -67,7 +92,7 @@ class Console:
         """
         terminal = sys.stdin.fileno()
         _discard_typed(terminal)
-        ask_for(*prompt)
+        ask_for(*map(_encodable, prompt))
         line = b""
         while not self._stop.stopped:
             ready, _, _ = select.select([terminal], [], [], 0.1)
@@ -110,9 +135,32 @@ def _discard_typed(terminal: int) -> None:
         termios.tcflush(terminal, termios.TCIFLUSH)
 
 
-def _prompt(action: Action[DesktopPoint], question: Question) -> list[str]:
-    # The printer tells the reason; where its lines go elsewhere, it must still be read before the answer is given.
-    why = [] if is_terminal("output") else [f"  asks first: {question.reason}"]
-    always = f"a = always {question.scope}, " if question.scope else ""
-    asked = f"  allow: {describe_in_full(action)}? [y = yes, {always}Enter or n = no, or what to do instead] "
-    return [*why, asked]
+def question_lines(told: Asked, width: int) -> tuple[list[str], list[str]]:
+    """A question as lines of at most so many cells: what, where and all of the text; and the reason, which is last."""
+    head = " ".join(filter(None, (told.what, told.where)))
+    lines = _wrapped(f"allow: {head}?", "  ", width)
+    lines += _wrapped(told.text, "    ", width, signs=not told.ours)
+    found = [told.text[start:end] for start, end in told.marks] + list(told.found)
+    for fact in (*told.facts, *(f"a rule found in it: {piece}" for piece in dict.fromkeys(found))):
+        lines += _wrapped(fact, "  ", width)
+    reason = _wrapped(f"asked because {'; '.join(told.reasons)}", "  ", width)
+    return lines, reason + (_wrapped(f"“always” allows {told.scope}", "  ", width) if told.scope else [])
+
+
+def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[str]:
+    return [f"{indent}{line.text}" for line in lines_of(text, width - len(indent), signs=signs)]
+
+
+def _encodable(line: str) -> str:
+    """A line in what the terminal can show: what it lacks by its number, or it would be asked about unseen."""
+    encoding = sys.stderr.encoding or "utf-8"
+    return line.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _size() -> tuple[int, int]:
+    """Columns and rows of the terminal; what is usual where it does not say."""
+    with suppress(OSError, ValueError):
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+        if columns >= _NARROWEST and rows > 0:
+            return columns, rows
+    return 80, 24

@@ -67,6 +67,11 @@ def named(action: Action[DesktopPoint], aim: Aim) -> str:
     return f"{words} · {aim.window}" if aim.window else words
 
 
+def unplaced(action: Action[DesktopPoint]) -> str:
+    """An action in words before it is known what it hits: click …; a person cannot place coordinates."""
+    return describe(action, ["…"] * len(points_of(action)))
+
+
 def _name(element: Element | None, read: str) -> str:
     """What lies at a point: by its name, by what is written there, by both where they differ, or by its role."""
     written = one_line(read, _LONGEST_NAME)

@@ -60,6 +60,34 @@ def _as_command(text: str) -> str:
     return _SHELL_NOTHING.sub("", gaps)
 
 
+def unseen(char: str) -> bool:
+    """Whether a character shows nothing, although it is not white space."""
+    return char == "\u2800" or _UNSEEN.match(char) is not None  # Braille's blank pattern is a symbol to Unicode
+
+
+def places(text: str, piece: str) -> list[tuple[int, int]]:
+    """Where in a text that lies which was found in one of its readings; empty where that cannot be told."""
+    if not piece.strip():
+        return []
+    whole = [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
+    if whole:
+        return whole
+    for deep in (False, True):
+        read: list[str] = []
+        at: list[int] = []
+        for index, char in enumerate(text):
+            seen = "" if unseen(char) else unicodedata.normalize("NFKC", "\n" if char == "\r" else char)
+            if deep:
+                bare = (one for one in unicodedata.normalize("NFKD", seen) if not unicodedata.combining(one))
+                seen = "".join(bare).translate(_LOOKS_LIKE)
+            read.append(seen)
+            at += [index] * len(seen)
+        found_at = [match.span() for match in re.finditer(re.escape(piece), "".join(read))]
+        if found_at:
+            return [(at[start], at[end - 1] + 1) for start, end in found_at]
+    return []
+
+
 def found(pattern: re.Pattern[str], text: str, before: str = "", judged: int | None = None) -> bool:
     """Whether a pattern is found in any reading of a text, also where it began in `before`, but not in that alone.
 

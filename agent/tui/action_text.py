@@ -1,6 +1,8 @@
 """What an action comes to on one line, and the part of it that a person can write anew."""
 
 import re
+import sys
+import unicodedata
 from dataclasses import replace
 
 from agent.actions import (
@@ -20,8 +22,10 @@ from agent.actions import (
 )
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
+from agent.safety.shown import spelled_out
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
+_ESCAPED = re.compile(r"\\(?:[nt\\]|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
 _REMARK = re.compile(r"\[[^\]]*\]\s*$")
 #: The end of a sentence before another; not within “1. open it” or a name such as “settings.xml”.
 _END = re.compile(r"[.!?](?<=[^\d\s].)\s+(?=\S)")
@@ -52,11 +56,11 @@ def editable(action: Action[DesktopPoint]) -> str:
         case Scroll(point) if point is not None:
             return _written(point)
         case TypeText(text):
-            return "".join(_ESCAPES.get(char, char) for char in text)
+            return "".join(map(_escaped, text))
         case PressKeys(keys) | HoldKeys(keys):
             return "+".join(keys)
         case OpenApp(name):
-            return name
+            return name if name.isprintable() else ""
         case _:
             return ""
 
@@ -83,7 +87,7 @@ def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
             start, end = _points(written, 2)
             return Drag(start, end)
         case TypeText():
-            return TypeText(re.sub(r"\\[nt\\]", lambda found: _UNESCAPED[found[0]], written))
+            return TypeText(_ESCAPED.sub(_unescaped, written))
         case PressKeys():
             return PressKeys(chord(written))
         case HoldKeys(_, seconds):
@@ -94,6 +98,25 @@ def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
             return replace(action, name=written.strip())
         case _:
             raise ValueError("nothing about this can be changed")
+
+
+def can_be_changed(action: Action[DesktopPoint]) -> bool:
+    """Whether there is a part of an action that a person can write anew."""
+    return isinstance(action, TypeText) or bool(editable(action))
+
+
+def _escaped(char: str) -> str:
+    """A character of a text as a line shows it: what cannot be seen, or steers a terminal, by its number."""
+    if char in _ESCAPES or (spelled_out(char) == char and not unicodedata.category(char).startswith("M")):
+        return _ESCAPES.get(char, char)
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    escape = found[0]
+    if escape[1] in "uU" and int(escape[2:], 16) > sys.maxunicode:
+        return escape
+    return _UNESCAPED.get(escape) or chr(int(escape[2:], 16))
 
 
 def _written(point: DesktopPoint) -> str:

@@ -1,19 +1,24 @@
 """The person at the terminal (a real pseudo-terminal), signals, and the printers."""
 
 import asyncio
+import fcntl
 import io
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from stubs.endpoint import act
 from stubs.events import run_of, started, step
 
@@ -21,7 +26,8 @@ from agent.actions import Click, TypeText
 from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.console.terminal import Console
 from agent.geometry import DesktopPoint
-from agent.run.events import ModelDelta, Warned, to_json
+from agent.run.events import ApprovalAsked, ApprovalGiven, ModelDelta, Warned, to_json
+from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
@@ -91,12 +97,12 @@ async def test_only_a_yes_or_an_always_allows_an_action(terminal: Terminal, type
 
 async def test_always_names_its_scope_and_is_not_offered_without_one(terminal: Terminal) -> None:
     console = terminal.console(StopSwitch())
-    terminal.answer("a = always clicking, ", "a\n")
+    terminal.answer("“always” allows clicking", "a\n")
     assert (await console.approve(CLICK, RISKY)).always
     terminal.shown = b""
     terminal.answer("allow:", "a\n")
     assert await console.approve(CLICK, Question("risky", "")) == Approval(allowed=False, by="you")
-    assert b"always" not in terminal.shown
+    assert "always" not in terminal.shown.decode("utf-8", "replace")
 
 
 async def test_what_would_steer_the_terminal_or_cannot_be_seen_is_spelled_out(terminal: Terminal) -> None:
@@ -104,9 +110,59 @@ async def test_what_would_steer_the_terminal_or_cannot_be_seen_is_spelled_out(te
     terminal.answer("instead] ", "n\n")
     await terminal.console(StopSwitch()).approve(TypeText("a\u200bb\x1b[2J\n"), question)
     shown = terminal.shown.decode()
-    assert "\\u200b" in shown
-    assert "\\x1b]0;evil\\x07\\u202eroot\\x9b" in shown
+    assert "a⟨U+200B⟩b⟨U+001B⟩[2J⏎" in shown
+    assert "⟨U+001B⟩]0;evil⟨U+0007⟩⟨U+202E⟩root⟨U+009B⟩" in shown.replace("\r\n  ", "")
     assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u200b"} & set(shown)
+
+
+LONG = TypeText("\n".join(f"harmless line {number}" for number in range(59)) + "\nrm -rf ~/Documents\n")
+
+
+@pytest.mark.parametrize("answer", ["y\n", "a\n", "Always\n", "\n"])
+async def test_a_long_text_is_shown_page_by_page_and_approved_at_its_end_only(terminal: Terminal, answer: str) -> None:
+    def person() -> None:
+        for page in (1, 2):
+            terminal.wait_for("read on, n = no -- ")
+            assert b"because" not in terminal.shown, page
+            terminal.shown = b""
+            time.sleep(0.6)
+            terminal.type(answer)
+        terminal.wait_for("or what to do instead] ")
+        time.sleep(0.6)
+        terminal.type("y\n")
+
+    threading.Thread(target=person, daemon=True).start()
+    given = await asyncio.wait_for(terminal.console(StopSwitch()).approve(LONG, RISKY), 20)
+    assert given == Approval(allowed=True, by="you")
+    assert "rm -rf ~/Documents⏎\r\n" in terminal.shown.decode()
+    assert terminal.shown.decode().endswith("[y = yes, a = always, Enter or n = no, or what to do instead] ")
+    assert terminal.shown.index(b"asked because risky") < terminal.shown.index(b"allows clicking")
+
+
+@pytest.mark.parametrize(("answer", "note"), [("n\n", ""), ("use the menu\n", "use the menu"), ("\x04", "")])
+async def test_a_no_needs_no_reading_to_the_end(terminal: Terminal, answer: str, note: str) -> None:
+    terminal.answer("read on, n = no -- ", answer)
+    given = await asyncio.wait_for(terminal.console(StopSwitch()).approve(LONG, RISKY), 20)
+    assert given == Approval(allowed=False, by="you", note=note)
+
+
+async def test_no_line_of_a_question_is_wider_than_the_terminal(terminal: Terminal) -> None:
+    fcntl.ioctl(terminal.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 40, 0, 0))
+    terminal.answer("or what to do instead] ", "n\n")
+    await terminal.console(StopSwitch()).approve(TypeText("日本 rm -rf ~ " * 30), replace(RISKY, reason="r " * 90))
+    lines = terminal.shown.decode().split("\r\n")
+    assert max(map(cell_len, lines[:-1])) < 40
+
+
+def test_a_person_is_not_told_coordinates_in_plain_lines() -> None:
+    out = io.StringIO()
+    printer = PlainPrinter(out)
+    target, aim = Click(DesktopPoint(412.3, 305.9)), Aim(("“Appearance”",), "Settings")
+    printer.handle(ApprovalAsked(1, target, "it clicks", aim=aim))
+    printer.handle(ApprovalGiven(1, allowed=True, by="you", instead=Click(DesktopPoint(411, 300)), instead_aim=aim))
+    assert out.getvalue().splitlines()[0] == "  asks first: click “Appearance” · Settings, because it clicks"
+    assert "41" not in out.getvalue()
+    assert "30" not in out.getvalue()
 
 
 async def test_an_answer_that_comes_too_soon_to_be_one_is_asked_for_again(terminal: Terminal) -> None:
@@ -262,7 +318,7 @@ def test_plain_lines_tell_the_task_each_decision_and_the_end() -> None:
     for expected in (
         "task: open settings",
         "step 2: saw 1600x1200",
-        "decided: click at",
+        "decided: click …",
         "done: The task is done. (2 steps",
     ):
         assert expected in text

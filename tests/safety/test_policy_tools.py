@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import CallTool, OpenApp, describe_in_full
+from agent.actions import CallTool, OpenApp
+from agent.safety.asking import asked
 from agent.safety.policy import Grants, Policy
 from foundation.errors import UsageError
 
@@ -94,4 +95,8 @@ def test_a_tool_has_neither_window_nor_words(tmp_path: Path, condition: str) -> 
 
 
 def test_what_is_approved_of_a_tool_is_seen_whole() -> None:
-    assert describe_in_full(READ) == 'call the tool read_file with {"path": "/etc/hosts"}'
+    question = Policy.load("risky").question(READ)
+    assert question is not None
+    told = asked(READ, question)
+    assert told.what == "call the tool “read_file”"
+    assert told.text == '{\n "path": "/etc/hosts"\n}'

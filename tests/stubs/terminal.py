@@ -22,6 +22,7 @@ from agent.run.events import (
     RunStarted,
     StepFinished,
 )
+from agent.safety.naming import aim_of
 from agent.safety.policy import Approval, Question
 from agent.screen.encode import EncodedImage, encode
 from agent.settings import Settings
@@ -130,9 +131,13 @@ class Bench:
     def step(self, step: int, action: Action[DesktopPoint]) -> list[Report]:
         return [*self.sees(step), *self.decides(step, action), *self.does(step, action)]
 
-    def asks(self, step: int, action: Action[DesktopPoint], reason: str, scope: str) -> list[Report]:
-        wanted = ApprovalWanted(action, Question(reason, scope), self.answers.append)
-        return [RunEvent(ApprovalAsked(step, action, reason, scope)), wanted]
+    def asks(
+        self, step: int, action: Action[DesktopPoint], reason: str, scope: str, index: int = 0, **known: Any
+    ) -> list[Report]:
+        question = Question(reason, scope, **known)
+        wanted = ApprovalWanted(action, question, self.answers.append)
+        aim = aim_of(action, question.situation)
+        return [RunEvent(ApprovalAsked(step, action, reason, scope, index=index, aim=aim)), wanted]
 
     def ends(self, steps: int, message: str = "Dark mode is on.") -> list[Report]:
         return [RunEvent(RunFinished("done", ExitStatus.DONE, message, steps, 12.3, Usage(4800, 160, 2400)))]

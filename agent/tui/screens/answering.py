@@ -3,16 +3,23 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from textual import getters
 from textual.binding import Binding
 
+from agent.actions import Action
+from agent.geometry import DesktopPoint
+from agent.tui.conductor import ApprovalWanted
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel
-from agent.tui.widgets.prompt import Prompt
+from agent.tui.widgets.prompt import Prompt, Purpose
 
 #: An answer is a key by itself: so many seconds pass before and after it without another.
 _ALONE = 0.2
+#: Rows of the history that stay beside a question on terminals that are not low, and the share of the screen that a
+#: question may take, if that is more than enough for the reason and a page of text.
+_ROWS, _ENOUGH, _SHARE = 3, 14, 0.6
 _ANSWERS: dict[str, dict[str, Any]] = {
     "yes": {"allowed": True},
     "always": {"allowed": True, "always": True},
@@ -51,52 +58,111 @@ class AnsweringScreen(StepsScreen):
         """Whether a key answers now; says why where it does not."""
         now, before = self._key_times
         if not self.asking.takes_keys or now - before < _ALONE:
-            self.notify("That was too fast to be an answer: press one key.", timeout=2)
+            self.say("That was too fast to be an answer: press one key.")
             return False
         return True
 
+    def write(self, purpose: Purpose, text: str = "") -> None:
+        """Open the person's line, which makes room for itself where there is little."""
+        self.add_class("-writing")
+        self.fit_question()
+        self.prompt.open(purpose, text)
+
+    def written(self) -> None:
+        """The person is through with the line."""
+        self.remove_class("-writing")
+        self.fit_question()
+
+    def say(self, text: str) -> None:
+        """Say something for a moment, where it covers nothing."""
+        raise NotImplementedError
+
+    def _all_was_shown(self) -> bool:
+        """Whether it may be approved; where not, goes on to what was not in sight yet, and says so."""
+        if self.asking.complete:
+            return True
+        self.asking.reader.read_on()
+        self.say("Not all of it was in sight yet." if self.asking.fits else "Make the terminal larger first.")
+        return False
+
     def action_answer(self, name: str) -> None:
         """Answer, unless another key follows at once."""
-        if not self._takes_answers():
+        allows = _ANSWERS[name]["allowed"]
+        if not self._takes_answers() or (allows and not self._all_was_shown()):
             return
         keys, wanted = self._keys, self.asking.wanted
 
         def answer() -> None:
-            if self._keys == keys and self.asking.wanted is wanted:
+            # The terminal may have been made smaller meanwhile.
+            if self._keys == keys and self.asking.wanted is wanted and (self.asking.complete or not allows):
                 self.asking.answer(**_ANSWERS[name])
 
         self.set_timer(_ALONE, answer)
 
     def action_instead(self) -> None:
         if self._takes_answers():
-            self.prompt.open("instead")
+            self.write("instead")
 
     def action_edit(self) -> None:
-        wanted = self.asking.wanted
-        if self._takes_answers() and wanted is not None:
+        target = self.asking.target
+        if self._takes_answers() and target is not None:
             from agent.tui.action_text import editable
 
-            self.prompt.open("edit", editable(wanted.target))
+            self.write("edit", editable(target))
 
     def answer_changed(self, written: str) -> bool:
-        """Allow what the person made of the action; False where that cannot be read, which is said."""
+        """Allow what the person made of the action; False where that cannot be read, which is said.
+
+        What is too long for the line was not seen whole in it: it is asked about anew.
+        """
         from agent.tui.action_text import edited
 
-        wanted = self.asking.wanted
-        if wanted is None:
+        wanted, target = self.asking.wanted, self.asking.target
+        if wanted is None or target is None:
             return True
         viewport = self.view.rows[-1].viewport if self.view.rows else None
         try:
-            action = edited(wanted.target, written, viewport.region if viewport is not None else None)
+            action = edited(target, written, viewport.region if viewport is not None else None)
         except ValueError as error:
             self.asking.complain(str(error))
-            self.prompt.open("edit", written)
+            self.write("edit", written)
             return False
-        self.asking.answer(True, instead=None if action == wanted.target else action)
+        if cell_len(written) >= self.prompt.line.size.width:
+            self.ask(wanted, None if action == wanted.target else action)
+        else:
+            self.asking.answer(True, instead=None if action == wanted.target else action)
         return True
 
     def let_held_go(self) -> None:
         """Do what was held only by the pause; what a rule asks about takes an answer of its own."""
         wanted = self.asking.wanted
-        if wanted is not None and wanted.question.held and self.asking.takes_keys:
+        if wanted is not None and wanted.question.held and self.asking.takes_keys and self._all_was_shown():
             self.asking.answer(True)
+
+    def ask(self, wanted: ApprovalWanted, changed: "Action[DesktopPoint] | None" = None) -> None:
+        """Show a question, or what the person made of it."""
+        self.asking.ask(wanted, changed)
+        self.add_class("-asking")
+        self.set_class(self.prompt.line.has_focus and bool(self.prompt.line.value), "-writing")
+        self.fit_question()
+        if not self.has_class("-writing"):  # never take a half-typed line away
+            (self.asking.reader if self.asking.reader.can_focus else self.history).focus()
+
+    def fit_question(self) -> None:
+        """Give the question the room that there is; the instruction, its row and the state stay in sight."""
+        if self.asking.wanted is None:
+            return
+        low = self.has_class("-low")
+        # Title, rows and state; on higher terminals also the person's line and the keys.
+        others = (3 if low else 4 + _ROWS) + (self.has_class("-writing") if low else 1)
+        height = self.size.height - others
+        if not low:
+            height = min(height, max(_ENOUGH, round(self.size.height * _SHARE)))
+        self.asking.fit(self.size.width, height)
+
+    def on_resize(self) -> None:
+        self.fit_question()
+
+    def on_screen_resume(self) -> None:
+        """Another screen was in front of the question."""
+        self.asking.seen_again()

@@ -42,6 +42,8 @@ _DOUBLE = 1.0
 _LOAD = 3.0
 #: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
 _STREAM = 0.05
+#: What is said for a moment stays so many seconds.
+_SAID = 3.0
 
 
 class RunScreen(AnsweringScreen):
@@ -71,6 +73,7 @@ class RunScreen(AnsweringScreen):
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
+        self._said, self._said_until = "", 0.0
 
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
@@ -145,7 +148,7 @@ class RunScreen(AnsweringScreen):
         told, self._stop_key_told = self._stop_key_told, True
         chord, elsewhere = self._options.stop_key or DEFAULT_CHORD, self._options.sandbox or self._options.dry_run
         if not told and chord != "none" and sys.platform.startswith("linux") and not elsewhere:
-            self.notify(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", title="live", timeout=8)
+            self.say(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", 8)
 
     def _changed(self, index: int | None, finished: bool = False) -> None:
         if index is None:
@@ -158,13 +161,22 @@ class RunScreen(AnsweringScreen):
     def _show_stream(self) -> None:
         self._changed(self._stale)
 
+    def say(self, text: str, seconds: float = _SAID) -> None:
+        """Say something for a moment, in the line at the bottom."""
+        self._said, self._said_until = text, self._clock() + seconds
+        self.show_status()
+        self.set_timer(seconds, self.show_status)
+
     # What is shown
 
     def show_status(self) -> None:
         """Show how the run stands: the line at the bottom, the one above it, and the keys that apply."""
         view = self.view
         elapsed = self._translator.elapsed if self._translator else 0.0
-        self.status.show(view, elapsed, self._load if view.active else "")
+        if self._said and self._clock() < self._said_until:
+            self.status.say(self._said)
+        else:
+            self.status.show(view, elapsed, self._load if view.active else "")
         self.show_receipt()
         stage = self.query_one("#stage", Static)
         colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
@@ -189,15 +201,15 @@ class RunScreen(AnsweringScreen):
 
     def _asked(self, wanted: ApprovalWanted) -> None:
         rows = self.view.rows
-        self.asking.ask(wanted, rows[-1] if rows else None)
         self.history.cursor = len(rows) - 1
-        if not (self.prompt.line.has_focus and self.prompt.line.value):  # never take a half-typed line away
-            self.history.focus()
+        self.app.clear_notifications()
+        self.ask(wanted)
         self.app.bell()
 
     def _nothing_wanted(self) -> None:
         self._reply = None
         self.asking.settle()
+        self.remove_class("-asking")
         if self.prompt.purpose in ("reply", "instead", "edit"):
             self.prompt.line.value = ""
             self._leave_line()
@@ -210,13 +222,14 @@ class RunScreen(AnsweringScreen):
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         run = self._conductor.run
+        self.written()
         match "tell" if event.purpose == "instruct" and self.view.active else event.purpose:
             case "instruct":
                 self.start(event.text)
                 return
             case "tell" if run is not None and self.view.active:
                 run.steering.tell(event.text)
-                self.notify("It gets this with its next request.", title="told")
+                self.say("It gets this with its next request.")
             case "reply" if self._reply is not None:
                 self._reply.answer(event.text)
             case "instead":
@@ -228,6 +241,7 @@ class RunScreen(AnsweringScreen):
 
     def on_prompt_cancelled(self, event: Prompt.Cancelled) -> None:
         """Back to the history; a question stays."""
+        self.written()
         if event.purpose in ("instead", "edit"):
             self.prompt.purpose = "tell"
         self.history.focus()
@@ -256,7 +270,7 @@ class RunScreen(AnsweringScreen):
 
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""
-        self.prompt.open("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
+        self.write("reply" if self._reply is not None else "tell" if self.view.active else "instruct")
 
     def action_escape(self) -> None:
         """Twice within a second: stop."""
@@ -267,7 +281,7 @@ class RunScreen(AnsweringScreen):
             return
         self._escaped = now
         if self.view.active:
-            self.notify("Press Esc once more to stop.", timeout=_DOUBLE)
+            self.say("Press Esc once more to stop.", _DOUBLE)
 
     def stop(self, reason: str) -> None:
         """Stop the run at once."""
@@ -283,7 +297,7 @@ class RunScreen(AnsweringScreen):
 
     def use_instruction(self, text: str) -> None:
         """Put an instruction on the line."""
-        self.prompt.open("tell" if self.view.active else "instruct", text)
+        self.write("tell" if self.view.active else "instruct", text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys are shown and taken only where they apply."""
@@ -291,7 +305,7 @@ class RunScreen(AnsweringScreen):
             return True
         asking = self.asking.wanted
         if action in ("answer", "instead", "edit"):
-            return asking is not None and (parameters != ("always",) or bool(asking.question.scope))
+            return asking is not None and (parameters != ("always",) or bool(self.asking.scope))
         if action in ("pause", "single", "escape"):
             return self.view.active
         if action == "undo":

@@ -1,44 +1,49 @@
 """The panel in which an action is approved: part of the screen, not a window over it, so the run stays in sight.
 
-Keys that were in flight when it appeared approve nothing: for half a second it takes none.
+What and where stand first, then all the text of the action, why it is asked, and the keys. Reason and keys are in sight
+at every size; what does not fit is in the place that scrolls, and nothing is approved before all of that was in sight.
+Keys that were in flight when something came into sight approve nothing: for half a second the panel takes none.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.actions import Action, describe_in_full, points_of
+from agent.actions import Action
 from agent.geometry import DesktopPoint
-from agent.safety.text import harmless
+from agent.safety.asking import Asked, asked
+from agent.safety.shown import Line, ending, excerpt, lines_of
 from agent.tui.conductor import ApprovalWanted
-from agent.tui.view import Row
-from agent.tui.widgets.picture import Picture
+from agent.tui.widgets.keys import Key, flowing
+from agent.tui.widgets.reader import Reader, Section
 
 #: Seconds in which a person cannot have read what is asked (codex and mistral-vibe use about as long).
 GRACE = 0.5
+#: Lines that what and where, the reasons, and the scope may take: on low terminals and on others.
+_LOW, _HIGH = (2, 2, 0), (4, 4, 2)
+#: Lines of the text that are seen at once at the least, where there is more of it.
+_LEAST = 2
+_MARKED = "bold reverse $text-warning"
 
 
-class ApprovalPanel(Horizontal):
+class ApprovalPanel(Vertical):
     """Shows what is to be approved, why it is asked, and the keys that answer."""
 
     DEFAULT_CSS = """
     ApprovalPanel {
         display: none;
         height: auto;
-        max-height: 12;
         border: round $text-warning;
         border-title-color: $text-warning;
         padding: 0 1;
-        & > Picture { width: 36; height: 9; margin-right: 1; }
-        & > Picture.-none { display: none; }
-        & > Vertical { height: auto; width: 1fr; }
-        & #asked { text-style: bold; }
-        & #why { color: $text-warning; }
-        & #keys { margin-top: 1; }
-        &.-waiting #keys { color: $text-disabled; }
+        & > Static { height: auto; }
+        & > #asked { text-style: bold; }
+        & > #why { color: $text-warning; }
+        &.-waiting > #keys { color: $text-disabled; }
     }
     """
 
@@ -46,41 +51,72 @@ class ApprovalPanel(Horizontal):
         super().__init__()
         self._clock = clock
         self._since = 0.0
+        self._asked: Asked | None = None
+        self._problem = ""
+        self._room: tuple[int, int] | None = None
+        self.fits = True  # whether the least that must be in sight is
+        self._scope: list[str] = []  # its lines beneath the keys; none where it stands in the text
+        #: The action as the person changed it, where it was too long to be seen whole while they did.
+        self._changed: Action[DesktopPoint] | None = None
         self.wanted: ApprovalWanted | None = None
 
     def compose(self) -> ComposeResult:
-        yield Picture()
-        with Vertical():
-            yield Static(id="asked")
-            yield Static(id="why")
-            yield Static(id="keys")
+        yield Static(id="asked")
+        yield Reader()
+        yield Static(id="tail")
+        yield Static(id="why")
+        yield Static(id="keys")
+
+    @property
+    def reader(self) -> Reader:
+        """The place that scrolls."""
+        return self.query_one(Reader)
 
     @property
     def takes_keys(self) -> bool:
-        """Whether the person had time to read."""
+        """Whether the person had time to read what came into sight last."""
         return self.wanted is not None and self._clock() - self._since >= GRACE
 
-    def ask(self, wanted: ApprovalWanted, row: Row | None) -> None:
-        """Show what is wanted."""
-        self.wanted, self._since = wanted, self._clock()
-        self.border_title = "may it do this?"
-        self.query_one("#asked", Static).update(Content(harmless(describe_in_full(wanted.target))))
-        self.query_one("#why", Static).update(Content(harmless(f"asked because {wanted.question.reason}")))
-        self.query_one("#keys", Static).update(_keys(wanted.question.scope, self.screen.has_class("-small")))
-        self.query_one(Picture).set_class(not points_of(wanted.target), "-none")
+    @property
+    def complete(self) -> bool:
+        """Whether all of it was in sight, so that it may be approved."""
+        return self.wanted is not None and self._room is not None and self.fits and self.reader.complete
+
+    @property
+    def target(self) -> "Action[DesktopPoint] | None":
+        """What would be carried out after a yes."""
+        return self._changed or (None if self.wanted is None else self.wanted.target)
+
+    @property
+    def scope(self) -> str:
+        """What may be allowed for good, "" for nothing."""
+        return self._asked.scope if self._asked is not None else ""
+
+    def ask(self, wanted: ApprovalWanted, changed: "Action[DesktopPoint] | None" = None) -> None:
+        """Show what is wanted, or what the person made of it."""
+        self.wanted, self._changed, self._problem, self._room = wanted, changed, "", None
+        question = wanted.question if changed is None else replace(wanted.question, matched=(), scope="")
+        self._asked = asked(wanted.target if changed is None else changed, question)
+        self.border_title = "may it do this?" if changed is None else "may it do this, as you changed it?"
+        self.reader.forget()
         self.display = True
-        self.add_class("-waiting")
-        self.set_timer(GRACE, lambda: self.remove_class("-waiting"))
-        self.query_one(Picture).show(row)
+        self._wait()
+
+    def seen_again(self) -> None:
+        """It comes into sight, after something else was in front of it."""
+        if self.wanted is not None:
+            self._wait()
+            self.call_after_refresh(self.reader.look)
 
     def complain(self, problem: str) -> None:
-        """Say what is wrong with what the person wrote."""
-        words = harmless(f"That cannot be read: {problem}.")
-        self.query_one("#why", Static).update(Content.styled(words, "$text-error"))
+        """Say what is wrong with what the person wrote, in place of the reason, until it is laid out anew."""
+        self._problem, room, self._room = f"That cannot be read: {problem}.", self._room, None
+        if room is not None:
+            self.fit(*room)
 
     def settle(self) -> None:
         """Put it away."""
-        self.wanted = None
+        self.wanted = self._asked = self._changed = None
         self.display = False
 
     def answer(
@@ -94,17 +130,126 @@ class ApprovalPanel(Horizontal):
         """Give the person's decision to whoever waits for it."""
         from agent.safety.policy import Approval
 
-        wanted = self.wanted
+        wanted, changed = self.wanted, self._changed if allowed else None
         self.settle()
         if wanted is not None:
-            wanted.answer(Approval(allowed, "you", note, always, instead, skip))
+            wanted.answer(Approval(allowed, "you", note, always, instead or changed, skip))
+
+    # Layout
+
+    def fit(self, width: int, height: int) -> None:
+        """Lay it out for so much room on the screen (cells), unless it is already."""
+        if self._asked is None or (width, height) == self._room:
+            return
+        self._room = width, height
+        self._arrange(self._asked, max(10, width - self.gutter.width), height - self.gutter.height)
+
+    def _arrange(self, told: Asked, width: int, height: int) -> None:
+        low = self.screen.has_class("-low")
+        most_head, most_why, most_scope = _LOW if low else _HIGH
+        headline = " ".join(filter(None, (told.what, told.where)))
+        reasons = "; ".join(told.reasons)
+        head, why = _wrapped(headline, width), _wrapped(self._problem or f"because {reasons}", width)
+        self._scope = _wrapped(f"a always: {told.scope}", width) if told.scope else []
+        sections = [Section(told.text, marks=told.marks, signs=not told.ours)] if told.text else []
+        sections += [Section(piece, "a rule reads in it: ") for piece in told.found]
+        sections += [Section(fact) for fact in told.facts]
+        lines = self.reader.lay_out(sections, width - 1)
+        tail: list[Content] = []
+        if len(head) + lines + len(why) + self._key_lines(width) > height:
+            tail = _tail(told, width, low=low) if told.text and lines > _LEAST else []
+            if len(self._scope) > most_scope:
+                self._scope, told_of = [], [Section(told.scope, "“always” allows: ")]
+                sections += told_of
+            spare = height - self._key_lines(width) - _LEAST - len(tail)
+            if len(head) > max(most_head, spare - len(why)):
+                head = _cut(head, most_head)
+                sections.append(Section(headline))
+            if len(why) > max(most_why, spare - len(head)):
+                why = _cut(why, max(most_why, spare - len(head)))
+                sections.append(Section(reasons, "because: "))
+            lines = self.reader.lay_out(sections, width - 1)
+        keys = self._key_lines(width)
+        room = height - len(head) - len(why) - keys - len(tail)
+        self.fits = room >= min(lines, 1)
+        self.query_one("#asked", Static).update(Content("\n".join(head)))
+        self.query_one("#tail", Static).update(Content("\n").join(tail))
+        self.query_one("#tail", Static).display = bool(tail)
+        self.query_one("#why", Static).update(Content.styled("\n".join(why), "$text-error" if self._problem else ""))
+        self.query_one("#keys", Static).styles.height = keys
+        self.reader.place(max(min(lines, 1), min(lines, room)), width)
+        self._show_keys()
+
+    def _key_lines(self, width: int) -> int:
+        return max(len(self._keys(width, complete)) for complete in (True, False))
+
+    def _keys(self, width: int, complete: bool) -> list[Content]:
+        """The keys that answer, all of them, on as few lines as they take."""
+        from agent.tui.action_text import can_be_changed
+
+        told, share = self._asked, self.reader.share
+        keys = [
+            Key("y", "yes, once", "yes") if complete else Key("y", f"read on ({share:.0%} seen)", "read on"),
+            Key("n", "no", "no"),
+            Key("i", "no, do this instead", "instead"),
+            *([Key("e", "change it", "edit")] if self.target is not None and can_be_changed(self.target) else []),
+            Key("x", "skip", "skip"),
+        ]
+        if told is None or not told.scope:
+            return flowing(keys, width)
+        if self._scope:
+            first, *more = self._scope
+            return [*flowing(keys, width), Content.assemble(("a", "reverse"), first[1:]), *map(Content, more)]
+        return flowing([*keys, Key("a", "always (what that allows stands above)", "always")], width)
+
+    def _show_keys(self) -> None:
+        width = max(10, (self._room or (0, 0))[0] - self.gutter.width)
+        self.query_one("#keys", Static).update(Content("\n").join(self._keys(width, self.complete)).rstrip())
+
+    # Time
+
+    def on_reader_read(self, _: Reader.Read) -> None:
+        """More came into sight: the keys say so, and wait until it can have been read."""
+        self._wait()
+        self._show_keys()
+
+    def _wait(self) -> None:
+        self._since = self._clock()
+        self.add_class("-waiting")
+        self.set_timer(GRACE, self._ready)
+
+    def _ready(self) -> None:
+        self.set_class(not self.takes_keys, "-waiting")
 
 
-def _keys(scope: str, narrow: bool) -> Content:
-    """The keys that answer, all of them in sight: on a narrow terminal in one word each."""
-    words = ("yes", "no", "instead", "edit", "skip") if narrow else (
-        " yes, once", " no", " no, do this instead", " change it", " skip"
-    )  # fmt: skip
-    keys = [*zip("yniex", words, strict=True), *([("a", f" always: {harmless(scope)}")] if scope else [])]
-    gap = " " if narrow else "   "
-    return Content.assemble(*(part for key, what in keys for part in ((f" {key} ", "reverse"), f"{what}{gap}")))
+def _wrapped(text: str, width: int) -> list[str]:
+    return [line.text for line in lines_of(text, width)]
+
+
+def _cut(lines: list[str], most: int) -> list[str]:
+    """The first of these lines, with a sign that there are more."""
+    return [*lines[: most - 1], f"{lines[most - 1][:-1].rstrip()}…"]
+
+
+def _tail(told: Asked, width: int, low: bool) -> list[Content]:
+    """What must never be out of sight: how the text ends, and what a rule found first where that is elsewhere."""
+    last = ending(told.text, width - 6, told.marks)
+    elsewhere = [span for span in told.marks if span[0] < last.start]
+    if not elsewhere:
+        return [_line("ends: ", last)]
+    more = f" +{len(told.marks) - 1}" if len(told.marks) > 1 else ""
+    if low:
+        half = (width - 5 - len(more)) // 2
+        found = excerpt(told.text, half, elsewhere[0], told.marks)
+        return [
+            _line("", found)
+            .append(Content.styled(f"{more} ends ", "dim"))
+            .append(_line("", ending(told.text, half - 1, told.marks)))
+        ]
+    found = excerpt(told.text, width - 7 - len(more), elsewhere[0], told.marks)
+    return [_line("found: ", found).append(Content.styled(more, "dim")), _line("ends: ", last)]
+
+
+def _line(label: str, line: Line) -> Content:
+    parts = [(piece.text, _MARKED if piece.marked else "$text-accent" if piece.sign else "") for piece in line.pieces]
+    return Content.assemble((label, "dim"), *parts)

@@ -69,6 +69,8 @@ class Detail(Vertical):
 
 
 def _thought(row: Row) -> Content:
+    if row.mark == "asking":  # what and why stand in the question
+        return Content(harmless(row.thought.strip()))
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
     if row.hit:
         parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))

@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent.tui.view import SIGNS, Mark, Row
+from agent.tui.widgets.colours import plain_colour
 from foundation.foreign_text import printable
 
 #: The theme's colour of every mark.
@@ -29,6 +30,7 @@ class History(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     History {
         background: $surface;
+        overflow-x: hidden;
         scrollbar-size-vertical: 1;
         &:focus { background: $surface; }
     }
@@ -89,10 +91,10 @@ class History(ScrollView, can_focus=True):
         variables = self.app.theme_variables
         chosen = index == self.cursor
         if chosen:
-            base += Style(bgcolor=_plain(variables, "block-cursor-background" if self.has_focus else "panel"))
+            base += Style(bgcolor=plain_colour(variables, "block-cursor-background" if self.has_focus else "panel"))
             if self.has_focus:
                 base += Style(color=_on_cursor(variables), bold=True)
-        sign = base if chosen and self.has_focus else base + Style(color=_plain(variables, _COLOURS[row.mark]))
+        sign = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, _COLOURS[row.mark]))
         number = f"{row.number:>3} " if row.number is not None else "    "
         seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
         room = max(0, width - 3 - len(number) - len(seconds))
@@ -150,15 +152,5 @@ def _on_cursor(variables: dict[str, str]) -> str | None:
 
     ground = Color.parse(variables["block-cursor-background"])
     if ground.ansi is not None:  # the terminal's own colour, whatever that is
-        return _plain(variables, "block-cursor-foreground")
+        return plain_colour(variables, "block-cursor-foreground")
     return (ground + ground.get_contrast_text()).rich_color.name
-
-
-def _plain(variables: dict[str, str], name: str) -> str | None:
-    """A theme's colour as Rich takes it; None where the theme says `auto`."""
-    from textual.color import Color, ColorParseError
-
-    try:
-        return Color.parse(variables.get(name, "")).rich_color.name
-    except ColorParseError:
-        return None

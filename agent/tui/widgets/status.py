@@ -23,6 +23,10 @@ class StatusLine(Static):
 
     DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
 
+    def say(self, text: str) -> None:
+        """Show a sentence in place of how the run stands."""
+        self.update(Content.styled(f" {harmless(text)}", "bold $text-warning"))
+
     def show(self, view: RunView, seconds: float, server: str = "") -> None:
         """Show how a run stands so many seconds after it began, and a few words about the server."""
         word, colour = _STATES[view.state]

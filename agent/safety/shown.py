@@ -1,0 +1,222 @@
+"""A text as it is shown to a person who is to approve it: all of it, on lines of a terminal, with nothing that hides.
+
+What cannot be seen is spelled out (⟨U+202E⟩), line ends are signs and real line breaks (⏎), and what repeats itself
+hundreds of times is told once with its number. A line knows which characters of the text it shows, so that whoever
+shows it can tell what was never on the screen.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from agent.safety.text import unseen
+
+Span = tuple[int, int]
+
+#: Signs of ours: where a text holds one itself, it is spelled out.
+_OURS = frozenset("⏎␍⇥␠⟨⟩")
+#: Marks over a letter that writing systems need; more of them are a pile that covers its neighbours.
+_MOST_MARKS = 2
+#: What is repeated so often, and is so long by that, is told by its number; this many of it are still shown.
+_REPEATS, _REPEATED_CHARS, _KEPT = 12, 48, 3
+_REPEATED = re.compile(rf"(.{{1,8}}?)\1{{{_REPEATS - 1},}}", re.DOTALL)
+LINE_END = re.compile(r"\r\n|\n|\r")
+_LINE_ENDS = {"\n": "⏎", "\r": "␍", "\r\n": "␍⏎"}
+#: Lines are broken after a space, if that leaves no more than this share of them empty.
+_EMPTY = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of a line."""
+
+    text: str  # as it is drawn
+    sign: bool = False  # stands for what cannot be seen
+    marked: bool = False  # a rule found it
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the terminal."""
+
+    pieces: tuple[Piece, ...]
+    start: int  # the first character of the text that it shows
+    end: int  # the one after the last
+
+    @property
+    def text(self) -> str:
+        """As it is drawn."""
+        return "".join(piece.text for piece in self.pieces)
+
+
+class _Atom(NamedTuple):
+    """What is never broken: a character as it is drawn."""
+
+    drawn: str
+    start: int
+    end: int
+    sign: bool = False
+    ends: bool = False  # the line
+    cells: int = 1
+
+
+def lines_of(text: str, width: int, marks: Sequence[Span] = (), *, signs: bool = True) -> list[Line]:
+    """The text on lines of at most so many cells; `marks` are the parts that a rule found, as `merged` gives them.
+
+    Without `signs`, line ends are line breaks only: for texts whose lines are ours.
+    """
+    lines: list[Line] = []
+    row: list[_Atom] = []
+    cells = 0
+    for atom in _fitting(_atoms(text, 0, len(text)), max(2, width)):
+        if cells + atom.cells > max(2, width):
+            kept = _break(row, width)
+            lines.append(_line(row[:kept], marks))
+            row = row[kept:]
+            cells = sum(one.cells for one in row)
+        row.append(atom if signs or not atom.ends else atom._replace(drawn=""))
+        cells += atom.cells
+        if atom.ends:
+            lines.append(_line(row, marks))
+            row, cells = [], 0
+    return [*lines, _line(row, marks)] if row else lines
+
+
+def excerpt(text: str, width: int, around: Span, marks: Sequence[Span] = ()) -> Line:
+    """One line of a text with a part of it and what stands around that, as far as there is room."""
+    start, end = around
+    room = max(8, width) - 2  # for the dots
+    begin = max(0, start - max(0, room - (end - start)) // 2)
+    kept, cells = [_Atom("…", begin, begin, sign=True)] if begin else [], 0
+    for atom in _atoms(text, begin, min(len(text), max(end, begin) + room)):
+        cells += atom.cells
+        if cells > room:
+            kept.append(_Atom("…", atom.start, atom.start, sign=True))
+            break
+        kept.append(atom)
+    return _line(kept, marks)
+
+
+def ending(text: str, width: int, marks: Sequence[Span] = ()) -> Line:
+    """One line with the end of a text: what is said last, and all the blank that follows."""
+    room = max(8, width) - 1
+    begin = max(0, len(text.rstrip()) - room)
+    kept: list[_Atom] = []
+    cells = 0
+    for atom in reversed(list(_atoms(text, begin, len(text)))):
+        cells += atom.cells
+        if cells > room:
+            begin = atom.end
+            break
+        kept.insert(0, atom)
+    return _line([_Atom("…", begin, begin, sign=True), *kept] if begin else kept, marks)
+
+
+def spelled_out(char: str) -> str:
+    """A character for a person's eyes: itself, or its number where it cannot be seen or is one of our signs."""
+    if char in _OURS or unseen(char) or not char.isprintable():
+        return f"⟨U+{ord(char):04X}⟩"
+    return char
+
+
+def _atoms(text: str, start: int, end: int) -> Iterator[_Atom]:
+    """The characters of a part of the text as they are drawn."""
+    at = start
+    for repeated in _REPEATED.finditer(text, start, end):
+        if repeated.end() - repeated.start() < _REPEATED_CHARS:
+            continue
+        unit = len(repeated[1])
+        kept = repeated.start() + _KEPT * unit
+        yield from _single(text, at, kept)
+        times = (repeated.end() - kept) // unit
+        ends = bool(LINE_END.search(repeated[1]))
+        told = f"⟨the same {times:,} times more⟩"
+        yield _Atom(told, kept, repeated.end(), sign=True, ends=ends, cells=len(told))
+        at = repeated.end()
+    yield from _single(text, at, end)
+
+
+def _single(text: str, start: int, end: int) -> Iterator[_Atom]:
+    marks = 0  # on the letter before
+    at = start
+    while at < end:
+        char = text[at]
+        if char in "\r\n":
+            length = 2 if text.startswith("\r\n", at) and at + 1 < end else 1
+            told = _LINE_ENDS[text[at : at + length]]
+            yield _Atom(told, at, at + length, sign=True, ends=True, cells=2 * len(told))
+            at, marks = at + length, 0
+            continue
+        drawn, sign, cells, mark = _drawn(char)
+        if char == " " and (at + 1 == len(text) or text[at + 1] in "\r\n"):
+            drawn, sign, cells = "␠", True, 2
+        marks = marks + 1 if mark else 0
+        if mark and (marks > _MOST_MARKS or at < marks or not text[at - marks].isalpha()):
+            drawn, sign = f"⟨U+{ord(char):04X}⟩", True
+            cells = len(drawn)
+        yield _Atom(drawn, at, at + 1, sign=sign, cells=cells)
+        at += 1
+
+
+@lru_cache(maxsize=4096)
+def _drawn(char: str) -> tuple[str, bool, int, bool]:
+    """A character as it is drawn, whether that is a sign, its cells, and whether it is a mark over the one before."""
+    drawn = "⇥ " if char == "\t" else spelled_out(char)
+    return drawn, drawn != char, _cells(drawn), drawn == char and unicodedata.category(char).startswith("M")
+
+
+def _cells(drawn: str) -> int:
+    """How wide it may come out: terminals differ, and what is wider than thought would push the end out of sight."""
+    if len(drawn) == 1 and unicodedata.combining(drawn):
+        return 0
+    return sum(2 if unicodedata.east_asian_width(char) in "WFA" and not char.isascii() else 1 for char in drawn)
+
+
+def _fitting(atoms: Iterable[_Atom], width: int) -> Iterator[_Atom]:
+    """Atoms that are wider than a line, in parts."""
+    for atom in atoms:
+        if atom.cells <= width or len(atom.drawn) == 1:
+            yield atom
+            continue
+        step = max(1, width // 2)
+        parts = [atom.drawn[at : at + step] for at in range(0, len(atom.drawn), step)]
+        for index, part in enumerate(parts):
+            last = index == len(parts) - 1  # with which it counts as shown
+            yield _Atom(part, atom.start, atom.end if last else atom.start, atom.sign, atom.ends and last, _cells(part))
+
+
+def _break(row: list[_Atom], width: int) -> int:
+    """How many atoms of a full row stay on it."""
+    for at in range(len(row) - 1, 0, -1):
+        if row[at].drawn == " ":
+            rest = sum(one.cells for one in row[at + 1 :])
+            return at + 1 if rest <= width * _EMPTY else len(row)
+    return len(row)
+
+
+def merged(marks: Iterable[Span]) -> tuple[Span, ...]:
+    """Parts of a text in order, those that overlap as one."""
+    kept: list[Span] = []
+    for start, end in sorted(marks):
+        if kept and start <= kept[-1][1]:
+            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
+        else:
+            kept.append((start, end))
+    return tuple(kept)
+
+
+def _line(atoms: Sequence[_Atom], marks: Sequence[Span]) -> Line:
+    pieces: list[Piece] = []
+    for atom in atoms:
+        at = bisect_left(marks, (atom.end,)) - 1  # the last one that begins before its end
+        marked = at >= 0 and marks[at][1] > atom.start
+        last = pieces[-1] if pieces else None
+        if last is not None and (last.sign, last.marked) == (atom.sign, marked):
+            pieces[-1] = Piece(last.text + atom.drawn, atom.sign, marked)
+        else:
+            pieces.append(Piece(atom.drawn, atom.sign, marked))
+    return Line(tuple(pieces), min((one.start for one in atoms), default=0), max((one.end for one in atoms), default=0))

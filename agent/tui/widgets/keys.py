@@ -1,0 +1,37 @@
+"""Keys and what they do, side by side, in as many words as there is room for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, what it does, and the same in a word."""
+
+    key: str
+    words: str
+    word: str
+
+    def shown(self, short: bool) -> Content:
+        """As it is drawn."""
+        return Content.assemble(
+            (f" {self.key} " if not short else self.key, "reverse"), f" {self.word if short else self.words}"
+        )
+
+
+def flowing(keys: Sequence[Key], width: int) -> list[Content]:
+    """All of them on lines of so many cells: in full where that takes one line, else in a word each."""
+    long = _on_lines([key.shown(short=False) for key in keys], width, "   ")
+    return long if len(long) == 1 else _on_lines([key.shown(short=True) for key in keys], width, "  ")
+
+
+def _on_lines(shown: Sequence[Content], width: int, gap: str) -> list[Content]:
+    lines: list[Content] = []
+    for one in shown:
+        if lines and lines[-1].cell_length + len(gap) + one.cell_length <= width:
+            lines[-1] = lines[-1].append(gap).append(one)
+        else:
+            lines.append(one)
+    return lines

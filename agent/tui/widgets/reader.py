@@ -1,0 +1,159 @@
+"""What is to be approved, to be read: all of its lines, in a place that scrolls and knows what was never in sight."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agent.safety.shown import Line, Span, lines_of
+from agent.tui.widgets.colours import plain_colour
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A text to be read; `label` stands before it and is ours."""
+
+    text: str
+    label: str = ""
+    marks: tuple[Span, ...] = ()
+    signs: bool = True  # for line ends; False where its lines are ours
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    section: Section
+    line: Line
+    label: str = ""
+
+
+class Reader(ScrollView, can_focus=True):
+    """Shows sections one below the other."""
+
+    DEFAULT_CSS = """
+    Reader {
+        height: 1; overflow-x: hidden; scrollbar-size-vertical: 1; background: $boost; display: none;
+    }
+    """
+    BINDINGS = [
+        Binding("up,k", "move(-1)", "Line up", show=False),
+        Binding("down,j", "move(1)", "Line down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home,g", "to(0)", "Beginning", show=False),
+        Binding("end,G", "to(-1)", "End", show=False),
+    ]
+
+    class Read(Message):
+        """Something came into sight that had not been before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[_Row] = []
+        self._seen: dict[Section, bytearray] = {}
+
+    def forget(self) -> None:
+        """Another question: nothing of it was seen."""
+        self._seen = {}
+
+    def lay_out(self, sections: Sequence[Section], width: int) -> int:
+        """Lay sections out for so many cells; how many lines that takes. What was seen of them stays seen."""
+        rows: list[_Row] = []
+        for section in sections:
+            self._seen.setdefault(section, bytearray(len(section.text)))
+            label = section.label
+            if label and len(label) + cell_len(section.text) >= width:
+                rows.append(_Row(section, Line((), 0, 0), label))
+                label = ""
+            lines = lines_of(section.text, width - len(label), section.marks, signs=section.signs)
+            rows += [_Row(section, line, label if index == 0 else "") for index, line in enumerate(lines)]
+        self._rows = rows
+        self._seen = {section: self._seen[section] for section in sections}
+        return len(rows)
+
+    def place(self, height: int, width: int) -> None:
+        """Take so many lines, with a bar where there are more."""
+        self.display = height > 0
+        self.styles.height = height
+        self.can_focus = len(self._rows) > height
+        self.virtual_size = Size(width, len(self._rows))
+        self.refresh()
+        self.call_after_refresh(self.look)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it was in sight."""
+        return all(0 not in seen for seen in self._seen.values())
+
+    @property
+    def share(self) -> float:
+        """How much of it was in sight, 0 to 1."""
+        total = sum(map(len, self._seen.values()))
+        return sum(seen.count(1) for seen in self._seen.values()) / total if total else 1.0
+
+    def look(self) -> None:
+        """Note what is in sight now; nothing is while another screen is in front, or where there is no room for it."""
+        if not (self.display and self.is_attached and self.app.screen is self.screen):
+            return
+        try:
+            place = self.screen.find_widget(self)
+        except Exception:  # not laid out yet
+            return
+        visible, top = place.visible_region, place.region.y
+        if visible.width < place.region.width:
+            return
+        before = self.share
+        for y in range(visible.y - top, visible.bottom - top):
+            index = y + self.scroll_offset.y
+            if 0 <= index < len(self._rows):
+                row = self._rows[index]
+                self._seen[row.section][row.line.start : row.line.end] = b"\1" * (row.line.end - row.line.start)
+        if self.share > before:
+            self.post_message(self.Read())
+
+    def read_on(self) -> None:
+        """Bring the first part that was never in sight into sight."""
+        for index, row in enumerate(self._rows):
+            if 0 in self._seen[row.section][row.line.start : row.line.end]:
+                self._go(index)
+                return
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        super().watch_scroll_y(old, new)
+        self.call_after_refresh(self.look)
+
+    def on_resize(self, _: events.Resize) -> None:
+        self.call_after_refresh(self.look)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        base, width = self.rich_style, self.size.width
+        index = y + self.scroll_offset.y
+        if not 0 <= index < len(self._rows):
+            return Strip.blank(width, base)
+        row, variables = self._rows[index], self.app.theme_variables
+        marked = base + Style(color=plain_colour(variables, "warning"), reverse=True, bold=True)
+        sign = base + Style(color=plain_colour(variables, "accent"))
+        segments = [Segment(row.label, base + Style(dim=True))] if row.label else []
+        for piece in row.line.pieces:
+            segments.append(Segment(piece.text, marked if piece.marked else sign if piece.sign else base))
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _go(self, line: int) -> None:
+        self.scroll_to(y=max(0, min(line, len(self._rows) - self.size.height)), animate=False, force=True)
+
+    def action_move(self, lines: int) -> None:
+        self._go(self.scroll_offset.y + lines)
+
+    def action_page(self, pages: int) -> None:
+        self._go(self.scroll_offset.y + pages * max(1, self.size.height - 1))
+
+    def action_to(self, line: int) -> None:
+        self._go(line if line >= 0 else len(self._rows))
