@@ -30,6 +30,7 @@ _IN = re.compile(
     re.IGNORECASE,
 )
 _OF = re.compile(r"(?P<thing>.+) of (?P<place>.+)", re.IGNORECASE)
+_OWNED = re.compile(r"(?P<place>[^\x00]+?)['’]s (?P<thing>.+)", re.IGNORECASE)
 _UNDER = re.compile(
     r"(?P<thing>.+) (?:under|below|beneath|underneath|next to|beside|near|to the (?:left|right) of) (?P<label>.+)",
     re.IGNORECASE,
@@ -135,6 +136,8 @@ def _placed(part: Part, text: str, *, article: bool) -> Target | None:
     if _FROM_END.search(text):
         return None
     the = "the " if article else ""
+    if (match := _OWNED.fullmatch(text)) and part.shown(match["place"]).casefold() in lexicon.programs():
+        return _at(part, text, the + match["thing"], inside=part.shown(match["place"]))  # "Mousepad's toolbar"
     if match := re.fullmatch(rf"(?P<thing>.*{_role_words()}) of (?P<place>.+)", text, re.IGNORECASE):
         return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
     if (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE):

@@ -6,6 +6,18 @@ from agent.literal.goals import Choose, Click, SetValue, Target, Toggle
 from agent.literal.grammar import read_instruction
 
 _TABLE = [
+    ("put a tick next to Show images in menus", [Toggle(Target("Show images in menus"), on=True)]),
+    ("take the tick off Lock panel", [Toggle(Target("Lock panel"), on=False)]),
+    ("make sure Use sticky keys is not ticked", [Toggle(Target("Use sticky keys"), on=False)]),
+    ("activate the Fonts tab", [Click(Target("Fonts", "page tab"))]),
+    ("switch to the tab named Icons", [Click(Target("Icons", "page tab"))]),
+    ("from the Style list choose Adwaita-dark", [Choose("Adwaita-dark", Target("Style"))]),
+    ("in the drop-down Sub-pixel order select BGR", [Choose("BGR", Target("Sub-pixel order"))]),
+    ("File > New", [Click(Target("File")), Click(Target("New"))]),
+    ("use the menu File > New", [Click(Target("File")), Click(Target("New"))]),
+    ("Click File > New", [Click(Target("File")), Click(Target("New"))]),
+    ("use a font size of 14", [SetValue(Target("font size"), 14)]),
+    ("use the Adwaita icon theme", [Choose("Adwaita", Target("icon theme"))]),
     ("deselect 'Lock panel'", [Toggle(Target("Lock panel"), on=False)]),
     ("clear Automatically increase the length", [Toggle(Target("Automatically increase the length"), on=False)]),
     ("clear the Lock panel check box", [Toggle(Target("Lock panel", "check box"), on=False)]),

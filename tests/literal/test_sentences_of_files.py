@@ -19,6 +19,18 @@ from agent.literal.goals import (
 from agent.literal.grammar import read_instruction
 
 _TABLE = [
+    ("what's half of 250", [Calculate("250/2")]),
+    ("whats 5 times 5", [Calculate("5*5")]),
+    ("take a note: buy milk", [WriteFile("buy milk")]),
+    ("jot down 'buy milk'", [WriteFile("buy milk")]),
+    ("open a new text document and write 'hello' in it", [Open("text editor"), WriteFile("hello")]),
+    ("bring Thunar forward", [ArrangeWindow("focus", "Thunar")]),
+    ("un-maximize the window", [ArrangeWindow("unmaximize")]),
+    ("go up one folder", [Press(("alt", "up"))]),
+    (
+        "type 12 in the field Custom DPI setting",
+        [Type("12", Target("Custom DPI setting", "entry", whole="field Custom DPI setting"))],
+    ),
     ("get rid of this window", [Close()]),
     ("in Mousepad, type 'hello' and save it as note.txt", [WriteFile("hello", "note.txt", "Mousepad")]),
     ("create a folder called Work in Documents", [MakeFolder("Work", "Documents")]),

@@ -59,7 +59,17 @@ def _toggle(part: Part, match: Groups) -> list[Goal]:
     on = match["state"].casefold() in _ON
     if re.fullmatch(r"(?:the |my |this )?(?:computer|pc|machine|laptop|system)", match["what"], re.IGNORECASE):
         raise NotUnderstoodError("I do not switch the computer itself on or off.")
-    return [Toggle(target, on) for target in read_targets(part, match["what"], split_two=True)]
+    targets = read_targets(part, match["what"], split_two=True)
+    return [
+        Click(target) if on and target.role in ("page tab", "menu", "menu item") else Toggle(target, on)
+        for target in targets
+    ]
+
+
+def _tick(part: Part, match: Groups) -> list[Goal]:
+    """ "put a tick next to X", "mark the box X", "take the tick off X"."""
+    on = match["verb"].casefold() in ("put", "set", "make", "place", "mark", "select")
+    return [Toggle(read_target(part, match["what"]), on)]
 
 
 def _toggle_there(part: Part, match: Groups) -> list[Goal]:
@@ -129,6 +139,11 @@ def _clicked(part: Part, what: str) -> list[Target]:
     if (sure or short) and len(items) > 1:
         return [target for item in items for target in read_targets(part, item, split_two=False)]
     return [read_target(part, what)]
+
+
+def click_path(part: Part, match: Groups) -> list[Goal]:
+    """ "the menu File > Save As": one after the other."""
+    return [Click(read_target(part, step)) for step in match["what"].split(" > ")]
 
 
 def _choose(part: Part, match: Groups) -> list[Goal] | None:
@@ -296,7 +311,12 @@ RULES: list[Rule] = [
     (r"(?P<state>clear) (?P<what>(?:the )?(?:(?:check ?box|tick|option|box) .+|.+ (?:check ?box|tick ?box|option)))",
      _toggle),
     (r"(?P<state>clear) (?P<what>(?-i:[A-Z]\S*)(?: \S+){2,})", _toggle),
+    (r"(?P<verb>put|set|make|place|remove|take|clear) (?:a|the) (?:tick|check ?mark|check|cross) (?:next to|beside|at|"
+     r"in|before|in front of|on|off|from|of|for) (?P<what>.+)", _tick),
+    (r"(?P<verb>mark|select) the (?:check ?|tick ?)?box (?:called |named |labell?ed |next to |for )?(?P<what>.+)",
+     _tick),
     (r"toggle (?P<what>.+)", _flip),
+    (r"(?:use |go to |open |choose )?the menu (?P<what>[^>]+(?: > [^>]+)+)", click_path),
     (rf"(?:make|turn|get) (?P<what>.+?){_BIT}(?: by)?(?: {_AMOUNT})? (?P<way>{_UP}|{_DOWN})", _make),
     (rf"(?:make|turn|get) (?P<what>.+?) (?P<way>{_UP}|{_DOWN})(?: by {_AMOUNT})", _make),
     (rf"(?P<verb>increase|raise|boost|enlarge|decrease|lower|reduce|shrink) (?P<what>.+?){_BIT}{_BY}", _increase),

@@ -230,7 +230,7 @@ RULES: list[Rule] = [
      r"text|document)))?"
      r"(?: (?:in|into|to) (?P<where>[^\x00]+?|\x00\d+\x00)(?= as ))?(?: (?:as|under|to|with(?= the name))(?: the)"
      r"?(?: (?:file )?name)? (?P<name>.+))?", _save),
-    (r"(?:calculate|compute|work out|figure out|evaluate|add up|solve|(?:tell me )?what(?:['’]s| is| are)|(?:tell "
+    (r"(?:calculate|compute|work out|figure out|evaluate|add up|solve|(?:tell me )?what(?:['’]?s| is| are)|(?:tell "
      r"me )?how much is) "
      r"(?:the (?:result|value) of )?(?P<what>.+)", _calculate),
     (r"use (?:the |a |my )?(?:.*calc\w*) to (?:calculate |compute |work out )?(?P<what>.+)", _calculate),

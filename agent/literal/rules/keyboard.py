@@ -123,6 +123,7 @@ RULES: list[Rule] = [
     (rf"{_VERB}(?: in)? {_TEXT} into (?P<into>.+)", _type),
     (rf"{_VERB}(?: in)? (?P<text>\x00\d+\x00) (?:in|to|on|as|for) (?P<into>.+)", _type),
     (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the [^\x00]+? {_FIELD})", _type),
+    (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the (?:text )?(?:field|box|entry|input) (?!of )[^\x00]+)", _type),
     (rf"(?:fill|fill in|fill out|replace) (?P<into>[^\x00]+?) with {_TEXT}", _fill),
     (r"(?P<verb>type|write|input|enter|paste|insert|key in)(?: in)? (?P<text>.+?)(?P<into>)", _type),
     (r"(?:press|hit|push|strike)(?: down)?(?: on)? (?P<what>.+)", _press),

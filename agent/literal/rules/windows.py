@@ -8,7 +8,7 @@ from agent.literal import lexicon
 from agent.literal.goals import ArrangeWindow, Choose, Click, Close, Goal, Open, Target, Toggle
 from agent.literal.places import is_switch
 from agent.literal.rules.base import Groups, Rule
-from agent.literal.rules.controls import CHOOSABLE
+from agent.literal.rules.controls import CHOOSABLE, click_path
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, split_list
 
@@ -45,7 +45,8 @@ _HOW: dict[str, Literal["focus", "maximize", "unmaximize", "minimize", "fullscre
     "maximize": "maximize", "maximise": "maximize", "maximized": "maximize", "maximised": "maximize",
     "minimize": "minimize", "minimise": "minimize", "iconify": "minimize",
     "minimized": "minimize", "minimised": "minimize",
-    "restore": "unmaximize", "unmaximize": "unmaximize", "unmaximise": "unmaximize",
+    "restore": "unmaximize", "un-maximize": "unmaximize", "un-maximise": "unmaximize",
+    "unmaximize": "unmaximize", "unmaximise": "unmaximize",
     "fullscreen": "fullscreen", "full screen": "fullscreen", "full-screen": "fullscreen", "focus": "focus",
 }  # fmt: skip
 
@@ -76,7 +77,9 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me) )+", "", text, flags=re.IGNORECASE)
     if (counted := read_target(part, text, places=False)).ordinal and not counted.role:
         return Click(counted, count=2)
-    if re.search(r"(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^tab ", bare, re.IGNORECASE):
+    if re.search(
+        r"(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^(?:tab|(?-i:menu)) ", bare, re.IGNORECASE
+    ):
         target = read_target(part, text)
         return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
     if part.shown(bare).casefold() in ("it", "this", "that"):
@@ -171,6 +174,8 @@ def _go_to(part: Part, match: Groups) -> list[Goal]:
 
 def _switch_to(part: Part, match: Groups) -> list[Goal]:
     what = match["what"]
+    if (tab := read_target(part, what)).role in ("page tab", "menu"):
+        return [Click(tab)]
     name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
     if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
         return [Toggle(read_target(part, what), on=True)]
@@ -215,13 +220,13 @@ def _window(part: Part, text: str) -> str:
 
 _WINDOW_STATE = r"(?P<how>full ?-?screen|maximi[sz]ed|minimi[sz]ed)"
 RULES: list[Rule] = [
-    (r"(?P<how>maximi[sz]e|minimi[sz]e|iconify|unmaximi[sz]e|restore|fullscreen|full screen)(?: "
+    (r"(?P<how>maximi[sz]e|minimi[sz]e|iconify|un-?maximi[sz]e|restore|fullscreen|full screen)(?: "
      r"(?P<what>.+))?", _arrange),
     (rf"(?:make|put|set|have|show|turn) (?P<what>.+?) (?:to |into |in |in to )?(?:the )?{_WINDOW_STATE}(?: "
      rf"mode)?", _arrange),
     (rf"(?:go|switch|change)(?: (?:to|into))? {_WINDOW_STATE}(?: mode)?(?P<what>)", _arrange),
-    (r"(?:bring|get|raise|move|put) (?P<what>.+?) (?:back )?(?:to|into|in) (?:the )?(?:front|foreground|"
-     r"focus)", _focus),
+    (r"(?:bring|get|raise|move|put) (?P<what>.+?) (?:(?:back )?(?:to|into|in) (?:the )?(?:front|foreground|focus)|"
+     r"forward)", _focus),
     (r"(?:focus|activate|raise)(?: on)? (?P<what>.+? window|the window .+)", _focus),
     (r"(?:focus)(?: on)? (?P<what>(?!should|follows?|must).+)", _focus),
     (r"(?:close|quit|exit|shut(?! down)|leave)(?: (?P<what>.+))?", _close),
@@ -237,4 +242,5 @@ RULES: list[Rule] = [
      r"(?P<what>.+)", _get),
     (r"(?:(?:go|navigate|head|jump)(?: (?:back|over))?(?: (?:to|into|in))|take me to|visit) (?P<what>.+)", _go_to),
     (r"(?P<verb>switch(?: over| back)?(?: to)|change to|set it to|use) (?P<what>.+)", _switch_to),
+    (r"(?P<what>(?-i:[A-Z])[^>]*(?: > [^>]+)+)", click_path),
 ]  # fmt: skip
