@@ -152,7 +152,7 @@ class AnswerReader:
 
 def _fewest_tokens(text: str) -> float:
     """No more tokens than a piece of an answer has: some servers send many at once, some a letter at a time."""
-    return max(min(1.0, len(text) / 4), len(text) / 8)
+    return min(1.0, len(text) / 4)
 
 
 def _texts(said: Any) -> Iterator[Piece]:

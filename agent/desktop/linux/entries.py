@@ -87,7 +87,7 @@ def digest(path: str, entry: Entry) -> str:
     if entry.is_link:
         return hashlib.sha256(link_target(path)).hexdigest()
     if entry.is_file and entry.size <= LARGEST_READ:
-        return hashlib.sha256(read_bounded(Path(path), LARGEST_READ)).hexdigest()
+        return hashlib.sha256(read_bounded(Path(path), LARGEST_READ, entry.inode)).hexdigest()
     if entry.is_folder:
         return hashlib.sha256(b"\0".join(sorted(_names(path)))).hexdigest()
     return f"{entry.size}-{entry.modified}"

@@ -177,7 +177,7 @@ class Home:
             return None
         self._kept += entry.size
         self._files_kept += 1
-        content = read_bounded(Path(self.at(path)), LARGEST_KEPT)
+        content = read_bounded(Path(self.at(path)), LARGEST_KEPT, entry.inode)
         return content if len(content) == entry.size else None
 
 

@@ -10,12 +10,14 @@ from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
 
+from agent.desktop.door import MARK
 from agent.desktop.linux import kde, places, xfconf
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.linux.dconf import DconfStore
 from agent.desktop.linux.entries import LARGEST_READ, entry_at, state
 from agent.desktop.linux.files import TRASH
 from agent.desktop.linux.gvariant import encode
+from agent.desktop.linux.holding import held, held_folder
 from agent.desktop.linux.settings import read_bounded
 from foundation.files import write_atomically
 
@@ -84,7 +86,12 @@ def _put_back_setting(environ: Mapping[str, str], undo: Undo) -> str:
         case "kde":
             file, groups, key = undo["key"]
             path = _kde_file(environ, file)
-            write_atomically(path, kde.edited(read_bounded(path, LARGEST_READ), tuple(groups), key, before))
+            with held(environ, str(path)) as place:
+                now = entry_at(place)
+                if now is not None and now.is_link and MARK in environ:
+                    raise CannotPutBackError("a link is there now")
+                read = read_bounded(Path(place), LARGEST_READ, now.inode if now and MARK in environ else None)
+                write_atomically(Path(place), kde.edited(read, tuple(groups), key, before))
     return "reset" if before is None else "put back"
 
 
@@ -108,14 +115,19 @@ def _write_dconf(environ: Mapping[str, str], key: str, value: Any) -> None:
         time.sleep(0.02)
 
 
-def _file_standing(_: Mapping[str, str], undo: Undo) -> Standing:
-    path, how = _path(undo["path"]), undo["how"]
+def _file_standing(environ: Mapping[str, str], undo: Undo) -> Standing:
+    with held(environ, _path(undo["path"])) as path, held(environ, _path(undo.get("to", "/"))) as target:
+        return _standing_at(path, target, undo)
+
+
+def _standing_at(path: str, to: str, undo: Undo) -> Standing:
+    how = undo["how"]
     now = entry_at(path)
     stands = None if now is None else state(path, now)
     if how == "made":
         return "as_before" if stands is None else "as_left" if stands == undo["state"] else "otherwise"
     if how == "moved":
-        target = entry_at(_path(undo["to"]))
+        target = entry_at(to)
         if target is None or (target.is_folder, target.inode) != (undo["folder"], undo["inode"]):
             return "as_before" if stands is not None and target is None else "otherwise"
         return "as_left" if stands is None else "otherwise"
@@ -137,14 +149,18 @@ def _put_back_file(environ: Mapping[str, str], undo: Undo) -> str:
             return f"moved to the trash, as {move_to_trash(environ, path)}"
         case "moved":
             source = _path(undo["to"])
-            _move(source, path)
+            with held(environ, source) as there, held(environ, path) as place:
+                _move(there, place)
             _forget_in_trash(environ, source)
             return "moved back"
         case "gone" if undo["folder"]:
-            Path(path).mkdir()
+            with held(environ, path) as place:
+                Path(place).mkdir()
             return "made again, as an empty folder"
-    kept = Path(path).stat().st_mode & 0o777 if Path(path).exists() else 0o644
-    write_atomically(Path(path), str(undo["content"]).encode(), kept)
+    with held(environ, path) as place:
+        now = entry_at(place)
+        kept = now.mode & 0o777 if now is not None and now.is_file else 0o644
+        write_atomically(Path(place), str(undo["content"]).encode(), kept)
     return "written as it was"
 
 
@@ -169,9 +185,16 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
         OSError: it cannot be moved; nothing has changed.
     """
     files = places.home(environ) / TRASH
-    info = files.parent / "info"
-    for folder in (files, info):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        held_folder(environ, files, make=True) as files_at,
+        held_folder(environ, files.parent / "info", make=True) as info,
+        held(environ, path) as source,
+    ):
+        return str(files / _trashed(path, source, Path(files_at), Path(info)))
+
+
+def _trashed(path: str, source: str, files: Path, info: Path) -> str:
+    """Move what is at a place, once called by a path, to the folders of a trash; its name there."""
     name = os.path.basename(path)  # noqa: PTH119 -- names need not be text
     number = 1
     while True:
@@ -184,16 +207,16 @@ def move_to_trash(environ: Mapping[str, str], path: str) -> str:
             number += 1
             continue
         try:
-            _move(path, str(files / own))
+            _move(source, str(files / own))
         except BaseException:
             note.unlink()
             raise
-        return str(files / own)
+        return own
 
 
 def _forget_in_trash(environ: Mapping[str, str], source: str) -> None:
     """What came out of the trash needs no note there."""
     trash = places.home(environ) / TRASH
     if Path(source).parent == trash:
-        with suppress(OSError):
-            (trash.parent / "info" / f"{Path(source).name}.trashinfo").unlink()
+        with suppress(OSError), held_folder(environ, trash.parent / "info") as info:
+            Path(info, f"{Path(source).name}.trashinfo").unlink()

@@ -84,12 +84,16 @@ def bounded(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def read_bounded(path: Path, largest: int) -> bytes:
-    """What a file holds; nothing where it cannot be read, is no plain file, or is larger than so many bytes."""
+def read_bounded(path: Path, largest: int, inode: int | None = None) -> bytes:
+    """What a file holds; nothing where it cannot be read, is no plain file, or is larger than so many bytes.
+
+    With a number, also nothing where it is another file than that: a link was put there meanwhile.
+    """
     try:
         # A pipe or a device of that name must hold nobody up.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 -- a number
             status = os.fstat(file.fileno())
-            return file.read(largest) if stat.S_ISREG(status.st_mode) and status.st_size <= largest else b""
+            plain = stat.S_ISREG(status.st_mode) and inode in (None, status.st_ino)
+            return file.read(largest) if plain and status.st_size <= largest else b""
     except OSError:
         return b""
