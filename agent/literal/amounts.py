@@ -16,6 +16,8 @@ from agent.literal.toggling import targets_of
 from agent.literal.wording import describe_target
 from agent.screen.outline import Element
 
+#: Keys that go to the least and to the most that a slider holds.
+_ENDS = ("home", "end")
 #: Keys pressed on a slider at most: pointing comes near enough for these.
 _MOST_KEYS = 24
 _MOST_POINTED = 4
@@ -221,6 +223,10 @@ def _slide(now: GoalState, goal: SetValue, control: Element, held: float, wanted
     if _passed_over(now, control, held, wanted):
         if goal.value is None:
             return _reached(now, goal, held)
+        if (end := _end_in_steps_of(now, control, held, wanted)) is not None:
+            return _about(
+                press(f"From its end it goes to {wanted:g} in whole steps: press {end}.", "keys", end), wanted
+            )
         return Stuck(f"{describe_target(goal.target)} goes in steps past {wanted:g}: it holds {held:g}.")
     if len(keys) >= _MOST_KEYS or (keys and keys[-1] is now.latest and keys[-1].has("no_effect") and len(keys) > 1):
         return Stuck(f"{describe_target(goal.target)} holds {held:g}, and I could not bring it to {wanted:g}.")
@@ -228,6 +234,29 @@ def _slide(now: GoalState, goal: SetValue, control: Element, held: float, wanted
     if control.box.height > 1.5 * control.box.width:
         key = "up" if wanted > held else "down"
     return _about(press(f"It holds {held:g}: press {key}.", "keys", key), wanted)
+
+
+def _end_in_steps_of(now: GoalState, control: Element, held: float, wanted: float) -> str | None:
+    """The key for the end of a slider from which keys come to a number exactly; None for neither, or tried before."""
+    keys = now.tried("keys")
+    if control.limits is None or any(move.call.get("keys") in _ENDS for move in keys):
+        return None
+    values = [value for move in keys if (value := _held_before(move, control)) is not None] + [held]
+    steps = [abs(one - other) for one, other in itertools.pairwise(values) if one != other]
+    if not steps:
+        return None
+    step = min(steps)
+    for end, key in zip(control.limits, _ENDS, strict=True):
+        count = abs(wanted - end) / step
+        if count < _MOST_KEYS - len(keys) - 1 and math.isclose(count, round(count), abs_tol=1e-3):
+            return key
+    return None
+
+
+def _since_an_end(keys: Sequence[Move]) -> Sequence[Move]:
+    """The keys after the one that went to an end of a slider."""
+    ends = [at for at, move in enumerate(keys) if move.call.get("keys") in _ENDS]
+    return keys[ends[-1] + 1 :] if ends else keys
 
 
 def _far(control: Element, held: float, wanted: float, span: float) -> bool:
@@ -285,7 +314,8 @@ def _next_place(known: list[tuple[float, float]], wanted: float, slope: float) -
 
 def _passed_over(now: GoalState, control: Element, held: float, wanted: float) -> bool:
     """Whether keys went past what is wanted, and past it again: no step comes to it."""
-    values = [value for move in now.tried("keys") if (value := _held_before(move, control)) is not None] + [held]
+    keys = _since_an_end(now.tried("keys"))
+    values = [value for move in keys if (value := _held_before(move, control)) is not None] + [held]
     sides = [value > wanted for value in values if value != wanted]
     return sum(one != other for one, other in itertools.pairwise(sides)) > 1
 

@@ -10,10 +10,12 @@ from agent.literal.find import WHOLE, fit_of
 from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, start, wait
 from agent.literal.goals import ArrangeWindow, Click, Close, Open, Target
 from agent.literal.looking import to_front, to_offscreen
-from agent.literal.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
+from agent.literal.scene import CLICKABLE, MENU_ITEMS, SWITCHES, TEXTS, Scene
 from agent.screen.outline import Element, ShownWindow
 
 _MOST_WAITS = 2
+#: A busy application is asked so often whether something is where it says.
+_MOST_DOUBTS = 4
 _PAGES = frozenset({"list item", "tree item", "page tab"})
 _HEADINGS = frozenset({"heading", "label"})
 _ICONS = frozenset({"icon", "desktop icon", "table cell"})
@@ -293,13 +295,19 @@ def _visible_in_front(now: GoalState, goal: Open) -> Verdict | None:
             return now.click(f"“{name}” is to be seen in the window in front: open it there.", "act", found.element)
         if now.finder.hidden(Target(name), CLICKABLE) is not None:
             return to_offscreen(now, Target(name))
+        if now.finder.doubted(Target(name)) is not None and now.waits < _MOST_DOUBTS:
+            return wait(f"“{name}” does not answer yet: wait and look again.")
     return None
 
 
 def _by_sight(now: GoalState, goal: Open, attempt: Move) -> Verdict:
     """No application of that name: an icon or row that is shown under it, clicked and then double-clicked."""
-    found = now.finder.all(Target(goal.name, inside=goal.inside), CLICKABLE | TEXTS)
+    found = now.finder.all(Target(goal.name, inside=goal.inside), (CLICKABLE - SWITCHES) | TEXTS)
     clicks: Sequence[Move] = now.tried("pick")
+    if clicks and (words := _opened_something(now, clicks[-1])):
+        return Done(f"“{goal.name}” is open: {words}")
+    if clicks and now.waits < 1:
+        return wait(f"“{goal.name}” may need longer: wait.")
     for one in found:
         mine = [move for move in clicks if now.clicked(move, one.element.box)]
         if not mine:
@@ -307,10 +315,6 @@ def _by_sight(now: GoalState, goal: Open, attempt: Move) -> Verdict:
         if len(mine) == 1 and not _opened_something(now, mine[0]):
             words = f"A click on “{goal.name}” opened nothing: double-click it."
             return now.click(words, "pick", one.element, "double_click")
-    if clicks and (words := _opened_something(now, clicks[-1])):
-        return Done(f"“{goal.name}” is open: {words}")
-    if clicks and now.waits < 1:
-        return wait(f"“{goal.name}” may need longer: wait.")
     reason = next((note.detail for note in attempt.notes if note.kind == "failed"), "")
     return Stuck(f"I could not open “{goal.name}”: {reason or 'nothing has that name'}.")
 

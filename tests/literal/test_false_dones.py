@@ -366,3 +366,30 @@ def test_a_menu_that_was_opened_by_name_is_open():
         now = shown if reply.arguments["action"] == "click" else now
     assert [move.action for move in moves].count("wait") <= 2
     assert ending(reply)[0] == "success"
+
+
+def test_what_is_opened_by_sight_is_no_switch_of_that_name():
+    row, switch = element("list item", "Alerts"), element("switch", "Alerts", x=500)
+    page = screen(row, switch)
+    calls = [reply.arguments for reply in follow("open Alerts", page)]
+    assert [550, 210] not in [call.get("coordinate") for call in calls]
+
+
+def test_a_slider_that_keys_go_past_is_counted_up_from_its_end():
+    engine, moves, held = Engine(lambda _: outline()), [], 400.0
+    for _ in range(24):
+        slider = element("slider", "Delay", value=f"{held:g}", limits=(100.0, 1000.0), w=300)
+        now = screen(slider)
+        reply = engine.reply(talk("set Delay to 700", now, *moves))
+        call = reply.arguments
+        if call["action"] == "terminate":
+            break
+        moves.append(taken(reply, now))
+        match call.get("keys"):
+            case "right" | "left":
+                held += 100 if call["keys"] == "right" else -100
+            case "home":
+                held = 100.0
+            case _ if call["action"] == "click":
+                held = 685.4
+    assert (ending(reply), held) == (("success", True), 700.0)
