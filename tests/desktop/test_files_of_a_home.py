@@ -192,3 +192,48 @@ def test_what_no_application_opens_is_said(launcher, home):
         launcher.open("picture.png", StopSwitch())
     with pytest.raises(ActionFailedError, match="no installed application, file or folder is called 'nothing'"):
         launcher.open("nothing", StopSwitch())
+
+
+@pytest.mark.parametrize(
+    ("shown", "starts"),
+    [
+        ("x.sh", True),
+        ("X.SH", True),
+        ("Holiday photos", True),  # as the desktop file calls itself
+        ("Holiday", True),  # the first line of it
+        ("photos", True),
+        ("evil.desktop", True),
+        ("tool", True),
+        ("report.txt", False),
+        ("Documents", False),
+        ("", False),
+        ("...", False),
+    ],
+)
+def test_what_is_shown_is_known_for_a_program_by_its_file(launcher, home, shown, starts):
+    desktop = home / "Desktop"
+    desktop.mkdir(exist_ok=True)
+    (home / "x.sh").touch()
+    (desktop / "tool").touch(mode=0o755)
+    (desktop / "evil.desktop").write_text("[Desktop Entry]\nName=Holiday photos\nExec=x\n", encoding="utf-8")
+    assert launcher.may_start(shown) is starts
+
+
+def test_an_icon_on_the_desktop_that_cannot_be_read_may_be_the_program_there(launcher, home):
+    desktop = home / "Desktop"
+    desktop.mkdir(exist_ok=True)
+    (desktop / "notes.txt").touch()
+    assert not launcher.may_start_on_desktop(["6"])
+    (desktop / "tool").touch(mode=0o755)
+    assert launcher.may_start_on_desktop(["6"])
+    assert launcher.may_start_on_desktop([])
+    assert not launcher.may_start_on_desktop(["notes.txt"])
+
+
+def test_an_entry_in_the_menus_that_somebody_else_put_there_is_known_by_its_name(launcher, home):
+    entries = home / ".local/share/applications"
+    entries.mkdir(parents=True)
+    (entries / "a.desktop").write_text("[Desktop Entry]\nName=Calculator\nName[de]=Rechner\nExec=x\n", encoding="utf-8")
+    assert launcher.lists_foreign("Calculator")
+    assert launcher.lists_foreign("rechner")
+    assert not launcher.lists_foreign("Files")

@@ -2,7 +2,8 @@ import stat
 
 import pytest
 
-from agent.desktop.apps.linux import installed_apps, start_command
+from agent.desktop.apps import linux
+from agent.desktop.apps.linux import installed_apps, is_foreign, start_command
 
 
 @pytest.fixture
@@ -108,3 +109,55 @@ def test_macos_bundles_are_opened_by_path(tmp_path):
     (tmp_path / "Calculator.app").mkdir()
     [app] = bundles((str(tmp_path),))
     assert (app.name, app.command) == ("Calculator", ("open", "-a", str(tmp_path / "Calculator.app")))
+
+
+LATER = 4e9  # seconds since 1970, long after any file was made
+
+
+@pytest.fixture
+def as_root(monkeypatch):
+    """The folders of these tests count as the system's: they lie where anybody may write."""
+    monkeypatch.setattr(linux, "_EVERYBODYS", ())
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_what_the_system_installed_is_not_foreign(environ, add):
+    add("paint", "Name=Paint\nExec=paint %U\n")
+    assert not is_foreign(apps(environ)["paint"], environ, LATER)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_an_entry_of_the_persons_own_is_foreign_also_under_a_name_of_the_systems(environ, add):
+    add("paint", "Name=Paint\nExec=paint %U\n")
+    add("paint", "Name=Paint\nExec=paint %U\n", "home/.local/share/applications")
+    assert is_foreign(apps(environ)["paint"], environ, LATER)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_an_entry_that_came_since_the_run_began_is_foreign(environ, add):
+    add("paint", "Name=Paint\nExec=paint %U\n")
+    assert is_foreign(apps(environ)["paint"], environ, 0.0)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_program_in_the_home_is_foreign_also_where_the_system_has_one_of_that_name(environ, add, tmp_path):
+    add("paint", "Name=Paint\nExec=paint %U\n")
+    own = tmp_path / "home/bin"
+    own.mkdir()
+    (own / "paint").write_text("#!/bin/sh\n")
+    (own / "paint").chmod(0o755)
+    there = environ | {"PATH": f"{own}:{environ['PATH']}"}
+    assert is_foreign(apps(environ)["paint"], there, LATER)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_link_from_the_system_into_the_home_is_foreign(environ, add, tmp_path):
+    add("x", "Name=Paint\nExec=paint\n", "home")
+    (tmp_path / "usr/applications/paint.desktop").symlink_to(tmp_path / "home/x.desktop")
+    assert is_foreign(apps(environ)["paint"], environ, LATER)
+
+
+def test_what_lies_where_anybody_may_write_is_foreign(environ, add):
+    add("paint", "Name=Paint\nExec=paint %U\n")
+    assert is_foreign(apps(environ)["paint"], environ, LATER)

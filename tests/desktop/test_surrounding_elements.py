@@ -1,12 +1,15 @@
 """What the policy is told of the elements that an action hits."""
 
+from PIL import Image
+
 from agent.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
 from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Window
-from agent.geometry import DesktopPoint, Region
+from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.safety.policy import Policy
 from agent.safety.situation import UNKNOWN
+from agent.screen.capture import Frame
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
@@ -184,3 +187,85 @@ def test_what_an_action_hits_is_told_without_all_else():
     assert desk.glance(Wait(1.0)) == UNKNOWN
     assert desk.glance(OpenApp("files")) == UNKNOWN
     assert names(desk.glance(Move(ICON)).elements) == ["Trash"]
+
+
+# What is not told any more
+
+
+class Failing:
+    """Windows that can be made to fail, as when the connection to the display is cut."""
+
+    def __init__(self):
+        self.cut = False
+
+    def open(self):
+        return None if self.cut else CutWindows(self)
+
+
+class CutWindows(Windows):
+    def __init__(self, line):
+        super().__init__()
+        self.line = line
+
+    def active(self):
+        if self.line.cut:
+            raise EnvironmentLacksError("the display went away")
+        return super().active()
+
+
+def cut_off(elements=None):
+    line, elements = Failing(), elements or Elements()
+    desk = DesktopSurroundings(
+        NoScreen(), Applications(), DesktopPoint(1, 1), line.open, open_elements=lambda: elements
+    )  # fmt: skip
+    return desk, line
+
+
+def asked(desk, action):
+    return SHIPPED.question(action, desk.of(action))
+
+
+SHIPPED = Policy.load("risky")
+
+
+def test_windows_that_are_not_told_any_more_are_said_once_and_asked_about_from_then_on():
+    desk, line = cut_off()
+    assert asked(desk, TypeText("hello")) is None
+    assert desk.news() == []
+    line.cut = True
+    for _ in range(2):
+        question = asked(desk, TypeText("hello"))
+        assert "not known any more which window" in question.reason
+        assert question.scope == ""
+    assert asked(desk, PressKeys(("ctrl", "c"))) is not None
+    [said] = desk.news()
+    assert "which window gets an action" in said
+    line.cut = False
+    assert asked(desk, TypeText("hello")) is None
+    assert desk.news() == ["It is known again which window gets an action."]
+
+
+def test_elements_that_are_not_told_any_more_are_said_and_clicks_asked_about():
+    elements = Elements()
+    desk, _ = cut_off(elements)
+    assert asked(desk, Click(DesktopPoint(9, 9))) is None
+    elements.error = EnvironmentLacksError("the bus is gone")
+    assert "not known any more what it hits" in asked(desk, Click(DesktopPoint(9, 9))).reason
+    assert len(desk.news()) == 1
+
+
+def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monkeypatch):
+    desk, _ = cut_off()
+    monkeypatch.setattr("agent.desktop.surroundings.caption_at", lambda *_: "Bold")
+    shots = [Frame(Image.new("RGB", (300, 300)), Viewport.of_image(Size(300, 300)), 0.0)]
+    monkeypatch.setattr(NoScreen, "grab", lambda _: shots.pop())
+    assert asked(desk, Click(DesktopPoint(9, 9))) is None
+    assert "not known any more what is written there" in asked(desk, Click(DesktopPoint(9, 9))).reason
+    assert ["cannot be read any more" in said for said in desk.news()] == [True]
+
+
+def test_what_was_never_told_is_not_said_to_be_lost():
+    desk = DesktopSurroundings(NoScreen(), Applications(), DesktopPoint(1, 1), lambda: None)
+    for action in (TypeText("hello"), Click(DesktopPoint(9, 9)), PressKeys(("a",))):
+        assert asked(desk, action) is None
+    assert desk.news() == []

@@ -22,6 +22,7 @@ from agent.actions import (
 )
 from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
+from agent.safety.situation import Situation
 from foundation.errors import UsageError
 
 POINT = DesktopPoint(5, 5)
@@ -155,3 +156,38 @@ def test_a_missing_policy_and_an_unknown_mode_are_usage_errors(tmp_path: Path) -
         Policy.load("risky", tmp_path / "none.toml")
     with pytest.raises(UsageError, match="ask, risky, never"):
         Policy.load("sometimes")
+
+
+def test_a_policy_may_add_to_the_shipped_one(tmp_path: Path) -> None:
+    policy = own(tmp_path, 'include = ["default.toml"]\n' + rule("scroll"))
+    assert policy.question(Scroll(POINT, 0, 1)) is not None
+    assert policy.question(PressKeys(("alt", "f4"))) is not None
+    assert len(policy.rules) == len(Policy.load("risky").rules) + 1
+
+
+def test_a_policy_may_be_of_several_files_and_call_the_words_of_another(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[words.mine]\nenglish = ["frobnicate"]\n', encoding="utf-8")
+    policy = own(tmp_path, 'include = ["mine.toml", "words.toml"]\n' + rule("click", 'says = ["mine", "spends"]'))
+    for words in ("Frobnicate", "Pay now"):
+        assert policy.question(Click(POINT), Situation(words=words)) is not None
+    assert policy.question(Click(POINT), Situation(words="Bold")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'include = ["no-such.toml"]\n' + rule("click"),
+        'include = ["../default.toml"]\n' + rule("click"),
+        'include = "default.toml"\n' + rule("click"),
+        rule("click", 'says = "no such list"'),
+        rule("click", "says = []"),
+        rule("type", 'says = "spends"'),
+        rule("click", 'asked = "spends"'),
+        rule("click", 'given = "no such fact"'),
+        rule("click", "unless = []"),
+        "words = 3\n" + rule("click"),
+    ],
+)
+def test_what_a_policy_calls_and_is_not_there_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=r"policy\.toml"):
+        own(tmp_path, text)

@@ -1,0 +1,149 @@
+"""What a run did before says what its next key does, and what of a document is its own."""
+
+from agent.actions import Action, Click, Drag, HoldKeys, PressKeys, TypeText
+from agent.geometry import DesktopPoint, Region
+from agent.safety.policy import Policy
+from agent.safety.situation import Fact, Place, Situation
+from agent.safety.trail import Trail
+from agent.screen.outline import Element
+
+SHIPPED = Policy.load("risky")
+POINT = DesktopPoint(400, 400)
+DIARY, NEW = Place("Mousepad", "diary.txt"), Place("Mousepad", "Untitled 1 - Mousepad")
+TEXT = Element(1, "text", "", Region(0, 0, 600, 400), states=frozenset({"multi line", "editable"}))
+FIELD = Element(2, "entry", "Name:", Region(0, 0, 200, 30))
+
+
+def keys(written: str) -> PressKeys:
+    return PressKeys(tuple(written.split("+")))
+
+
+class Run:
+    """A run in which every action is carried out."""
+
+    def __init__(self, place: Place = DIARY, *elements: Element, there_before: tuple[str, ...] = ("w",)) -> None:
+        self.trail = Trail(there_before)
+        self.place, self.elements = place, elements
+
+    def judge(self, action: Action[DesktopPoint], window: str = "w", words: str = "") -> Situation:
+        pointing = isinstance(action, Click | Drag)
+        place = self.place
+        seen = Situation(None if pointing else place, place if pointing else None, words=words, elements=self.elements)
+        situation = self.trail.judge(action, seen, window)
+        self.trail.did(action)
+        return situation
+
+    def does(self, *actions: Action[DesktopPoint] | str) -> frozenset[Fact]:
+        """The facts of the last of these actions; chords may be written as such."""
+        facts: frozenset[Fact] = frozenset()
+        for action in actions:
+            facts = self.judge(keys(action) if isinstance(action, str) else action).facts
+        return facts
+
+    def is_asked_about(self, *actions: Action[DesktopPoint] | str) -> bool:
+        *before, last = actions
+        self.does(*before)
+        action = keys(last) if isinstance(last, str) else last
+        return SHIPPED.question(action, self.judge(action)) is not None
+
+
+def test_emptying_a_document_that_was_there_before_is_asked_about_in_every_way() -> None:
+    ends = ["backspace", "delete", "ctrl+x", "ctrl+v", "shift+insert", "x", "space", TypeText("x")]
+    for all_of_it in (["ctrl+a"], ["ctrl+home", "ctrl+shift+end"]):
+        for end in ends:
+            assert "all is replaced" in Run(DIARY, TEXT).does(*all_of_it, end), end
+            assert Run(DIARY, TEXT).is_asked_about(*all_of_it, end), end
+    assert Run(DIARY, TEXT).is_asked_about("ctrl+a", "ctrl+c", "backspace")
+
+
+def test_what_was_selected_before_the_caret_moved_is_not_selected_any_more() -> None:
+    for between in ("left", "end", "escape"):
+        assert "all is replaced" not in Run(DIARY, TEXT).does("ctrl+a", between, "backspace")
+    assert "all is replaced" not in Run(DIARY, TEXT).does("ctrl+a", Click(POINT), TypeText("x"))
+
+
+def test_a_field_of_one_line_may_be_replaced_and_a_tall_or_unknown_one_not() -> None:
+    assert not Run(DIARY, FIELD).is_asked_about("ctrl+a", TypeText("notes.txt"))
+    tall = Element(3, "entry", "Message", Region(0, 0, 400, 300))
+    assert Run(DIARY, tall).is_asked_about("ctrl+a", TypeText("x"))
+    assert Run(DIARY).is_asked_about("ctrl+a", TypeText("x"))
+
+
+def test_a_document_that_the_run_began_is_its_own_also_after_it_was_saved() -> None:
+    run = Run(NEW, TEXT, there_before=())
+    assert not run.is_asked_about(TypeText("hello"), "ctrl+a", TypeText("hi"))
+    run.does("ctrl+s")
+    run.place = Place("Mousepad", "*hello.txt - Mousepad")
+    assert not run.is_asked_about("ctrl+a", "backspace")
+
+
+def test_a_document_that_is_opened_in_its_window_is_not_the_runs_own() -> None:
+    run = Run(NEW, TEXT, there_before=())
+    run.does(TypeText("hello"))
+    run.place = DIARY
+    assert run.is_asked_about("ctrl+a", "backspace")
+
+
+def test_an_unnamed_document_that_was_there_before_may_hold_what_a_person_wrote() -> None:
+    assert Run(NEW, TEXT, there_before=("w",)).is_asked_about("ctrl+a", "backspace")
+
+
+def test_saving_after_much_was_taken_out_is_asked_about_once() -> None:
+    for much in (["shift+page_down", "delete"], [HoldKeys(("backspace",), 2.0)], [Drag(POINT, POINT), TypeText("x")]):
+        run = Run(DIARY, TEXT)
+        assert run.is_asked_about(*much, "ctrl+s"), much
+        assert not run.is_asked_about("ctrl+s"), "it was saved so"
+
+
+def test_saving_after_a_small_correction_is_not_asked_about() -> None:
+    assert not Run(DIARY, TEXT).is_asked_about(*["backspace"] * 6, TypeText("receive"), "ctrl+s")
+    assert not Run(DIARY, TEXT).is_asked_about(TypeText("x" * 90), *["backspace"] * 90, "ctrl+s")
+
+
+def test_a_letter_after_a_key_that_opens_a_menu_is_asked_about_until_it_is_left() -> None:
+    for opens in ("alt+space", "alt+f", "f10", "shift+f10", "menu", "alt"):
+        for then in ("c", "enter", TypeText("q")):
+            assert Run(DIARY, TEXT).is_asked_about(opens, then), (opens, then)
+        assert not Run(DIARY, TEXT).is_asked_about(opens, "down")
+        assert not Run(DIARY, TEXT).is_asked_about(opens, "escape", "c")
+
+
+def test_a_key_that_looks_like_a_menus_and_leads_into_a_field_opens_none() -> None:
+    run = Run(DIARY, TEXT)
+    run.does("alt+d")
+    run.elements = (FIELD,)
+    assert not run.is_asked_about(TypeText("example.org"))
+
+
+def test_an_item_of_a_menu_that_is_told_is_judged_by_its_name() -> None:
+    for name, asked in (("Quit", True), ("Line Numbers", False)):
+        run = Run(DIARY, TEXT)
+        run.does("f10", "down")
+        run.elements = (Element(4, "menu item", name, Region(0, 0, 90, 20)),)
+        assert run.is_asked_about("enter") is asked
+
+
+def test_enter_after_the_launcher_was_opened_is_asked_about() -> None:
+    for opens in ("super", "alt+f1"):
+        assert Run(Place("Whisker", "")).is_asked_about(opens, TypeText("xterm"), "enter")
+        assert not Run(Place("Whisker", "")).is_asked_about(opens, "escape", "enter")
+
+
+def test_enter_after_a_click_opens_what_was_clicked() -> None:
+    run = Run(Place("Thunar", "Downloads"))
+    run.judge(Click(POINT), words="setup.sh")
+    assert run.is_asked_about("enter")
+    run.judge(Click(POINT), words="photo.jpg")
+    assert not run.is_asked_about("enter")
+
+
+def test_what_was_not_carried_out_leaves_no_trace() -> None:
+    trail, seen = Trail(("w",)), Situation(DIARY, elements=(TEXT,))
+    trail.judge(keys("ctrl+a"), seen, "w")  # refused
+    assert "all is replaced" not in trail.judge(keys("backspace"), seen, "w").facts
+
+
+def test_windows_have_trails_of_their_own() -> None:
+    run = Run(DIARY, TEXT)
+    run.does("ctrl+a")
+    assert "all is replaced" not in run.judge(keys("backspace"), window="another").facts

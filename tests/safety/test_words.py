@@ -1,0 +1,105 @@
+"""Lists of words find what is written on buttons however it is read, and nothing that only looks alike."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.actions import Click, PressKeys, TypeText
+from agent.geometry import DesktopPoint, Region
+from agent.safety.policy import Policy
+from agent.safety.situation import Place, Situation
+from agent.safety.words import WordList, shipped_words
+from agent.screen.outline import Element
+from foundation.configs import load_config
+
+SHIPPED = Policy.load("risky")
+LISTS = load_config("policies/words.toml")["words"]
+#: The lists whose words alone make a click ask.
+RISKY = ["runs a program", "loses data", "closes", "leaves the machine", "spends", "signs or agrees",
+         "weakens protection", "starts later", "ends the session"]  # fmt: skip
+CASES = [
+    (name, phrase)
+    for name in RISKY
+    for language, phrases in LISTS[name].items()
+    if language != "not"
+    for phrase in phrases
+]
+
+
+def on(words: str = "", *elements: Element) -> Situation:
+    place = Place("Firefox", "A page")
+    return Situation(place, place, words=words, elements=elements)
+
+
+def test_every_word_of_the_lists_makes_a_click_ask() -> None:
+    unasked = [
+        (name, phrase)
+        for name, phrase in CASES
+        if SHIPPED.question(Click(DesktopPoint(1, 1)), on(phrase.removesuffix("*").title())) is None
+    ]
+    assert unasked == []
+
+
+@given(st.sampled_from(CASES))
+def test_every_word_asks_by_name_for_a_click_and_for_enter(case: tuple[str, str]) -> None:
+    button = Element(1, "push button", case[1].removesuffix("*"), Region(0, 0, 90, 30))
+    for action in (Click(DesktopPoint(1, 1)), PressKeys(("enter",)), PressKeys(("space",)), TypeText("\n")):
+        assert SHIPPED.question(action, on("", button)) is not None
+
+
+@pytest.mark.parametrize(
+    "language",
+    ["english", "german", "french", "spanish", "italian", "portuguese", "dutch", "polish", "russian", "chinese",
+     "japanese"],
+)  # fmt: skip
+def test_every_language_has_words_for_every_consequence(language: str) -> None:
+    assert [name for name in RISKY if not LISTS[name].get(language)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "löschen",
+        "Löschen…",
+        "LÖSCHEN",
+        "loschen",
+        "Loeschen",
+        "L\u00f6\u200bschen",
+        "lo\u0308schen",
+        "L_öschen",
+        "&Löschen",
+    ],
+)
+def test_a_word_is_found_however_it_is_written(text: str) -> None:
+    assert WordList(["löschen"]).found(text)
+
+
+@pytest.mark.parametrize("text", ["Logout", "log-out", "LOG OUT", "log  out", "log_out"])
+def test_a_space_stands_for_any_gap(text: str) -> None:
+    assert WordList(["log out"]).found(text)
+
+
+def test_a_word_is_a_whole_one_and_a_star_stands_for_any_ending() -> None:
+    words = WordList(["run", "encrypt*"])
+    assert not any(words.found(text) for text in ("Rung", "prune", "unencrypted"))
+    assert words.found("Encryption")
+
+
+def test_languages_without_spaces_need_none() -> None:
+    assert WordList(["删除"]).found("全部删除文件")
+
+
+def test_a_harmless_phrase_hides_itself_and_nothing_else() -> None:
+    words = WordList(["order"], ["sort order"])
+    assert not words.found("Sort order")
+    assert words.found("Sort order, then order")
+
+
+def test_no_list_finds_anything_in_nothing() -> None:
+    assert not any(shipped_words(name).found("") for name in LISTS)
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_searched(text: str) -> None:
+    for name in RISKY:
+        shipped_words(name).found(text)
