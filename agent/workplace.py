@@ -16,6 +16,7 @@ from agent.model.serving import Ask, Tell
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError, StoppedError
+from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
     from agent.record.bundle import Recorder
@@ -53,7 +54,8 @@ class Job:
             show(event)
 
         try:
-            return await run(self.request, person, stop, emit, steering)
+            with kept_in(self.recorder.path / LOG_NAME):
+                return await run(self.request, person, stop, emit, steering)
         except (MaiError, BrokenPipeError) as error:
             self.recorder.abandon(_broken_off(error))
             raise
@@ -66,7 +68,8 @@ class Job:
         try:
             if len(list((bundle / "screens").iterdir())) > _MANY_STEPS:
                 tell("writing the report ...")
-            return f" (report: {write_report(bundle).path.name})"
+            log = f"; output of libraries: {LOG_NAME}" if (bundle / LOG_NAME).is_file() else ""
+            return f" (report: {write_report(bundle).path.name}{log})"
         except (MaiError, OSError) as error:
             tell(f"The report could not be written: {error}")
             return ""

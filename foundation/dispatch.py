@@ -29,6 +29,18 @@ def run_command(program: str, module: str, arguments: list[str], as_json: bool =
         what = f"{error.strerror or error}: {error.filename or 'output'}"
         printing.remark(f"{program}: {what}. Is there space, and is it yours?")
         return ExitStatus.ENVIRONMENT
+    except Exception as error:
+        return say_mistake(program, error)
+
+
+def say_mistake(program: str, error: BaseException) -> int:
+    """Say that the program itself made a mistake, and where its traceback is; gives the exit status."""
+    from foundation.stray_output import keep_traceback
+
+    log = keep_traceback(error)
+    where = "" if log is None else f" The details are in {log}."
+    printing.remark(f"{program}: It made a mistake itself: {type(error).__name__}: {error}. Please report it.{where}")
+    return ExitStatus.NOT_DONE
 
 
 def say_error(program: str, error: MaiError, as_json: bool = False) -> int:

@@ -12,6 +12,8 @@ from foundation.foreign_text import harmless, printable
 
 Stream: TypeAlias = Literal["output", "error"]
 
+_own: dict[Stream, TextIO | None] = {"output": None, "error": None}
+
 
 def put(*lines: str, to: TextIO | None = None) -> None:
     """Print lines to standard output, or to another stream."""
@@ -61,10 +63,17 @@ def flush() -> None:
 def close_output() -> None:
     """Print nothing more to standard output, and flush nothing into it at exit: whoever read it is gone."""
     sys.stdout = None
+    _own["output"] = None
+
+
+def own_streams(output: TextIO | None, error: TextIO | None) -> None:
+    """Print to these while Python's own streams lead elsewhere (`foundation.stray_output`); None for Python's own."""
+    _own["output"], _own["error"] = output, error
 
 
 def _target(stream: Stream) -> TextIO | None:
-    return sys.stdout if stream == "output" else sys.stderr
+    own = _own[stream]
+    return own if own is not None else sys.stdout if stream == "output" else sys.stderr
 
 
 def _write(target: TextIO | None, text: str) -> None:

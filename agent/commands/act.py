@@ -30,11 +30,13 @@ from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
+from foundation.stray_output import stray_output_kept
 
 #: The elements are waited for so long, in seconds: on a busy machine, reading a whole screen takes some.
 _PATIENCE = 20.0
 
 
+@stray_output_kept()
 def main(argv: Sequence[str]) -> int:
     """Ask once and print the decision; status 1 when the answer cannot be used."""
     parser = Parser(prog="mai-agent act", description="One screenshot, one decision, printed. Nothing is touched.")

@@ -17,6 +17,7 @@ from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
 from foundation.printing import put, put_json
 from foundation.settings_file import settings_path
+from foundation.stray_output import stray_output_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Finding:
     needed: bool = False
 
 
+@stray_output_kept()
 def main(argv: Sequence[str]) -> int:
     """Look at everything; status 3 when something is missing that every run needs."""
     parser = Parser(prog="mai-agent doctor", description="Say what this machine has and lacks.")

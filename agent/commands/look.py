@@ -19,6 +19,7 @@ from agent.screen.outline import Element, Outline
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
+from foundation.stray_output import stray_output_kept
 
 if TYPE_CHECKING:
     from agent.desktop.elements import Elements
@@ -33,6 +34,7 @@ _TOLD = (
 _WIDE = 46
 
 
+@stray_output_kept()
 def main(argv: Sequence[str]) -> int:
     """Look once; status 3 where there is no screen."""
     parser = Parser(prog="mai-agent look", description="Print the elements of the screen now, with a marked picture.")

@@ -18,8 +18,10 @@ from agent.safety.stop import StopSwitch
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
+from foundation.stray_output import stray_output_kept
 
 
+@stray_output_kept()
 def main(argv: Sequence[str]) -> int:
     """Replay it; status 1 when a decision comes out otherwise than it was recorded."""
     parser = Parser(

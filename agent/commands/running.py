@@ -13,6 +13,7 @@ from agent.safety.stop import StopSwitch
 from agent.workplace import Workplace
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.printing import ask_for, close_output, is_terminal
+from foundation.stray_output import stray_output_kept
 
 
 def execute(options: RunOptions, *, as_json: bool) -> int:
@@ -21,7 +22,7 @@ def execute(options: RunOptions, *, as_json: bool) -> int:
 
     instruction = _instruction(options.instruction)
     stop = StopSwitch()
-    with stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
+    with stray_output_kept(), stop_signals(stop), Workplace(options, say, terminal_ask()) as workplace:
         job = workplace.job(instruction, stop)
         with closing(job.recorder):
             console, redactor = Console(stop), job.recorder.redactor

@@ -5,6 +5,7 @@ from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus
 from foundation.printing import remark
+from foundation.stray_output import sitting_log, stray_output_kept
 
 #: Seconds for a stopped run to let go, and for a sandbox to end.
 _CLOSING = 15.0
@@ -12,6 +13,11 @@ _CLOSING = 15.0
 
 def run_application(options: RunOptions) -> int:
     """Run it until the person leaves; the exit status of the last run."""
+    with stray_output_kept():
+        return _run(options)
+
+
+def _run(options: RunOptions) -> int:
     from agent.tui.app import MaiApp
     from agent.tui.widgets.picture import ask_terminal
 
@@ -34,6 +40,9 @@ def run_application(options: RunOptions) -> int:
         remark(f"{view.title}: {app.conductor.message or view.stage}")
         if view.bundle is not None:
             remark(f"recorded in {view.bundle}")
+    if app.return_code and left is None and not stop.stopped:
+        remark(f"The application made a mistake itself. Please report it. The details are in {sitting_log()}.")
+        return ExitStatus.NOT_DONE
     if stop.stopped:
         return ExitStatus.STOPPED
     status = app.conductor.status if left is None else left

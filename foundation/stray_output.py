@@ -1,0 +1,152 @@
+"""Keeps what libraries print off the terminal, and in a file where a person finds it.
+
+Libraries in C write to file descriptors 1 and 2 over whatever is on the screen (tesseract, GLib, libEGL, Qt), and so
+do Python's warnings, the tracebacks of threads, and programs that are started. While this is on, both descriptors lead
+into a log; only `foundation.printing`, and the terminal application, still have the terminal.
+"""
+
+import ctypes
+import faulthandler
+import io
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from foundation import printing
+from foundation.paths import state_folder
+
+#: The log of what is printed beside runs; what a run's own libraries print is in its folder under the same name.
+LOG_NAME = "output.log"
+#: Bytes at which the log begins anew, and what is kept of the beginning and the end of a run's own.
+_MOST, _HEAD, _TAIL = 1 << 20, 1 << 16, 3 << 16
+#: Where the descriptors lead now, the innermost last; empty where they are the terminal's.
+_logs: list[int] = []
+
+
+def sitting_log() -> Path:
+    """The log of what is printed beside runs."""
+    return state_folder() / LOG_NAME
+
+
+@contextmanager
+def stray_output_kept() -> Iterator[None]:
+    """While this is on, what libraries print goes into the log; nothing more where it is on already."""
+    if _logs:
+        yield
+        return
+    saved = [os.dup(1), os.dup(2)]
+    dunder = sys.__stdout__, sys.__stderr__
+    ours = [_stream(descriptor, like) for descriptor, like in zip(saved, (sys.stdout, sys.stderr), strict=True)]
+    was_on = faulthandler.is_enabled()
+    try:
+        with _into(_opened(sitting_log())):
+            printing.own_streams(*ours)
+            # What a terminal application draws on.
+            sys.__stdout__ = ours[0] or dunder[0]  # type: ignore[misc, assignment]
+            sys.__stderr__ = ours[1] or dunder[1]  # type: ignore[misc, assignment]
+            faulthandler.enable(file=2)
+            yield
+    finally:
+        if was_on:
+            faulthandler.enable()
+        else:
+            faulthandler.disable()
+        sys.__stdout__, sys.__stderr__ = dunder  # type: ignore[misc]
+        printing.own_streams(None, None)
+        _flush()
+        for number, descriptor in enumerate(saved, 1):
+            os.dup2(descriptor, number)
+        for stream in filter(None, ours):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        for descriptor in saved:
+            os.close(descriptor)
+
+
+@contextmanager
+def kept_in(path: Path) -> Iterator[None]:
+    """Meanwhile it goes into a file of its own, which is not there if nothing was printed."""
+    if not _logs:
+        yield
+        return
+    try:
+        with _into(_opened(path)):
+            yield
+    finally:
+        with suppress(OSError):
+            _shorten(path)
+
+
+def keep_traceback(error: BaseException) -> Path | None:
+    """Write an exception's traceback to the log, and give the log; None where it cannot be written."""
+    log = sitting_log()
+    told = f"\n{time.strftime('%F %T')}\n{''.join(traceback.format_exception(error))}"
+    with suppress(OSError), os.fdopen(_opened(log), "wb") as file:
+        file.write(told.encode("utf-8", "backslashreplace"))
+    return log if log.is_file() and log.stat().st_size else None
+
+
+@contextmanager
+def _into(log: int) -> Iterator[None]:
+    _flush()
+    for number in (1, 2):
+        os.dup2(log, number)
+    _logs.append(log)
+    try:
+        yield
+    finally:
+        _flush()
+        _logs.pop()
+        if _logs:
+            for number in (1, 2):
+                os.dup2(_logs[-1], number)
+        os.close(log)
+
+
+def _opened(path: Path) -> int:
+    """The file, to be written on at its end; nowhere, if it cannot be opened."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists() and path.stat().st_size > _MOST:
+            path.replace(path.with_name(f"{path.name}.1"))
+        return os.open(path, flags, 0o600)
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
+def _stream(descriptor: int, like: TextIO | None) -> TextIO | None:
+    """A stream to where standard output or standard error led; None where Python's own does not lead there."""
+    try:
+        if like is None or like.fileno() not in (1, 2):
+            return None
+    except (OSError, ValueError, io.UnsupportedOperation):
+        return None
+    encoding = getattr(like, "encoding", None) or "utf-8"
+    return open(descriptor, "w", encoding=encoding, errors="replace", buffering=1, closefd=False)
+
+
+def _flush() -> None:
+    """Write out what waits in Python's streams and in those of C, before they lead elsewhere."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError, ValueError):
+                stream.flush()
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).fflush(None)
+
+
+def _shorten(path: Path) -> None:
+    """Remove an empty log; of a long one, keep the beginning and the end."""
+    size = path.stat().st_size
+    if size == 0:
+        path.unlink()
+    elif size > _HEAD + _TAIL:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            file.seek(-_TAIL, os.SEEK_END)
+            path.write_bytes(head + b"\n[...]\n" + file.read())
