@@ -5,6 +5,7 @@ ASCII throughout. A test keeps every other module from writing to standard outpu
 """
 
 import json
+import os
 import sys
 from typing import Any, Literal, TextIO, TypeAlias
 
@@ -54,6 +55,22 @@ def is_terminal(stream: Stream) -> bool:
         return False
 
 
+def shown_as(text: str, stream: Stream) -> str:
+    """A text in what the terminal can show: what it lacks by its number, so that it is not unseen."""
+    encoding = getattr(_target(stream), "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def terminal_size(stream: Stream) -> tuple[int, int] | None:
+    """Columns and rows of the terminal; None where there is none, or it does not say."""
+    target = _target(stream)
+    try:
+        size = None if target is None else os.get_terminal_size(target.fileno())
+    except (OSError, ValueError):
+        return None
+    return size and (size.columns, size.lines)
+
+
 def flush() -> None:
     """Write out what waits. Raises OSError: the output cannot be written."""
     if (output := _target("output")) is not None:
@@ -80,5 +97,5 @@ def _write(target: TextIO | None, text: str) -> None:
     if target is None:
         return
     encoding = getattr(target, "encoding", None) or "utf-8"  # what it lacks must not end a run
-    target.write(text.encode(encoding, "replace").decode(encoding))
+    target.write(text.encode(encoding, "backslashreplace").decode(encoding))
     target.flush()

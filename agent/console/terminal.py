@@ -16,7 +16,7 @@ from agent.safety.policy import Approval, Question
 from agent.safety.shown import lines_of
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
-from foundation.printing import ask_for, is_terminal, remark
+from foundation.printing import ask_for, is_terminal, remark, shown_as, terminal_size
 
 #: Seconds in which a person cannot have read a question.
 _GRACE = 0.5
@@ -92,7 +92,7 @@ class Console:
         """
         terminal = sys.stdin.fileno()
         _discard_typed(terminal)
-        ask_for(*map(_encodable, prompt))
+        ask_for(*(shown_as(line, "error") for line in prompt))
         line = b""
         while not self._stop.stopped:
             ready, _, _ = select.select([terminal], [], [], 0.1)
@@ -151,16 +151,7 @@ def _wrapped(text: str, indent: str, width: int, *, signs: bool = True) -> list[
     return [f"{indent}{line.text}" for line in lines_of(text, width - len(indent), signs=signs)]
 
 
-def _encodable(line: str) -> str:
-    """A line in what the terminal can show: what it lacks by its number, or it would be asked about unseen."""
-    encoding = sys.stderr.encoding or "utf-8"
-    return line.encode(encoding, "backslashreplace").decode(encoding)
-
-
 def _size() -> tuple[int, int]:
     """Columns and rows of the terminal; what is usual where it does not say."""
-    with suppress(OSError, ValueError):
-        columns, rows = os.get_terminal_size(sys.stderr.fileno())
-        if columns >= _NARROWEST and rows > 0:
-            return columns, rows
-    return 80, 24
+    columns, rows = terminal_size("error") or (0, 0)
+    return (columns, rows) if columns >= _NARROWEST and rows > 0 else (80, 24)
