@@ -52,11 +52,11 @@ def stray_output_kept() -> Iterator[None]:
             faulthandler.enable(file=2)
             yield
     finally:
-        if was_on:
-            faulthandler.enable()
-        else:
-            faulthandler.disable()
         sys.__stdout__, sys.__stderr__ = dunder  # type: ignore[misc]
+        faulthandler.disable()
+        with suppress(OSError, ValueError, RuntimeError, AttributeError):
+            if was_on:
+                faulthandler.enable(sys.__stderr__)
         printing.own_streams(None, None)
         _flush()
         for number, descriptor in enumerate(saved, 1):
