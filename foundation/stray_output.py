@@ -55,7 +55,7 @@ def stray_output_kept() -> Iterator[None]:
         sys.__stdout__, sys.__stderr__ = dunder  # type: ignore[misc]
         faulthandler.disable()
         with suppress(OSError, ValueError, RuntimeError, AttributeError):
-            if was_on:
+            if was_on and sys.__stderr__ is not None:
                 faulthandler.enable(sys.__stderr__)
         printing.own_streams(None, None)
         _flush()
