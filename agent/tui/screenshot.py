@@ -56,7 +56,7 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: b
 
     try:
         shown = Image.open(row.image if row.image is not None else io.BytesIO(row.data or b"")).convert("RGB")
-    except (OSError, ValueError):
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     places = [] if row.target is None or row.viewport is None else places_of(row.target, row.viewport, shown)
     box: Box | None = None

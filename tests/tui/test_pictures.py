@@ -27,7 +27,7 @@ from agent.tui.pictures.ways import Cells, cells_for, may_have_graphics, wanted_
 from agent.tui.screenshot import picture
 from agent.tui.view import Row
 from agent.tui.widgets.cell_image import CellImage
-from agent.tui.widgets.picture import Picture
+from agent.tui.widgets.picture import Picture, ask_terminal
 from agent.tui.widgets.sixel_image import SixelStrip
 
 SCREEN = Viewport(Region(0, 0, 960, 540), Size(960, 540))
@@ -248,6 +248,11 @@ def test_a_screenshot_that_is_none_is_no_picture(tmp_path: Path) -> None:
     assert picture(Row(1, "done", "x", image=tmp_path / "broken.png"), 2.0, whole=False) is None
 
 
+def test_a_screenshot_of_absurd_size_is_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("PIL.Image.MAX_IMAGE_PIXELS", 1000)
+    assert picture(a_row(target=Click(DesktopPoint(3, 5))), 2.0, whole=False) is None
+
+
 # What the screen looks like
 
 
@@ -321,12 +326,16 @@ async def test_nothing_is_read_while_a_step_is_under_way(bench: Bench, monkeypat
 
 
 @pytest.mark.usefixtures("in_cells")
-async def test_pictures_can_be_switched_off(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAI_AGENT_IMAGES", "off")
+@pytest.mark.parametrize("environ", [True, False], ids=["environment", "settings"])
+async def test_pictures_can_be_switched_off(bench: Bench, monkeypatch: pytest.MonkeyPatch, environ: bool) -> None:
+    monkeypatch.setenv("MAI_AGENT_IMAGES", "off" if environ else "")
+    ask_terminal(None if environ else "off")
     click = Click(DesktopPoint(480.0, 270.0))
     async with bench.app().run_test(size=(140, 40)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, click))
         assert not pilot.app.screen.query(CellImage)
+        assert pilot.app.screen.query_one("Detail #scroll").size.height > 30  # the words have the room
+    ask_terminal(None)
 
 
 def test_words_of_a_real_picture_are_read_with_their_places() -> None:

@@ -118,12 +118,17 @@ class Picture(Container):
         self._row, self._whole = row, whole
         self._show()
 
+    def on_mount(self) -> None:
+        """Where no pictures are wanted, their room is for words."""
+        if _wanted() == "off":
+            self.styles.display = "none"
+
     def on_resize(self) -> None:
         self._show()
 
     def _show(self) -> None:
         row = self._row
-        if row is None or (row.image is None and row.data is None) or wanted_way() == "off":
+        if row is None or (row.image is None and row.data is None) or _wanted() == "off":
             self._show_shot(None)
             return
         under_way = row.mark in ("thinking", "acting")
