@@ -259,6 +259,20 @@ def test_the_difference_is_bright_where_something_changed(browser: Any, tmp_path
     assert page.text("caption").startswith("Step 1: 5 % of the screen changed")
 
 
+def test_what_the_model_proposed_is_marked_beside_what_the_person_made_of_it(browser: Any, tmp_path: Path) -> None:
+    instead = CLICK | {"point": [40.0, 18.0]}
+    asked = {"reason": "a rule", "allowed": True, "by": "you", "instead": instead}
+    page = Page(browser)
+    page.open(write_report(a_bundle(tmp_path / "run", [a_step(1, approval=asked)], [plain(1, 640, 360)])).path)
+    middle = """(id => { const all = document.querySelector('#stage img').getBoundingClientRect(),
+        ring = document.querySelector(`#${id} .ring`).getBoundingClientRect();
+        return [(ring.left + ring.width / 2 - all.left) / all.width,
+                (ring.top + ring.height / 2 - all.top) / all.height] })"""
+    assert page.js(f"{middle}('mark')") == pytest.approx([0.25, 0.2], abs=0.02)
+    assert page.js(f"{middle}('proposed')") == pytest.approx([0.5, 0.5], abs=0.02)
+    assert "dashed" in page.text("caption")
+
+
 def test_the_target_can_be_enlarged_and_is_then_in_the_middle(page: Page) -> None:
     wide = page.js("document.querySelector('#stage img').offsetWidth")
     page.press("z")
@@ -276,10 +290,10 @@ def test_instruction_action_and_raw_answer_can_be_copied(page: Page) -> None:
     page.js("(window.kept = [], navigator.clipboard.writeText = async (text) => { window.kept.push(text); })")
     page.press("j")
     labels = page.js("[...document.querySelectorAll('.copy')].map(x => (x.click(), x.getAttribute('aria-label')))")
-    assert "Copy: the instruction" in labels and "Copy: Action on the screen" in labels
+    assert "Copy: the instruction" in labels and "Copy: Proposed action on the screen" in labels
     kept = dict(zip(labels, page.js("window.kept"), strict=True))
     assert kept["Copy: the instruction"] == f"go {HOSTILE}"
-    assert json.loads(kept["Copy: Action on the screen"])["type"] == "drag"
+    assert json.loads(kept["Copy: Proposed action on the screen"])["type"] == "drag"
     assert kept["Copy: Raw answer, attempt 2 of 2"] == "good"
 
 

@@ -169,6 +169,13 @@ def test_a_mark_counts_from_the_monitor_that_was_captured() -> None:
     assert shown["marks"]["points"] == [[0.5, 0.25]]
 
 
+def test_the_place_that_was_proposed_is_told_where_the_person_changed_it() -> None:
+    asked = {"reason": "a rule", "allowed": True, "by": "you", "instead": CLICK | {"point": [40.0, 18.0]}}
+    shown = view_step(StepRecord.read(a_step(1, approval=asked)), 1)
+    assert (shown["marks"]["points"], shown["proposed"]["points"]) == ([[0.25, 0.2]], [[0.5, 0.5]])
+    assert view_step(StepRecord.read(a_step(1)), 1)["proposed"] is None
+
+
 # Nothing but data, whatever it says
 
 HOSTILE = [

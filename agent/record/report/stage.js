@@ -60,6 +60,10 @@ const makeStage = ({ $, el, svg, pictures }) => {
       words = `Step ${step.number}: what changed is bright`;
     }
     if (shown !== "after" && step.marks) parts.push(overlay(step.marks, width, height));
+    if (shown !== "after" && step.proposed) {
+      parts.push(overlay(step.proposed, width, height, "proposed"));
+      words += "; dashed: where the model wanted it, before it was changed";
+    }
     canvas.replaceChildren(...parts);
     if (stage.firstChild !== canvas) stage.replaceChildren(canvas);
     stage.style.aspectRatio = `${width} / ${height}`;
@@ -117,8 +121,8 @@ const makeStage = ({ $, el, svg, pictures }) => {
 
   // ---- the target, drawn in a box of the screenshot's own size, so that it scales with it
 
-  function overlay(marks, width, height) {
-    const box = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", id: "mark" });
+  function overlay(marks, width, height, id = "mark") {
+    const box = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", id });
     const scale = Math.max(width, height) / 760;
     const draw = (name, attributes, kinds) => kinds.forEach((kind) => {
       const shape = svg(name, { class: kind, ...attributes });

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from agent.actions import Action, Drag, Scroll, points_of
 from agent.geometry import DesktopPoint
+from agent.record.actions import read_action
 from agent.record.read import Bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, UndoneRecord, ViewportRecord
 from agent.run.fates import WORDS, Fate
@@ -102,6 +103,7 @@ def view_step(step: StepRecord, number: int) -> Json:
     """One step; `number` where it has none of its own. Several actions are shown as one list."""
     actions = step.each_action
     approvals = [action.approval for action in actions]
+    changed = next((action for action in actions if action.changed_to), None)
     return {
         "number": number if step.step is None else step.step,
         "title": " · ".join(_title(action) for action in actions),
@@ -110,6 +112,7 @@ def view_step(step: StepRecord, number: int) -> Json:
         "at": step.at,
         "before": [_text(between.words) for between in step.before if between.words],
         "marks": _marks(step.final_action, step.viewport),
+        "proposed": None if changed is None else _marks(read_action(changed.target), step.viewport),
         "thought": _text(step.thought),
         "answers": [
             {"raw": _text(answer.raw), "failure": _text(answer.failure and answer.failure.message)}
