@@ -99,11 +99,13 @@ def test_what_a_closed_popover_holds_is_not_told() -> None:
     assert [one.ref[1] for one in told] == ["popover"]
 
 
-def test_what_a_page_in_the_making_lacks_is_asked_for_again_but_not_for_ever() -> None:
+def test_what_a_page_in_the_making_lacks_is_asked_for_again_but_ever_more_seldom(monkeypatch: Any) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
     item = (("app", "list"), ("app", ""), ("app", ""), 0, 1, [], "", role("list"), "", [STATES, 0])
-    unfolded: dict[Ref, tuple[int, int, int]] = {}
+    unfolded: dict[Ref, gtk4.Asked] = {}
     asked = []
-    for _ in range(8):
+    for clock[0] in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.5, 2.0, 3.4, 3.6, 7.4, 7.7):
         question = gtk4.cached(("app", "root"), unfolded)
         calls = next(question)
         members = []
@@ -113,7 +115,7 @@ def test_what_a_page_in_the_making_lacks_is_asked_for_again_but_not_for_ever() -
                 calls = question.send([([item],) if call.member == "GetItems" else ([],) for call in calls])
         except StopIteration:
             asked.append("GetChildren" in members)
-    assert asked == [True] * 5 + [False] * 3
+    assert asked == [True] * 5 + [False] * 2 + [True, False, False, True, False, True]
 
 
 def windows_with(kind: str, name: str, toolkit: str, states: int = STATES) -> list[str]:

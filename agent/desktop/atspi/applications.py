@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agent.desktop.atspi.bus import Body, Question, together
+from agent.desktop.atspi.gtk4 import Asked
 from agent.desktop.atspi.roles import VISIBLE, WINDOWS, has
 from agent.desktop.atspi.tree import ROOT, Node, Ref, children, details, getter, refs, variant
 from agent.desktop.atspi.wire import Call
@@ -30,7 +31,7 @@ class Application:
     matches: bool = True  # whether it answers the question for all that is shown
     windows: tuple[Ref, ...] = ()  # those that it had the last time
     shown: tuple[Ref, ...] = ()  # those of them that were read the last time
-    unfolded: dict[Ref, tuple[int, int, int]] = field(default_factory=dict)  # see `gtk4.cached`
+    unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
 
     @property
     def is_gtk4(self) -> bool:

@@ -5,7 +5,9 @@ showing, and counts boxes without paddings (a round button of 34 pixels has 24: 
 hold keeps its box: only the hit test tells.
 """
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent.desktop.atspi.bus import Body, Question
@@ -27,9 +29,27 @@ from agent.geometry import Region
 
 _PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
 _PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
-#: A node that does not tell all the children it claims is asked so many times.
-_MOST_TIMES = 5
+#: A node that does not tell all the children it claims is asked so many times in a row, then again after so many
+#: seconds, and each time after twice as many: on a busy computer a page may come late.
+_MOST_TIMES, _AGAIN = 5, 1.0
+_LONGEST_PAUSE = 30.0
 _ITEMS = "a((so)(so)(so)iiassusau)"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking a node for its children."""
+
+    claimed: int  # children that it says it has
+    known: int  # those that it told
+    times: int  # so often in a row with the same answer
+    at: float  # when it was asked last, in seconds of the monotonic clock
+
+    def is_enough(self, node: Node) -> bool:
+        """Whether it need not be asked now."""
+        if (self.claimed, self.known) != (node.count, len(node.children)) or self.times < _MOST_TIMES:
+            return False
+        return time.monotonic() - self.at < min(_AGAIN * 2.0 ** (self.times - _MOST_TIMES), _LONGEST_PAUSE)
 
 
 def _cached(application: Ref) -> Call:
@@ -46,11 +66,11 @@ def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
     return known
 
 
-def cached(application: Ref, unfolded: dict[Ref, tuple[int, int, int]]) -> Question[dict[Ref, Node] | None]:
+def cached(application: Ref, unfolded: dict[Ref, Asked]) -> Question[dict[Ref, Node] | None]:
     """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
 
-    `unfolded` remembers those that were asked for their children: how many they claimed, how many are known, and how
-    often in a row that came of it. What a page that is being made does not have yet is asked for some times more.
+    `unfolded` remembers those that were asked for their children. What a page that is being made does not have yet is
+    asked for some times more.
     """
     known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
@@ -66,7 +86,7 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int, int]]) -> Quest
             if len(node.children) < node.count
             and has(node.states, VISIBLE)
             and node.ref not in asked
-            and not _is_known(unfolded.get(node.ref), node)
+            and not ((before := unfolded.get(node.ref)) is not None and before.is_enough(node))
         ]
         if not fresh or len(known) >= _MOST_NODES:
             break
@@ -82,13 +102,10 @@ def cached(application: Ref, unfolded: dict[Ref, tuple[int, int, int]]) -> Quest
         del unfolded[ref]
     for ref in answered & known.keys():
         now = known[ref].count, len(known[ref].children)
-        count, there, times = unfolded.get(ref, (0, 0, 0))
-        unfolded[ref] = (*now, times + 1 if now == (count, there) else 1)
+        last = unfolded.get(ref)
+        times = last.times + 1 if last is not None and now == (last.claimed, last.known) else 1
+        unfolded[ref] = Asked(*now, times, time.monotonic())
     return known
-
-
-def _is_known(before: tuple[int, int, int] | None, node: Node) -> bool:
-    return before is not None and before[:2] == (node.count, len(node.children)) and before[2] >= _MOST_TIMES
 
 
 def placed(
