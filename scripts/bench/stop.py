@@ -74,7 +74,7 @@ def measure(options: argparse.Namespace, environ: dict[str, str]) -> int:
     for number in range(options.runs):
         situation = wanted[number % len(wanted)]
         possible = [way for way in HUNG_WAYS.get(situation, WAYS) if way in ways] or ["SIGTERM"]
-        way = possible[(number // len(wanted)) % len(possible)]
+        way = possible[(number + number // len(wanted)) % len(possible)]
         with tempfile.TemporaryDirectory() as folder:
             result = Trial(situation, way, chance, tape, environ, Path(folder)).run()
         found.append(result)

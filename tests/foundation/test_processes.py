@@ -16,6 +16,7 @@ from foundation.processes import (
     identity_of,
     is_alive,
     marked_processes,
+    number_here,
     read_identity,
     send_signal,
     wait_gone,
@@ -87,3 +88,15 @@ def test_marked_processes_are_found_and_we_are_not_among_them(
     while not (found := marked_processes("WHOSE", "ours-of-a-test")) and time.monotonic() < end:
         time.sleep(0.01)  # the environment is there from the exec on
     assert [process.pid for process in found] == [other.pid]
+
+
+def test_a_process_of_a_container_is_known_by_the_number_that_it_has_here():
+    variable, value = "MAI_TEST_CONTAINER", f"numbers-{os.getpid()}"
+    process = subprocess.Popen(["sleep", "60"], env={variable: value})
+    try:
+        assert number_here(process.pid, variable, value) == process.pid  # it has one number only
+        assert number_here(12345678, variable, value) == 12345678
+        assert number_here(7, variable, None) == 7
+    finally:
+        process.kill()
+        process.wait()

@@ -2,7 +2,7 @@
 
 The hand's thread may hang in a call to a display that does not answer, a long call into C may hold the interpreter's
 lock, and the whole process may be killed. The X server keeps a key down through all of that. So this small process has
-its own connection, is told what goes down and up, and lets go when a stop is not followed within 30 ms, or when nobody
+its own connection, is told what goes down and up, and lets go when a stop is not followed within 15 ms, or when nobody
 is left to tell it anything. The hand's own connection is then closed by force: a hand that wakes up seconds later would
 go on in the middle of what it did.
 
@@ -22,8 +22,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
-#: What the hand needs to let go by itself is a few milliseconds.
-_PATIENCE = 0.03
+#: What the hand needs to let go by itself is a few milliseconds, seldom more than six.
+_PATIENCE = 0.015
 #: Presses that were on their way when the end came can still arrive at a display that hung.
 _AFTERCARE = 0.5
 _TICK = 0.02
