@@ -19,6 +19,7 @@ Fact: TypeAlias = Literal[
     "one line",  # what is typed goes into a field of one line
     "a text",  # it goes into a text, or hits one
     "a menu's title",  # it hits what only opens a menu
+    "a switch",  # it hits a check box, a switch and the like, which can be put back
     "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
     "launcher",  # the desktop's own launcher was opened by a key just before
     "mnemonic",  # alt and one character: presses whatever has that character underlined

@@ -35,6 +35,7 @@ _ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "auto
 #: Taller than this, in pixels, nothing is a field of one line.
 _TALLEST_LINE = 64
 _MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
+_SWITCHES = frozenset({"check box", "radio button", "switch", "check menu item", "radio menu item"})
 _MODIFIERS = frozenset({"ctrl", "alt", "altgr", "shift", "super"})
 _ACROSS = frozenset({"left", "right"})
 _FAR = frozenset({"up", "down", "page_up", "page_down", "home", "end"})
@@ -274,7 +275,7 @@ class Trail:
             self._here.aimed = seen.words
         if text and isinstance(action, Click) and action.count >= 2:
             self._here.selected = _WORD if action.count == 2 else _LINE
-        if text and isinstance(action, Drag):
+        if isinstance(action, Drag) and (text or not seen.elements):
             self._here.selected = _LINE
 
     def _saved(self, app: str) -> None:
@@ -285,6 +286,8 @@ class Trail:
 def _facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
     """What follows from where an action goes."""
     found: set[Fact] = set(_facts_of_focus(seen))
+    if seen.elements and all(one.role in _SWITCHES for one in seen.elements):
+        found.add("a switch")
     if place is not None and place.dialog:
         found.add("a dialog")
     if isinstance(action, TYPING):

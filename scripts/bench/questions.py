@@ -9,16 +9,21 @@ elements that were hit and the words that are read around the targets; `--list` 
 """
 
 import argparse
+import os
+import re
 import statistics
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agent.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, TypeText
+from agent.desktop.apps.catalogue import App
+from agent.desktop.apps.linux import installed_apps
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 from agent.record.actions import read_action
@@ -225,9 +230,31 @@ def _recorded(record: StepRecord, folder: Path, reader: Ocr) -> Iterator[Step]:
             image = Image.open(folder / record.images[0].file)
             words = caption_at(image, action.point.x, action.point.y, reader)
         seen = Situation(
-            focused=place if typing else None, under=None if typing else place, words=words, elements=elements
+            focused=place if typing else None,
+            under=None if typing else place,
+            words=words,
+            elements=elements,
+            opens=_opened(one.detail or "") if isinstance(action, OpenApp) else None,
         )
         yield Step(action, seen, app, str(one.target))
+
+
+@cache
+def _installed() -> Mapping[str, App]:
+    """The applications of this machine by their names, in the languages in which runs are recorded."""
+    found = {}
+    for language in ("de_DE.UTF-8", "en_US.UTF-8"):
+        for desktop in ("GNOME", "XFCE"):
+            environ = {**os.environ, "XDG_CURRENT_DESKTOP": desktop, "LANG": language, "LANGUAGE": language}
+            found |= {app.name: app for app in installed_apps(environ)}
+    return found
+
+
+def _opened(told: str) -> tuple[str, ...]:
+    """What a recorded action opened, by what the hand told of it."""
+    name = re.sub(r"^(opened|started) (.* with )?", "", re.sub(r" \(window .*|; no new window.*", "", told))
+    app = _installed().get(name)
+    return (name,) if app is None else (app.name, app.id, app.program.rsplit("/", 1)[-1])
 
 
 def main() -> int:

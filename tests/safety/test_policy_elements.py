@@ -10,6 +10,7 @@ from agent.actions import Click, Drag, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.situation import Place, Situation
+from agent.safety.trail import Trail
 from agent.screen.outline import Element
 from foundation.errors import UsageError
 
@@ -136,3 +137,22 @@ def test_a_condition_on_elements_must_make_sense_for_the_action(tmp_path):
 
 def test_scrolling_over_a_dangerous_button_asks_nothing():
     assert SHIPPED.question(Scroll(POINT, 0, 3), on(element("push button", "Delete"))) is None
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "asks"),
+    [
+        ("check box", "Send me news", False),
+        ("switch", "Delete old mails", False),
+        ("switch", "Firewall", True),
+        ("check box", "I agree to the terms", True),
+        ("check box", "Start automatically", True),
+        ("menu", "Format", False),
+        ("menu item", "Format…", True),
+        ("entry", "Delete", False),
+        ("push button", "Send", True),
+    ],
+)
+def test_what_only_switches_or_opens_a_menu_or_takes_text_is_no_button(role, name, asks):
+    situation = Trail().judge(Click(POINT), on(element(role, name), words=name))
+    assert (SHIPPED.question(Click(POINT), situation) is not None) is asks

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import Grants, Policy, Question
-from agent.safety.situation import UNKNOWN, Place, Situation
+from agent.safety.situation import UNKNOWN, Fact, Place, Situation
 from agent.safety.text import readings, spelled
 
 POINT = DesktopPoint(50, 50)
@@ -571,3 +571,21 @@ def test_a_click_in_a_nameless_window_is_not_allowed_for_good() -> None:
     question = SHIPPED.question(Click(POINT), at("Delete", "", ""))
     assert question is not None
     assert question.scope == ""
+
+
+@pytest.mark.parametrize("text", ["name\t\n", "Ann\tMiller\t\t\n", "x\t "])
+def test_a_tab_and_then_a_key_within_a_text_presses_something_unseen(text: str) -> None:
+    assert SHIPPED.question(TypeText(text), EDITOR) is not None
+    assert SHIPPED.question(TypeText("12\t30\n45\t7\n"), EDITOR) is None
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n", " ", "\t"])
+def test_a_name_that_starts_something_is_asked_about_whatever_ends_it_and_once(
+    ending: str,
+) -> None:
+    place = Place("Mousepad", "Save As", dialog=True)
+    facts: frozenset[Fact] = frozenset({"a dialog"})
+    named = Situation(place, facts=facts)
+    assert SHIPPED.question(TypeText(f"evil.desktop{ending}"), named) is not None
+    after = SHIPPED.question(PressKeys(("enter",)), replace(named, typed="evil.desktop"))
+    assert after is None
