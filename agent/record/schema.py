@@ -211,16 +211,19 @@ class AimRecord(Record):
         names: what lies at its points, or the field that gets what is typed.
         window: the title of the window.
         box: where that window was.
+        field: where the field was that got what was typed.
     """
 
     names: list[Text] = []
     window: Text = ""
     box: BoxRecord | None = None
+    field: BoxRecord | None = None
 
     @property
     def aim(self) -> Aim:
         """The same as a value."""
-        return Aim(tuple(self.names), self.window, None if self.box is None else self.box.region)
+        box, field = (None if place is None else place.region for place in (self.box, self.field))
+        return Aim(tuple(self.names), self.window, box, field)
 
 
 #: What a skip was told to the model as, before it was an answer of its own (formats 1 and 2).

@@ -32,11 +32,13 @@ class Aim:
         names: what lies at its points, in their order, or the field that gets what is typed; "" where that is unknown.
         window: the title of the window, or the application where it has none.
         box: where that window is.
+        field: where the field is that gets what is typed.
     """
 
     names: tuple[str, ...] = ()
     window: str = ""
     box: Region | None = None
+    field: Region | None = None
 
 
 def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
@@ -44,7 +46,8 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
     if isinstance(action, TYPING):
         fields = [one for one in situation.elements[-1:] if one.role not in _CONTAINERS]
         names = tuple(_quoted(one.name or one.label) for one in fields)
-        return Aim(names, _window(situation.focused, situation.elements), _box(situation.focused))
+        field = fields[0].box if fields else None
+        return Aim(names, _window(situation.focused, situation.elements), _box(situation.focused), field)
     points = points_of(action)
     if not points:
         if isinstance(action, OpenApp):

@@ -73,6 +73,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         target=target,
         viewport=None if step.viewport is None else step.viewport.viewport,
         about=actions[-1].aim.aim.box,
+        spot=actions[-1].aim.aim.field,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
         hit="; ".join(one.hit for one in actions if one.hit),
         proposed="; ".join(one.proposed for one in actions if one.changed_to),

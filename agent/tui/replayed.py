@@ -32,9 +32,8 @@ def _row(step: ReplayedStep, recorded: Row | None) -> Row:
     row.words = step.failure or "" if step.target is None else describe(step.target)
     row.approval = f"would be asked about: {step.reason_to_ask}" if step.reason_to_ask else ""
     if recorded is not None:
-        row.answers, row.viewport, row.image, row.about = (
-            recorded.answers, recorded.viewport, recorded.image, recorded.about,
-        )  # fmt: skip
+        row.answers, row.viewport, row.image = recorded.answers, recorded.viewport, recorded.image
+        row.about, row.spot = recorded.about, recorded.spot
     if not step.same:
         row.words = f"≠ {row.words}"
         row.outcome = "comes out otherwise than it was recorded" + (f": {recorded.words}" if recorded else "")

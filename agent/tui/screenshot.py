@@ -25,6 +25,8 @@ _SPREAD = 1.25
 _GAP, _PANEL = (8, 12), 60
 #: How much is shown around it, and which share of the screen it may be, so that it is worth showing alone.
 _MARGIN, _LEAST_SHARE, _MOST_SHARE = 28, 0.04, 0.6
+#: Of a window, characters show this much more across than of the surroundings of a point, and words still fit in.
+_READABLE = 1.35
 #: The ring around a target: its radius at the least, and as a share of the picture's width.
 _RADIUS, _RADIUS_SHARE = 10, 1 / 34
 
@@ -59,9 +61,14 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: b
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     places = [] if row.target is None or row.viewport is None else places_of(row.target, row.viewport, shown)
+    if not places and row.spot is not None and row.viewport is not None:
+        field = _box(row.spot, row.viewport, shown, 0)
+        places = [] if field is None else [field.center]
     box: Box | None = None
     if not whole and not places and row.about is not None and row.viewport is not None:
-        box = _box(row.about, row.viewport, shown)
+        box = _box(row.about, row.viewport, shown, _AROUND)
+        if box is not None and coarse:
+            box = _readable(box, aspect, across)
     elif not whole and not places and coarse:
         box = _busiest(shown)
     if box is not None:
@@ -79,14 +86,23 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: b
     return Shot(shown, tuple((x * factor, y * factor) for x, y in places), box is None)
 
 
-def _box(about: Region, viewport: Viewport, shown: "Image") -> Box | None:
-    """A region of the desktop in pixels of the screenshot, with a little around it; None where it is not on it."""
+def _readable(box: Box, aspect: float, across: int) -> Box:
+    """The middle of a window that is too large to be read where it is shown: as much of it as can be."""
+    most = across * _READABLE
+    width = min(box.width, round(most))
+    height = min(box.height, round(most / max(0.2, aspect)))
+    left, top = box.left + (box.width - width) // 2, box.top + (box.height - height) // 2
+    return Box(left, top, left + width, top + height)
+
+
+def _box(about: Region, viewport: Viewport, shown: "Image", around: int) -> Box | None:
+    """A region of the desktop in pixels of the screenshot, with so much around it; None where it is not on it."""
     region, across, down = viewport.region, shown.width / viewport.region.width, shown.height / viewport.region.height
-    left = max(0, round((about.left - region.left) * across) - _AROUND)
-    top = max(0, round((about.top - region.top) * down) - _AROUND)
-    right = min(shown.width, round((about.left + about.width - region.left) * across) + _AROUND)
-    bottom = min(shown.height, round((about.top + about.height - region.top) * down) + _AROUND)
-    return Box(left, top, right, bottom) if right - left > _AROUND and bottom - top > _AROUND else None
+    left = max(0, round((about.left - region.left) * across) - around)
+    top = max(0, round((about.top - region.top) * down) - around)
+    right = min(shown.width, round((about.left + about.width - region.left) * across) + around)
+    bottom = min(shown.height, round((about.top + about.height - region.top) * down) + around)
+    return Box(left, top, right, bottom) if right - left > around and bottom - top > around else None
 
 
 def _busiest(shown: "Image") -> Box | None:

@@ -84,7 +84,7 @@ class Translator:
                 row = self._row()
                 row.mark, row.target = "asking", target
                 row.approval = "\n".join(filter(None, (row.approval, f"asked because {reason}")))
-                row.about = event.aim.box
+                row.about, row.spot = event.aim.box, event.aim.field
                 self._asked = self.elapsed
                 view.state, view.stage = "asking", reason
                 return self._step
@@ -208,7 +208,7 @@ class Translator:
     def _acted(self, event: Acted) -> int | None:
         row = self._row()
         row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
-        row.about = event.aim.box
+        row.about, row.spot = event.aim.box, event.aim.field
         words = self._show_action(row, event.target, event.index)
         hit = " → ".join(element.words for element in event.elements)
         row.hit = "; ".join(filter(None, (row.hit, hit)))

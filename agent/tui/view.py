@@ -32,7 +32,8 @@ class Row:
     answers: list[str] = field(default_factory=list)  # as they came; several when some could not be read
     target: Action[DesktopPoint] | None = None
     viewport: Viewport | None = None  # how the screenshot lies on the desktop
-    about: Region | None = None  # where on the desktop an action without a point goes: the window, or the element
+    about: Region | None = None  # the window that an action goes to, where on the desktop it is
+    spot: Region | None = None  # the field that gets what is typed
     image: Path | None = None  # the screenshot's file
     data: bytes | None = None  # the screenshot itself, where no file of it is known
     hit: str = ""  # what it hit on the screen, where that is known

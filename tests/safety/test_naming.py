@@ -76,4 +76,7 @@ def test_the_place_of_the_window_is_known_with_its_name() -> None:
     assert aim_of(TypeText("hi"), Situation(focused=window)).box == box
     for action in (Click(HERE), Scroll(None, 0, 3), Drag(HERE, THERE)):
         assert aim_of(action, Situation(under=window)).box == box
+    field = element("entry", "Name")
+    assert aim_of(TypeText("hi"), Situation(focused=window, elements=(field,))).field == field.box
+    assert aim_of(TypeText("hi"), Situation(focused=window, elements=(element("frame"),))).field is None
     assert aim_of(OpenApp("Thunar"), Situation(focused=window, under=window)).box is None

@@ -220,6 +220,19 @@ def test_an_action_without_a_point_is_shown_in_the_window_that_it_goes_to() -> N
     assert zoomed is not None and zoomed.image.size == (960, 540)
 
 
+def test_what_is_typed_is_shown_at_the_field_that_gets_it() -> None:
+    row = a_row(target=TypeText("hello"), about=Region(100, 50, 400, 200), spot=Region(300, 100, 80, 20))
+    shot = picture(row, 2.0, whole=False, across=200)
+    assert shot is not None and shot.image.size == (200, 100) and shot.places == ((100, 50),)
+
+
+def test_of_a_window_that_is_too_large_to_be_read_the_middle_is_shown() -> None:
+    row = a_row(target=TypeText("hello"), about=Region(0, 0, 900, 500))
+    coarse, sharp = (picture(row, 2.0, whole=False, across=200, coarse=coarse) for coarse in (True, False))
+    assert coarse is not None and coarse.image.size == (270, 135) and not coarse.whole
+    assert sharp is not None and sharp.image.size == (912, 512)
+
+
 @pytest.mark.parametrize("about", [None, Region(2000, 50, 400, 200), Region(-500, -500, 400, 400)])
 def test_where_the_window_is_not_known_or_not_on_the_picture_the_whole_screen_is_shown(about: Region | None) -> None:
     shot = picture(a_row(target=TypeText("hello"), about=about), 2.0, whole=False, across=200)

@@ -55,9 +55,9 @@ class CellImage(Widget):
         mark = None if depth == "none" else _MARK_SIXTEEN if depth == "sixteen" else _MARK
         for x, y in places[:-1]:
             _put(grid, x, y, "●", mark)
-        for x, y in places[-1:]:
-            left, right = _extent(shot, lines, across, x)
-            _frame(grid, left, right, y, mark)
+        if places:
+            left, right, row = _extent(shot, lines, across, down)
+            _frame(grid, left, right, row, mark)
         self._strips = [_strip(row) for row in grid]
         self.refresh()
 
@@ -123,15 +123,16 @@ def _brightness(colour: Rgb) -> float:
     return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
 
 
-def _extent(shot: Shot, lines: Sequence[Line], across: float, x: int) -> tuple[int, int]:
-    """Between which columns the mark stands: around the words that are pointed at, or around the point."""
+def _extent(shot: Shot, lines: Sequence[Line], across: float, down: float) -> tuple[int, int, int]:
+    """The columns of the mark's sides and its row: around the words that are pointed at, or around the point."""
     point = shot.places[-1]
+    x, y = int(point[0] / across), int(point[1] / down)
     nearest = min(lines, key=lambda line: line.away(*point), default=None)
     if nearest is not None and across <= _WIDEST_CELL and nearest.away(*point) <= _POINTED_AT:
         left, right = round(nearest.box.left / across) - 2, round(nearest.box.right / across) + 2
         if right - left <= _LONGEST_FRAME:
-            return min(left, x - 1), max(right, x + 1)
-    return x - _HALF_WIDTH, x + _HALF_WIDTH
+            return min(left, x - 1), max(right, x + 1), int(nearest.box.center[1] / down)
+    return x - _HALF_WIDTH, x + _HALF_WIDTH, y
 
 
 def _frame(grid: list[list[Cell]], left: int, right: int, row: int, colour: Rgb | None) -> None:

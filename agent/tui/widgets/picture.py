@@ -132,7 +132,7 @@ class Picture(Container):
             self._show_shot(None)
             return
         under_way = row.mark in ("thinking", "acting")
-        shown = (id(row), row.image, row.target, row.about, under_way, self._whole, self.size)
+        shown = (id(row), row.image, row.target, row.about, row.spot, under_way, self._whole, self.size)
         if self.size.width < 4 or self.size.height < 2 or shown == self._shown:
             return
         self._show_shot(picture(row, self.aspect, self._whole, self.across, self._in_cells))
@@ -198,7 +198,9 @@ def _told(shot: Shot, lines: Sequence[Line], room: int) -> Content:
     if shot.places:
         point = shot.places[-1]
         texts = [line.text for line in sorted(lines, key=lambda line: line.away(*point))]
-    texts = list(dict.fromkeys(map(harmless, texts)))
+    texts = list(dict.fromkeys(harmless(text) for text in texts if len(text) > 1 or text.isdigit()))
+    if not texts:
+        return Content("")
     kept = [texts[0]]
     left = room - len("reads: ") - len(texts[0])
     for text in texts[1:]:
