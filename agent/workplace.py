@@ -5,7 +5,8 @@ The terminal application and the plain command line both work here, so a run is 
 
 import os
 import sys
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,25 @@ class Job:
             show(event)
 
         try:
-            with kept_in(self.recorder.path / LOG_NAME):
+            with self._library_output():
                 return await run(self.request, person, stop, emit, steering)
         except (MaiError, BrokenPipeError) as error:
             self.recorder.abandon(_broken_off(error))
             raise
+
+    @contextmanager
+    def _library_output(self) -> Iterator[None]:
+        """Keeps what libraries print meanwhile in the bundle, masked like everything there."""
+        from agent.record.mask import mask_file
+
+        log = self.recorder.path / LOG_NAME
+        try:
+            with kept_in(log):
+                yield
+        finally:
+            with suppress(OSError):
+                if log.is_file():
+                    mask_file(log, self.recorder.redactor)
 
     def write_report(self, tell: Tell) -> str:
         """Write the run's report; words for the line that says where the run is, "" where it could not be written."""

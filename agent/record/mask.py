@@ -8,8 +8,9 @@ from agent.record.read import Bundle
 from agent.record.redact import Redactor
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically
+from foundation.stray_output import LOG_NAME
 
-_FILES = ("run.json", "steps.jsonl")
+_FILES = ("run.json", "steps.jsonl", LOG_NAME)
 
 
 def mask_run(bundle: Bundle, redactor: Redactor) -> int:
@@ -28,10 +29,11 @@ def mask_run(bundle: Bundle, redactor: Redactor) -> int:
         raise UsageError(f"The run {bundle.path.name} is still going on.", "Mask it when it has ended.")
     redactor.instruction(bundle.run.instruction)
     try:
-        for name in _FILES:
+        files = [name for name in _FILES if name != LOG_NAME or (bundle.path / name).is_file()]
+        for name in files:
             for piece in _pieces(bundle.path / name):
                 _masked(piece, redactor)  # it learns from all of it first
-        return sum(mask_file(bundle.path / name, redactor) for name in _FILES)
+        return sum(mask_file(bundle.path / name, redactor) for name in files)
     except OSError as error:
         raise EnvironmentLacksError(
             f"{bundle.path} cannot be written ({error.strerror or error}).", "Make room there, or make it writable."

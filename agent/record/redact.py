@@ -5,7 +5,6 @@ in the model's answer, in its thought, and in the note about the step. Screensho
 not.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 from agent.actions import shorten
 from agent.changes import Change
+from agent.record.secret_forms import forms, typed_in
 from agent.run.events import Event, Receipt, RunFinished
 from foundation.configs import load_config
 from foundation.errors import UsageError
@@ -32,6 +32,8 @@ class Rules:
     typed: tuple[re.Pattern[str], ...] = ()  # only as a whole typed text, or one word of the instruction
     thought: re.Pattern[str] | None = None  # what a thought says before a secret is typed
     question: re.Pattern[str] | None = None  # what the model asks when the reply is a secret
+    asked: re.Pattern[str] | None = None  # what the policy says of an action that types a secret
+    field: re.Pattern[str] | None = None  # the role of an element into which secrets are typed
 
     @classmethod
     def shipped(cls) -> "Rules":
@@ -46,12 +48,15 @@ class Rules:
                 (rule["name"], rule.get("in") == "typed", re.compile(rule["pattern"], re.IGNORECASE))
                 for rule in data.get("rules", [])
             ]
-            said = (data.get(name, {}).get("pattern") for name in ("thought", "question"))
-            thought, question = (None if one is None else re.compile(one, re.IGNORECASE) for one in said)
+            names = ("thought", "question", "asked", "field")
+            said = (data.get(name, {}).get("pattern") for name in names)
+            of_typed = {
+                name: re.compile(one, re.IGNORECASE) for name, one in zip(names, said, strict=True) if one is not None
+            }
         except (AttributeError, KeyError, TypeError, re.error) as error:
             raise UsageError(f"A redaction rule is wrong: {error}.", "A rule needs name and pattern.") from error
         texts, typed = (tuple(rule for _, kind, rule in rules if kind is wanted) for wanted in (False, True))
-        return cls(texts, typed, thought, question)
+        return cls(texts, typed, **of_typed)
 
 
 def is_masked(value: Any) -> bool:
@@ -72,6 +77,7 @@ class Redactor:
         self._known: set[str] = set()
         self._shown: dict[str, str] = {}  # shortened forms of texts that hold a secret, and what to show instead
         self._pattern: re.Pattern[str] | None = None
+        self._short: set[str] = set()  # too short to be looked for within other texts, except in quotes
         for secret in secrets:
             self._remember(secret, 1)
 
@@ -95,14 +101,20 @@ class Redactor:
         """A JSON value with every text in it masked; what any part of it reveals is masked in all parts."""
         texts = _texts(value)
         told: Any = value if isinstance(value, dict) else {}
-        thought, pattern = told.get("thought"), self._rules.thought
-        of_secrets = isinstance(thought, str) and pattern is not None and pattern.search(thought)
-        for text, is_typed in texts.items():
+        answers = [*_answers(told)]
+        # The thought of an answer that could not be read is somewhere in it.
+        thoughts = [told.get("thought"), *_unread(told)]
+        of_secrets = any(_says(self._rules.thought, text) for text in thoughts)
+        typed = [text for text, is_typed in texts.items() if is_typed]
+        typed += [text for answer in answers for text in typed_in(answer)]
+        for text in texts:
             self._learn(text)
-            if is_typed:
-                self._learn_typed(text)
-                if of_secrets:
-                    self._remember(text.strip(), _SHORTEST)
+        for text in typed:
+            self._learn_typed(text)
+            if of_secrets:
+                self._remember(text.strip(), _SHORTEST)
+        for action in _actions(told):
+            self._learn_place(action)
         for action in _actions(told):
             self._learn_reply(action.get("target"), told.get("reply"))
             approval = action.get("approval")
@@ -111,6 +123,7 @@ class Redactor:
         for target in told.get("targets") or ():
             self._mask_shortened(target)
         masked = {text: self._masked(text) for text in texts}
+        masked |= {text: _mask(text.strip()) for text in texts if text.strip() in self._short}
         return _replaced(value, masked) if any(text != instead for text, instead in masked.items()) else value
 
     def event(self, event: Event) -> Event:
@@ -126,6 +139,25 @@ class Redactor:
     def _change(self, change: Change) -> Change:
         before, after = (None if text is None else self.text(text) for text in (change.before, change.after))
         return replace(change, what=self.text(change.what), before=before, after=after)
+
+    def _learn_place(self, action: dict[str, Any]) -> None:
+        """What is typed into a field for secrets is one, and so is what the policy says is one."""
+        approval = action.get("approval")
+        asked: dict[str, Any] = approval if isinstance(approval, dict) else action
+        elements = action.get("elements")
+        into_field = any(
+            isinstance(element, dict) and _says(self._rules.field, element.get("role"))
+            for element in (elements if isinstance(elements, list) else ())
+        )
+        instead = asked.get("instead")
+        for target, reason in ((action.get("target"), "reason"), (instead, "instead_reason")):
+            # The field is that of what was carried out, which is what the person made of it where they did.
+            here = into_field and (instead is None or target is instead)
+            if here or _says(self._rules.asked, asked.get(reason)):
+                for text in (text for text, is_typed in _texts(target).items() if is_typed):
+                    self._remember(text.strip(), _SHORTEST)
+                    if 0 < len(text.strip()) < _SHORTEST:
+                        self._short.add(text.strip())
 
     def _learn_reply(self, target: Any, reply: Any) -> None:
         """What a person says when they are asked for a password is one."""
@@ -155,8 +187,8 @@ class Redactor:
         if len(secret) < shortest or secret in self._known or MASK.fullmatch(secret):
             return
         self._known.add(secret)
-        forms = {form for known in self._known for form in _forms(known)}
-        self._pattern = re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)))
+        written = {form for known in self._known for form in forms(known)}
+        self._pattern = re.compile("|".join(re.escape(form) for form in sorted(written, key=len, reverse=True)))
 
     def _masked(self, text: str) -> str:
         for shown, instead in self._shown.items():
@@ -167,6 +199,8 @@ class Redactor:
     def _masked_piece(self, piece: str) -> str:
         if self._pattern is not None:
             piece = self._pattern.sub(lambda match: _mask(match[0]), piece)
+        for short in self._short:
+            piece = re.sub(rf"""(["'>“])({re.escape(short)})(["'<”\\])""", rf"\1{_mask(short)}\3", piece)
         if "…" in piece:  # a value that was cut, maybe in the middle of a secret
             *cut, rest = piece.split("…")
             piece = "…".join([*map(self._mask_cut, cut), rest])
@@ -201,11 +235,32 @@ def _mask_secret(match: re.Match[str]) -> str:
     return f"{match[0][:start]}{_mask(match[group])}{match[0][end:]}"
 
 
-def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as it stands within JSON that a model wrote."""
-    yield secret
-    for ascii_only in (False, True):
-        yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+def _says(pattern: re.Pattern[str] | None, text: Any) -> bool:
+    return pattern is not None and isinstance(text, str) and pattern.search(text) is not None
+
+
+def _unread(told: dict[str, Any]) -> Iterator[str]:
+    """The answers of a step, or the one of an event, that could not be read."""
+    answers = told.get("answers")
+    for answer in (told, *(answers if isinstance(answers, list) else ())):
+        if isinstance(answer, dict) and answer.get("failure") and isinstance(answer.get("raw"), str):
+            yield answer["raw"]
+
+
+def _answers(told: dict[str, Any]) -> Iterator[str]:
+    """The model's answers in a step or an event, as it wrote them."""
+    answers = told.get("answers")
+    for answer in (told, *(answers if isinstance(answers, list) else ())):
+        if not isinstance(answer, dict):
+            continue
+        raw = answer.get("raw", answer.get("text") if told.get("event") == "ModelDelta" else None)
+        if isinstance(raw, str):
+            yield raw
+        parts = answer.get("parts") or answer.get("answer")
+        calls = parts.get("tool_calls") if isinstance(parts, dict) else None
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict) and isinstance(call.get("arguments"), str):
+                yield call["arguments"]
 
 
 def _actions(told: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -203,7 +203,7 @@ class Loop:
         verdict = self._detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)
-        done = Performed([Note("repeated")] if verdict == "nudge" else [])
+        done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
         ending = next((action for action in decision.actions if isinstance(action, Finish | Answer)), None)
         await self._race(self._watch.ready())
         await self._performer.perform(step, seen, decision.actions, done, self._sink.emit)

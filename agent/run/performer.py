@@ -147,7 +147,7 @@ class Performer:
             return False  # what follows was decided without its result
         done.settled = await self._settle(action, acted)
         changed = not unchanged(seen.fingerprint, done.settled)
-        if not (changed or acted.error or acted.dry_run or isinstance(action, Wait)):
+        if not (changed or acted.error or acted.dry_run or isinstance(action, Wait)) and self._settings.remarks:
             done.notes.append(Note("no_effect"))
         done.changed = changed
         for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):

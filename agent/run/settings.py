@@ -32,3 +32,11 @@ class RunSettings:
     own_engine: bool = False
     settle: SettleRule = field(default_factory=SettleRule)  # when the screen counts as still
     loop_rule: LoopRule = field(default_factory=LoopRule)  # when repetition counts as a loop
+
+    @property
+    def remarks(self) -> bool:
+        """Whether the model is told what the program noticed; not where it is asked as its own client asks it.
+
+        What a person did, and why something was not done, is told in any case.
+        """
+        return self.options.get("style") != "reference"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
-from stubs.desk import Desk, FakePerson
+from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 
 from agent.actions import Action, Click, OpenApp, TypeText, points_of
@@ -219,3 +219,33 @@ async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and
     assert [event.aim for event in every(events, ApprovalAsked)] == [Aim(("“Delete”",), "Documents")] * 2
     assert [event.aim.names for event in every(events, Acted)] == [("“Delete”",), ("“Keep”",)]
     assert every(events, ApprovalGiven)[1].instead_aim == Aim(("“Keep”",), "Documents")
+
+
+@pytest.mark.parametrize("style", ["reference", "desktop"])
+async def test_whatever_the_record_says_was_told_is_in_the_request_in_every_style(style: str) -> None:
+    def watch(event: Event, desk: Desk) -> None:
+        if isinstance(event, StepFinished) and event.step == 2:
+            desk.steering.tell("use the other window")
+
+    answers = [
+        Approval(allowed=False, by="you"), Approval(allowed=False, by="you", note="the menu"),
+        Approval(allowed=False, by="you", skip=True), Approval(allowed=True, by="you", instead=TypeText("ls")),
+    ]  # fmt: skip
+    script = [*(act("type", text=f"sudo rm {number}\n") for number in range(4)), DONE]
+    settings = {"options": {"style": style}, "history": "sliding"}
+    events, desk = await run(script, watch, approve="risky", person=FakePerson(approvals=answers), settings=settings)
+    sent = "\n".join(texts(desk.endpoint.requests[-1], "user"))
+    told = [event.note for event in every(events, StepFinished)[:-1] if event.note]
+    assert len(told) == 4
+    assert [note for note in told if note not in sent] == []
+    assert "The person says: “use the other window”." in sent
+
+
+async def test_the_reference_style_adds_no_remarks_of_its_own() -> None:
+    script = [CLICK, CLICK, DONE]
+    screen = FakeScreen()
+    options = {"style": "reference"}
+    events, _ = await run(
+        script, screen=screen, hand=FakeHand(screen, changes=False), settings={"options": options, "history": "sliding"}
+    )
+    assert [event.note for event in every(events, StepFinished)] == [None, None, None]

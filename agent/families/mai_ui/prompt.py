@@ -10,7 +10,6 @@ import copy
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,8 @@ def navigation_messages(prompt: PromptRequest) -> list[Message]:
 
     def replay(step: PastStep) -> list[Message]:
         answer = _replay(step, reference=reference, thinking=is_thinking(prompt.options))
-        replies = (replace(step, note=None) if reference else step).replies  # the published client has no notes
-        return [Message.text("assistant", answer), *(Message.text("user", text) for text in replies)]
+        # The published client has no notes: what there is to say of a step goes where it puts a person's reply.
+        return [Message.text("assistant", answer), *(Message.text("user", text) for text in step.replies)]
 
     return in_turn(opening, prompt, replay)
 
