@@ -33,6 +33,8 @@ from foundation.configs import load_config
 
 #: A name that is a part of a longer one counts for at least this much of it.
 _LEAST_SHARE = 0.45
+#: Names in an outline are cut at about so many characters.
+_CUT = 58
 #: Read words this long may differ by a letter from what is wanted.
 _LONG = 5
 _ALIKE = 0.88
@@ -67,6 +69,8 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
     have, want = plain(text), plain(wanted)
     if have == want:
         return 1.0 if text.strip() == wanted.strip() else 0.99
+    if _is_cut(text) and len(want) >= len(have) and want.startswith(plain(text.strip()[:-1])):
+        return 0.96
     first = plain(text.strip().split("\n")[0])
     if first == want:
         return 0.96
@@ -78,6 +82,12 @@ def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
         if fuzz.ratio(have.replace(" ", ""), want.replace(" ", "")) / 100 >= _ALIKE:
             return 0.91
     return _part(have.split(), want.split(), len(want) / max(1, len(have)))
+
+
+def _is_cut(text: str) -> bool:
+    """Whether an outline told only the beginning of a long name."""
+    bare = text.strip()
+    return bare.endswith("…") and len(bare) >= _CUT
 
 
 def plain_star(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.geometry import Region
-from agent.literal.find import Finder
+from agent.literal.find import WHOLE, Finder, fit_of
 from agent.literal.goals import Target
 from agent.literal.scene import Scene
 from agent.screen.outline import ShownWindow
@@ -117,3 +117,16 @@ def test_a_choice_whose_name_sounds_like_a_choice_for_something_is_clicked():
     )
     replies = follow("select Use the same source for all windows", screen(one, other))
     assert calls(replies)[0] == ("click", [210, 210])
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "fits"),
+    [
+        (f"{'Automatically tile windows when moving toward the screen edge'[:59]}…", None, True),
+        (f"{'Automatically tile windows when moving toward the screen edge'[:59]}…", "Automatically tile", False),
+        ("Save As…", "Save As something else entirely, with many more words than that", False),
+    ],
+)
+def test_a_long_name_that_an_outline_cuts_is_known_by_its_beginning(told, said, fits):
+    wanted = said or "Automatically tile windows when moving toward the screen edge"
+    assert (fit_of(told, wanted) >= WHOLE) is fits
