@@ -1,12 +1,29 @@
 """What the selections held before a text was pasted, and putting that back."""
 
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-_PROGRAM_TIMEOUT = 2.0
+_PROGRAM_TIMEOUT = 3.0
+_KEEPER = Path(__file__).with_name("selection_keeper_process.py")
+#: All that the keeper needs: no key and no mark of a sandbox may end up in a process that outlives us.
+_ENVIRONMENT = ("DISPLAY", "XAUTHORITY", "HOME", "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
+#: Kinds that are kept, of those that there are. Reading each takes some milliseconds, and programs offer up to fifty,
+#: most of them the same picture or text in other words.
+_KEPT = (
+    "UTF8_STRING", "text/html", "text/rtf", "text/uri-list", "image/png", "image/svg+xml",
+    "x-special/gnome-copied-files", "x-special/mate-copied-files", "application/x-kde-cutselection",
+    "x-kde-passwordManagerHint",
+)  # fmt: skip
+#: Where a program offers no UTF-8 itself.
+_OLD = "STRING"
+#: More bytes than this are not kept.
+_MOST = 64_000_000
 
 
 @contextmanager
@@ -16,29 +33,47 @@ def saved(display: Any, names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, content in contents.items():
-            if content is not None:
-                _xclip(name, "-i", "-t", content[0], data=content[1])
+        for name, kinds in contents.items():
+            if kinds:
+                _own(name, kinds)
                 _wait_for_owner(display, name)
 
 
+def _save(selection: str) -> dict[str, bytes]:
+    """What a selection holds, by its kinds; none where that is nothing that can be kept."""
+    listed = _xclip(selection, "-o", "-t", "TARGETS")
+    targets = listed.decode("ascii", "replace").split("\n") if listed else []
+    wanted = [one for one in _KEPT if one in targets] or [one for one in (_OLD,) if one in targets]
+    found: dict[str, bytes] = {}
+    for target in wanted:
+        data = _xclip(selection, "-o", "-t", target)
+        if data is not None and sum(map(len, found.values())) + len(data) <= _MOST:
+            found[target] = data
+    return found
+
+
+def _own(selection: str, kinds: dict[str, bytes]) -> None:
+    """Own a selection in another process, which lives until somebody copies."""
+    if len(kinds) == 1:
+        [(target, data)] = kinds.items()
+        _xclip(selection, "-i", "-t", target, data=data)
+        return
+    told = b"".join(f"{name} {len(data)}\n".encode() + data for name, data in kinds.items())
+    with suppress(subprocess.TimeoutExpired, OSError):
+        subprocess.run(
+            [sys.executable, "-P", str(_KEEPER), selection],
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}, start_new_session=True,
+            input=told, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_PROGRAM_TIMEOUT, check=False,
+        )  # fmt: skip
+
+
 def _wait_for_owner(display: Any, selection: str) -> None:
-    """Wait until xclip owns it, some time after it has returned: it must not take it from who copies next."""
+    """Wait until it is owned, some time after that was asked for: it must not be taken from who copies next."""
     deadline = time.monotonic() + _PROGRAM_TIMEOUT
     while isinstance(display.get_selection_owner(display.intern_atom(selection)), int):
         if time.monotonic() >= deadline:
             return
         time.sleep(0.005)
-
-
-def _save(selection: str) -> tuple[str, bytes] | None:
-    """What a selection holds: one target with its bytes; None where that is nothing that can be kept."""
-    listed = _xclip(selection, "-o", "-t", "TARGETS")
-    targets = listed.decode("ascii", "replace").split() if listed else []
-    for target in ("UTF8_STRING", "image/png", "text/html"):
-        if target in targets and (data := _xclip(selection, "-o", "-t", target)) is not None:
-            return target, data
-    return None
 
 
 def _xclip(selection: str, *arguments: str, data: bytes | None = None) -> bytes | None:

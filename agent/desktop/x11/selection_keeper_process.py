@@ -1,0 +1,106 @@
+"""Owns a selection in several kinds at once (a text with its formatting, files that were cut), until somebody copies.
+
+X11 keeps no selection: whoever owns it must live as long as it is to be had, which is longer than a run. xclip can own
+one kind only. Imports nothing of ours, to be up soon.
+
+    python selection_keeper_process.py SELECTION
+
+Standard input holds, for each kind, a line with its name and the number of its bytes, and then these bytes.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+#: What is larger is handed over in pieces of this size (INCR in the ICCCM): servers refuse requests above 256 KiB.
+_PIECE = 100_000
+
+
+def read_kinds(source: BinaryIO) -> dict[str, bytes]:
+    """The kinds by their names, as standard input tells them."""
+    kinds: dict[str, bytes] = {}
+    while line := source.readline():
+        name, length = line.decode("ascii").split()
+        kinds[name] = source.read(int(length))
+    return kinds
+
+
+class Keeper:
+    """Answers whoever asks for the selection."""
+
+    def __init__(self, display: Any, selection: str, kinds: dict[str, bytes]) -> None:
+        from Xlib import X
+
+        self._display = display
+        self._kinds = {display.intern_atom(name): data for name, data in kinds.items()}
+        self._targets = display.intern_atom("TARGETS")
+        self._incremental = display.intern_atom("INCR")
+        self._going: dict[tuple[int, int], tuple[int, bytes]] = {}  # window and property: type, and what is left
+        window = display.screen().root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
+        window.set_selection_owner(display.intern_atom(selection), X.CurrentTime)
+        display.sync()
+
+    def run(self) -> None:
+        """Serve until somebody else owns the selection."""
+        from Xlib import X
+
+        while True:
+            event = self._display.next_event()
+            if event.type == X.SelectionClear:
+                return
+            if event.type == X.SelectionRequest:
+                self._answer(event)
+            elif event.type == X.PropertyNotify and event.state == X.PropertyDelete:
+                self._go_on(event)
+
+    def _answer(self, request: Any) -> None:
+        from Xlib import X, Xatom
+        from Xlib.protocol import event
+
+        where, requestor = request.property or request.target, request.requestor
+        data = self._kinds.get(request.target)
+        if request.target == self._targets:
+            requestor.change_property(where, Xatom.ATOM, 32, [self._targets, *self._kinds])
+        elif data is None:
+            where = 0
+        elif len(data) <= _PIECE:
+            requestor.change_property(where, request.target, 8, data)
+        else:
+            requestor.change_attributes(event_mask=X.PropertyChangeMask)
+            requestor.change_property(where, self._incremental, 32, [len(data)])
+            self._going[requestor.id, where] = request.target, data
+        requestor.send_event(
+            event.SelectionNotify(
+                time=request.time, requestor=requestor, selection=request.selection, target=request.target,
+                property=where,
+            )
+        )  # fmt: skip
+        self._display.flush()
+
+    def _go_on(self, event: Any) -> None:
+        """Give the next piece to who took the last one; an empty one is the end."""
+        key = event.window.id, event.atom
+        if key not in self._going:
+            return
+        kind, left = self._going.pop(key)
+        event.window.change_property(event.atom, kind, 8, left[:_PIECE])
+        if left:
+            self._going[key] = kind, left[_PIECE:]
+        self._display.flush()
+
+
+def main() -> None:
+    """Keep a selection."""
+    from Xlib import display, xauth
+
+    xauth.print = lambda *_: None  # it warns on standard output where there is no cookie
+    with suppress(Exception):  # a display that goes away shows as any of a dozen exceptions
+        keeper = Keeper(display.Display(), sys.argv[1], read_kinds(sys.stdin.buffer))
+        if os.fork():  # it is owned from now on: whoever started this need not wait any longer
+            os._exit(0)
+        keeper.run()
+
+
+if __name__ == "__main__":
+    main()
