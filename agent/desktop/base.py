@@ -89,8 +89,17 @@ class Applications(Protocol):
 class TextEntry(Protocol):
     """Enters text where the keyboard focus is, by the clipboard where there is one, and puts that back."""
 
-    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
-        """Enter the text; raises ActionFailedError when nothing takes it, and whatever `check_stop` raises."""
+    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
+        """Enter the text, with Enter for each line end at its end: shells hold back what is pasted.
+
+        Args:
+            text: what to enter.
+            press: presses a chord, by names of `agent.keys`.
+            check_stop: is called before everything that is done, and may raise.
+
+        Raises:
+            ActionFailedError: nothing takes it, or not all of it.
+        """
 
 
 class Steered(Protocol):

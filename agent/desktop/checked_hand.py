@@ -30,7 +30,7 @@ _HANDOVER = 0.6
 #: So long after a click in a panel, or keys that switch windows, ours may still come up.
 _COMES_UP = 0.4
 _POLL = 0.03
-_SWITCHING = {"alt", "super", "ctrl"}
+_SWITCHING = {"alt", "super"}
 #: A title shorter than this says too little to know an entry by.
 _SHORTEST = 4
 

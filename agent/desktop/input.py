@@ -23,10 +23,6 @@ class Input(Protocol):
     Every method but `close` may raise CornerError, and anything that the system says when it takes no more input.
     """
 
-    @property
-    def paste(self) -> tuple[str, ...]:
-        """The chord that pastes in most applications."""
-
     def position(self) -> tuple[int, int]:
         """Where the pointer is."""
 

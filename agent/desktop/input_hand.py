@@ -92,7 +92,7 @@ class InputHand:
             case Scroll(point, dx, dy):
                 self._scroll(point or self._home, dx, dy)
             case TypeText(text):
-                self._type(text)
+                self._text.enter(text, self._press, self._stop.check)
             case PressKeys(keys):
                 self._press(keys)
             case HoldKeys(keys, seconds):
@@ -138,14 +138,6 @@ class InputHand:
         for notch in [(0, 1 if dy > 0 else -1)] * abs(dy) + [(1 if dx > 0 else -1, 0)] * abs(dx):
             self._stop.check()
             self._input.scroll(*notch)
-
-    def _type(self, text: str) -> None:
-        body = text.rstrip("\n")
-        if body:
-            self._text.enter(body, lambda: self._press(self._input.paste), self._stop.check)
-        # Line ends at the end mean Enter: pasted ones are held back by shells (bracketed paste).
-        for _ in range(len(text) - len(body)):
-            self._press(("enter",))
 
     def _press(self, keys: tuple[str, ...]) -> None:
         with self._keys_held(keys):

@@ -79,3 +79,65 @@ def test_when_another_window_takes_the_focus_no_more_is_typed_and_how_much_was_i
         assert text.startswith(arrived)
         assert f"only the first {len(arrived)} of {len(text)} characters" in str(told.value)
         assert other.values()["entry"] == BEGIN["entry"]
+
+
+def test_an_application_that_hangs_gets_the_text_once_when_it_goes_on(hand, sandbox, tmp_path):
+    with Fields("GTK 3", sandbox.environ, tmp_path) as fields:
+        hand.perform(Click(fields.point("entry")))
+        time.sleep(0.3)
+        hand.perform(PressKeys(("ctrl", "a")))
+        fields.stop_for(4.0)
+        hand.perform(TypeText("größer"))
+        assert fields.ends_as("entry", "größer") == "größer"
+
+
+def test_when_the_focus_goes_elsewhere_before_enter_it_is_not_pressed(hand, sandbox, tmp_path):
+    with Fields("GTK 3", sandbox.environ, tmp_path) as other, Fields("Tk", sandbox.environ, tmp_path) as fields:
+        hand.perform(Click(other.point("entry")))
+        hand.perform(Click(fields.point("entry")))
+        entry = hand._text
+        hand._text = Interrupted(entry, lambda: xdotool(sandbox, "windowactivate", "--sync", str(other.window.id)))
+        with pytest.raises(ActionFailedError, match="after this was typed, so Enter was not pressed"):
+            hand.perform(TypeText("größer\n"))
+        time.sleep(0.3)
+        assert "größer" in fields.values()["entry"]
+        assert (fields.values()["entered"], other.values()["entered"]) == ("", "")
+
+
+class Interrupted:
+    """A text entry during which something happens once the text was pasted."""
+
+    def __init__(self, entry, happen):
+        self._entry, self._happen = entry, happen
+
+    def enter(self, text, press, check_stop):
+        def pressed(keys):
+            press(keys)
+            if keys == ("ctrl", "v"):
+                threading.Timer(0.05, self._happen).start()
+                time.sleep(0.4)
+
+        self._entry.enter(text, pressed, check_stop)
+
+
+@pytest.mark.parametrize("text", ["Zeit: a^b~c`d @{x} \\|", "yz YZ -_#'"])
+def test_text_arrives_as_it_is_on_a_layout_with_other_and_dead_keys(hand, sandbox, tmp_path, text):
+    subprocess.run(["setxkbmap", "de"], env=sandbox.environ, check=True)
+    try:
+        with Fields("GTK 3", sandbox.environ, tmp_path) as fields:
+            hand.perform(Click(fields.point("entry"), count=3))
+            hand.perform(TypeText(text))
+            assert fields.ends_as("entry", text) == text
+    finally:
+        subprocess.run(["setxkbmap", "us"], env=sandbox.environ, check=True)
+
+
+def test_text_arrives_as_it_is_while_caps_lock_is_on(hand, sandbox, tmp_path):
+    xdotool(sandbox, "key", "Caps_Lock")
+    try:
+        with Fields("GTK 3", sandbox.environ, tmp_path) as fields:
+            hand.perform(Click(fields.point("entry"), count=3))
+            hand.perform(TypeText("Mixed Case"))
+            assert fields.ends_as("entry", "Mixed Case") == "Mixed Case"
+    finally:
+        xdotool(sandbox, "key", "Caps_Lock")

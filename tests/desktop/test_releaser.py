@@ -91,7 +91,7 @@ def test_a_hand_that_was_cut_off_does_nothing_more_and_the_next_one_works(displa
     release = threading.Event()
 
     class Hanging(TextEntry):
-        def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+        def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
             with hand._keys_held(("a",)):
                 release.wait(30)  # as in a call that hangs: no look at the stop switch
                 hand._input.move(700, 700)
@@ -127,5 +127,5 @@ def made_hand(stop: StopSwitch) -> InputHand:
 
 
 class Unused(TextEntry):
-    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         raise AssertionError

@@ -80,8 +80,6 @@ class MadeUpWindows:
 class MadeUpInput:
     """Writes down what is pressed and moved; every event is a change on the screen."""
 
-    paste = ("ctrl", "v")
-
     def __init__(self, screen: FakeScreen) -> None:
         self.events: list[str] = []
         self.closed = False
@@ -118,10 +116,13 @@ class MadeUpInput:
     def lost(self, error):
         return error
 
-    def enter(self, text, press_paste, check_stop):
-        """As a text entry: what is pasted."""
-        press_paste()
-        self.events[-3:] = [f"paste {text}"]  # two keys, released together
+    def enter(self, text, press, check_stop):
+        """As a text entry: what is pasted, and Enter for each line end behind it."""
+        body = text.rstrip("\n")
+        press(("ctrl", "v"))
+        self.events[-3:] = [f"paste {body}"]  # two keys, released together
+        for _ in text[len(body) :]:
+            press(("enter",))
 
     def close(self):
         self.closed = True

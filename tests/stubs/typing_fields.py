@@ -1,6 +1,8 @@
 """Windows of several toolkits with fields to type into, which tell themselves what stands in them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -42,7 +44,7 @@ class Fields:
     def __init__(self, toolkit: str, environ: Mapping[str, str], folder: Path) -> None:
         self.toolkit = toolkit
         self._state = folder / f"{toolkit.replace(' ', '')}.json"
-        self._number = 0
+        self._number = self._points = 0
         self._server: _Server | None = None
         windows = X11Windows()
         try:
@@ -99,6 +101,11 @@ class Fields:
             self._program.stdin.flush()
         wait_for(lambda: self.values()["answered"] == self._number)
 
+    def stop_for(self, seconds: float) -> None:
+        """Let it hang for so long."""
+        os.kill(self._program.pid, signal.SIGSTOP)
+        threading.Timer(seconds, os.kill, [self._program.pid, signal.SIGCONT]).start()
+
     def values(self) -> dict[str, Any]:
         """What stands in the fields."""
         told: dict[str, Any] = json.loads(self._state.read_text(encoding="utf-8"))
@@ -112,8 +119,10 @@ class Fields:
         time.sleep(0.15)
         return str(self.values()[field])
 
-    def point(self, field: str, right: int = 24) -> DesktopPoint:
-        """A place in a field, so far from its left edge."""
+    def point(self, field: str) -> DesktopPoint:
+        """A place on the first word in a field, each time another one, so that a click never counts with the last."""
+        self._points += 1
+        right = 16 if self._points % 2 else 30
         windows = X11Windows()
         try:
             region = windows.region(self.window.id)

@@ -30,7 +30,7 @@ def everything(hand: Hand, fields: Fields, field: str) -> None:
 
 def word(hand: Hand, fields: Fields, field: str) -> None:
     """Double-click the first word."""
-    hand.perform(Click(fields.point(field, 16), count=2))
+    hand.perform(Click(fields.point(field), count=2))
 
 
 def line(hand: Hand, fields: Fields, field: str) -> None:
@@ -61,6 +61,7 @@ class Situation:
     field: str
     text: str
     ends_as: str = ""  # where that is more than the text
+    told: str = ""  # where not the field tells it: "entered", what stood in the entry when Enter came
 
 
 SITUATIONS = {
@@ -70,6 +71,8 @@ SITUATIONS = {
     "double click": Situation(word, "entry", "that", "that stood there"),
     "double click, other characters": Situation(word, "entry", "größer", "größer stood there"),
     "shift+End, signs": Situation(to_its_end, "entry", "a^b~c`d'e\"f\\g|h@i"),
+    "all, and Enter": Situation(everything, "entry", "new name.txt\n", "new name.txt", "entered"),
+    "other characters, and Enter": Situation(everything, "entry", "größer\n", "größer", "entered"),
     "nothing selected": Situation(nothing, "entry", " and more", BEGIN["entry"] + " and more"),
     "nothing selected, other characters": Situation(nothing, "entry", " ä日", BEGIN["entry"] + " ä日"),
     "password": Situation(everything, "password", "N3w-Secret!"),
@@ -102,7 +105,7 @@ def type_in(hand: Hand, fields: Fields, situation: Situation, environ: Mapping[s
     situation.select(hand, fields, situation.field)
     hand.perform(TypeText(situation.text))
     wanted = situation.ends_as or situation.text
-    got = fields.ends_as(situation.field, wanted)
+    got = fields.ends_as(situation.told or situation.field, wanted)
     if got != wanted:
         return f"{len(got)} characters: {got[:60]!r}"
     if (held := selection(environ, "clipboard")) != MINE:
@@ -249,9 +252,9 @@ def address_in_chromium(hand: Hand, environ: Mapping[str, str], folder: Path) ->
     try:
         with Application(environ, *command, f"--user-data-dir={folder}/{CHROMIUM}", f"http://{site}/", title="served"):
             for path in ("/page-of-ä?x=1", "/page"):
+                count = len(asked) + 1
                 hand.perform(PressKeys(("ctrl", "l")))
                 hand.perform(TypeText(f"{site}{path}\n"))
-                count = len(asked) + 1
                 deadline = time.monotonic() + 8
                 while len(asked) < count and time.monotonic() < deadline:
                     time.sleep(0.05)

@@ -26,11 +26,11 @@ _PYAUTOGUI_NAMES = {
 #: One wheel notch in the units of pyautogui's scroll: a click on X11, WHEEL_DELTA on Windows, about 10 lines on macOS.
 _NOTCH = {"win32": 120, "darwin": 10}.get(sys.platform, 1)
 
+_PASTE = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
+
 
 class PyAutoGuiInput:
     """See `Input`. Raises EnvironmentLacksError when the desktop takes no input."""
-
-    paste: tuple[str, ...] = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 
     def __init__(self) -> None:
         self._gui = import_pyautogui()
@@ -121,15 +121,19 @@ def import_pyautogui() -> Any:
 class PyperclipTextEntry:
     """See `TextEntry`; the old text of the clipboard is put back."""
 
-    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         """See `TextEntry.enter`."""
         import pyperclip
 
         check_stop()
-        before = pyperclip.paste()
-        try:
-            pyperclip.copy(text)
-            press_paste()
-            time.sleep(0.3)  # these systems do not tell when the text was fetched
-        finally:
-            pyperclip.copy(before)
+        body = text.rstrip("\n")
+        if body:
+            before = pyperclip.paste()
+            try:
+                pyperclip.copy(body)
+                press(_PASTE)
+                time.sleep(0.3)  # these systems do not tell when the text was fetched
+            finally:
+                pyperclip.copy(before)
+        for _ in text[len(body) :]:
+            press(("enter",))

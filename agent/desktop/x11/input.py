@@ -29,8 +29,6 @@ _STOP_ARRIVES = 0.3
 class X11Input(PyAutoGuiInput):
     """See `Input`. Raises EnvironmentLacksError when the display takes no input."""
 
-    paste = ("shift", "insert")  # terminals take it too
-
     def __init__(self, stop: StopSwitch) -> None:
         prepare_xlib()
         try:

@@ -46,12 +46,6 @@ class Keyboard:
             self._press([self._shift, code] if shifted else [code])
             time.sleep(_BETWEEN)
 
-    def chord(self, *names: str) -> None:
-        """Press keys together, by the names that X11 has for them."""
-        from Xlib import XK
-
-        self._press([self._display.keysym_to_keycode(XK.string_to_keysym(name)) for name in names])
-
     def _press(self, keys: list[int]) -> None:
         """Press and release in one go, so that nothing stays down and no key repeats, even if this process ends."""
         from Xlib import X

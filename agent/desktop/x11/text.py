@@ -7,6 +7,7 @@ once, but by which chord, from which selection, and whether it replaces what is 
 
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
+from agent.desktop.x11.ping import Ping
 from agent.desktop.x11.receiver import Receiver, find_receiver, has_focus, is_managed, is_tk
 from agent.desktop.x11.saved_selections import saved
 from agent.desktop.x11.selection import SelectionOwner
@@ -25,6 +27,8 @@ from foundation.errors import EnvironmentLacksError
 _PIECE_BYTES = 60_000
 #: An application that has not fetched the text after this many seconds does not take pasted text.
 _FETCH_TIMEOUT = 1.5
+#: An application that hangs is waited for so long, in seconds, and asked for so often.
+_HANGS, _POLL = 10.0, 0.2
 #: Text of one line up to this length is typed by keys, where it can be.
 _KEYS_AT_FIRST = 60
 #: Text that is not taken when pasted is typed by keys, if it is at most this long.
@@ -83,30 +87,39 @@ class X11TextEntry:
         if shutil.which("xclip") is None:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
-    def enter(self, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]) -> None:
+    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
         """Enter the text, and leave the selections as they were; see `TextEntry.enter`.
 
         Where another window takes the focus meanwhile, nothing more is typed, and how much was is said.
         """
         with closing(open_display()) as display:
-            _Entering(display, text, press_paste, check_stop).enter()
+            _Entering(display, text, press, check_stop).enter()
 
 
 class _Entering:
     """One text on its way into the window that has the focus."""
 
     def __init__(
-        self, display: Any, text: str, press_paste: Callable[[], None], check_stop: Callable[[], None]
+        self, display: Any, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]
     ) -> None:
         self._display = display
         self._keyboard = Keyboard(display)
         self._receiver = find_receiver(display)
-        self._text = text
+        self._text = text.rstrip("\n")
+        self._enters = len(text) - len(self._text)
         self._done = 0  # so many characters of it
-        self._press_paste = press_paste
+        self._press = press
         self._check_stop = check_stop
 
     def enter(self) -> None:
+        """Enter it. Raises ActionFailedError."""
+        if self._text:
+            self._enter_text()
+        for _ in range(self._enters):
+            self._check()
+            self._press(("enter",))
+
+    def _enter_text(self) -> None:
         receiver, text = self._receiver, self._text
         if receiver is None and is_managed(self._display):
             raise ActionFailedError(_NO_FOCUS)
@@ -116,10 +129,9 @@ class _Entering:
         with saved(self._display, way.selections):
             if way.types_over:
                 self._type_over()
-                self._press_paste = lambda: self._keyboard.chord("Control_L", "v")
             for number, piece in enumerate(pieces(text[self._done :], _PIECE_BYTES)):
                 self._check()
-                if self._paste(piece, way.selections):
+                if self._paste(piece, way):
                     self._done += len(piece)
                     continue
                 if receiver is not None and receiver.desktop:
@@ -165,19 +177,31 @@ class _Entering:
             self._keyboard.press(first, lambda _: None)
             self._done = 1
         else:
-            self._keyboard.chord("x")
-            self._keyboard.chord("BackSpace")
+            self._press(("x",))
+            self._press(("backspace",))
 
-    def _paste(self, text: str, selections: tuple[str, ...]) -> bool:
+    def _paste(self, text: str, way: Way) -> bool:
         """Paste it; False when nothing took it."""
         client = self._receiver.client if self._receiver is not None else None
-        with closing(SelectionOwner(text, selections, client)) as owner:
+        with closing(SelectionOwner(text, way.selections, client)) as owner:
             owner.serve(_MANAGERS_LOOK)
-            self._press_paste()
-            taken = owner.serve_paste(_FETCH_TIMEOUT, self._check_stop)
+            self._press(("ctrl", "v") if way.types_over else ("shift", "insert"))
+            taken = owner.serve_paste(_FETCH_TIMEOUT, self._check_stop) or self._takes_late(owner)
             if owner.thief:
                 raise self._lost()
             return taken
+
+    def _takes_late(self, owner: SelectionOwner) -> bool:
+        """Whether an application that hangs takes it in the end. Raises ActionFailedError: it goes on hanging."""
+        if self._receiver is None or owner.thief:
+            return False
+        ping, deadline = Ping(self._display, self._receiver.focus), time.monotonic() + _HANGS
+        while ping.is_waited_for():
+            if owner.serve_paste(_POLL, self._check_stop):
+                return True
+            if time.monotonic() >= deadline:
+                raise ActionFailedError(f"{self._receiver.name} does not answer: wait, and look what arrived")
+        return owner.serve_paste(_POLL, self._check_stop)  # it may have been asked before it was sent the keys
 
     def _check(self) -> None:
         """Raise where nothing more is to be typed."""
@@ -191,6 +215,8 @@ class _Entering:
         now = find_receiver(self._display)
         to = "went away" if now is None else f"went to {now.name}"
         part = f"only the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
+        if self._done == len(self._text):
+            return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
         return ActionFailedError(
             f"the keyboard focus {to} while this was typed: {part} in {self._receiver.name}, and the rest was not typed"
         )

@@ -20,6 +20,7 @@ public class Fields {
   };
   static String path;
   static int answered = 0;
+  static String entered = "";
 
   static String quoted(String text) {
     StringBuilder told = new StringBuilder("\"");
@@ -31,6 +32,7 @@ public class Fields {
     StringBuilder told = new StringBuilder("{\"answered\": " + answered);
     for (var field : fields.entrySet())
       told.append(", \"" + field.getKey() + "\": " + quoted(field.getValue().getText()));
+    told.append(", \"entered\": " + quoted(entered));
     try {
       Files.writeString(Path.of(path + ".new"), told.append("}").toString());
       Files.move(Path.of(path + ".new"), Path.of(path), StandardCopyOption.REPLACE_EXISTING);
@@ -40,6 +42,7 @@ public class Fields {
   }
 
   static void reset() {
+    entered = "";
     for (int i = 0; i < NAMES.length; i++) fields.get(NAMES[i]).setText(BEGIN[i]);
     write();
   }
@@ -77,6 +80,8 @@ public class Fields {
                 public void changedUpdate(DocumentEvent event) {}
               };
           for (JTextComponent field : fields.values()) field.getDocument().addDocumentListener(listener);
+          JTextField entry = (JTextField) fields.get("entry");
+          entry.addActionListener(event -> { entered = entry.getText(); write(); });
           reset();
         });
     BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));

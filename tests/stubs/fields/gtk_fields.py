@@ -29,6 +29,15 @@ for name, field in fields.items():
     field.set_size_request(state.WIDTH, state.HEIGHTS[name])
     fixed.put(field, state.LEFT, state.TOPS[name])
 inner = combo.get_child()
+entered = [""]
+
+
+def enter(*_):
+    entered[0] = entry.get_text()
+    state.write(values())
+
+
+entry.connect("activate", enter)
 
 
 def values():
@@ -37,6 +46,7 @@ def values():
         "password": password.get_text(),
         "spin": spin.get_text(),
         "combo": inner.get_text(),
+        "entered": entered[0],
         "text": buffer.get_text(buffer.get_start_iter(), buffer.get_end_iter(), True),
     }
 
@@ -45,6 +55,7 @@ def reset(number=None):
     for name, field in (("entry", entry), ("password", password), ("spin", spin), ("combo", inner)):
         field.set_text(state.BEGIN[name])
     buffer.set_text(state.BEGIN["text"])
+    entered[0] = ""
     state.write(values(), number)
 
 

@@ -25,16 +25,27 @@ fields["combo"].setEditable(True)
 fields["combo"].addItems(["first choice", "second choice"])
 lines = {name: fields[name] for name in ("entry", "password")}
 lines |= {"spin": fields["spin"].lineEdit(), "combo": fields["combo"].lineEdit()}
+entered = [""]
+
+
+def enter():
+    entered[0] = lines["entry"].text()
+    state.write(values())
 
 
 def values():
-    return {**{name: line.text() for name, line in lines.items()}, "text": fields["text"].toPlainText()}
+    return {
+        **{name: line.text() for name, line in lines.items()},
+        "text": fields["text"].toPlainText(),
+        "entered": entered[0],
+    }
 
 
 def reset(number=None):
     for name, line in lines.items():
         line.setText(state.BEGIN[name])
     fields["text"].setPlainText(state.BEGIN["text"])
+    entered[0] = ""
     state.write(values(), number)
 
 
@@ -45,6 +56,7 @@ def command():
 
 for line in (*lines.values(), fields["text"]):
     line.textChanged.connect(lambda *_: state.write(values()))
+lines["entry"].returnPressed.connect(enter)
 notifier = core.QSocketNotifier(0, core.QSocketNotifier.Type.Read)
 notifier.activated.connect(lambda *_: command())
 window.show()

@@ -19,10 +19,17 @@ fields = {
 }
 for name, field in fields.items():
     field.place(x=state.LEFT, y=state.TOPS[name], width=state.WIDTH, height=state.HEIGHTS[name])
+entered = [""]
+
+
+def enter(*_):
+    entered[0] = holders["entry"].get()
+    state.write(values())
 
 
 def values():
-    return {**{name: holder.get() for name, holder in holders.items()}, "text": fields["text"].get("1.0", "end-1c")}
+    text = fields["text"].get("1.0", "end-1c")
+    return {**{name: holder.get() for name, holder in holders.items()}, "text": text, "entered": entered[0]}
 
 
 def reset(number=None):
@@ -30,6 +37,7 @@ def reset(number=None):
         holder.set(state.BEGIN[name])
     fields["text"].delete("1.0", "end")
     fields["text"].insert("1.0", state.BEGIN["text"])
+    entered[0] = ""
     state.write(values(), number)
 
 
@@ -46,6 +54,7 @@ def changed(*_):
 for holder in holders.values():
     holder.trace_add("write", lambda *_: state.write(values()))
 fields["text"].bind("<<Modified>>", changed)
+fields["entry"].bind("<Return>", enter)
 window.createfilehandler(sys.stdin, tkinter.READABLE, command)
 window.update()
 reset()
