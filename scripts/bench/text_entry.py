@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from common import arguments
@@ -14,6 +15,7 @@ from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
 from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
 
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.door import number_outside
 from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
@@ -38,11 +40,15 @@ def main() -> int:
         sandbox.applied()
         stop = StopSwitch()
         hand = InputHand(
-            stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540)
+            stop,
+            X11Input(stop),
+            X11TextEntry(partial(number_outside, environ=sandbox.environ)),
+            Launcher(sandbox.environ, open_windows),
+            DesktopPoint(960, 540),
         )
         for row in rows:
             began, before = time.monotonic(), len(wrong)
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            with tempfile.TemporaryDirectory(dir=sandbox.environ["HOME"], ignore_cleanup_errors=True) as folder:
                 count = _row(row, hand, sandbox.environ, Path(folder), given.tries, wrong)
             right = count - (len(wrong) - before)
             print(f"{row:34} {right:4} of {count:4} right   {time.monotonic() - began:6.1f} s", flush=True)

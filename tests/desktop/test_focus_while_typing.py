@@ -3,15 +3,19 @@
 import subprocess
 import threading
 import time
+from functools import partial
 
 import pytest
 from stubs.typing_fields import BEGIN, Fields, wait_for
 
-from agent.actions import Click, PressKeys, TypeText
+from agent.actions import Click, OpenApp, PressKeys, TypeText
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.door import number_outside
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input_hand import InputHand
+from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.receiver import find_receiver
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.geometry import DesktopPoint
@@ -24,7 +28,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 def hand(sandbox):
     stop = StopSwitch()
     used = InputHand(
-        stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540)
+        stop,
+        X11Input(stop),
+        X11TextEntry(partial(number_outside, environ=sandbox.environ)),
+        Launcher(sandbox.environ, open_windows),
+        DesktopPoint(960, 540),
     )
     yield used
     used.close()
@@ -141,3 +149,15 @@ def test_text_arrives_as_it_is_while_caps_lock_is_on(hand, sandbox, tmp_path):
             assert fields.ends_as("entry", "Mixed Case") == "Mixed Case"
     finally:
         xdotool(sandbox, "key", "Caps_Lock")
+
+
+def test_what_an_isolated_program_is_made_with_is_known(hand, sandbox):
+    hand.perform(OpenApp("mousepad"))
+    display = open_display()
+    try:
+        receiver = find_receiver(display)
+    finally:
+        display.close()
+    assert receiver is not None
+    assert receiver.app == "Mousepad"
+    assert "libgtk-3.so" in hand._text._program(receiver).libraries

@@ -1,12 +1,16 @@
 """Text that is typed where something is selected, judged by what the applications and the selections hold then."""
 
+import tempfile
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
 from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
 from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
 
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.door import number_outside
 from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
@@ -23,7 +27,11 @@ TOOLKITS = [*(name for name in COMMANDS if name != "Swing"), CHROMIUM]
 def hand(sandbox):
     stop = StopSwitch()
     used = InputHand(
-        stop, X11Input(stop), X11TextEntry(), Launcher(sandbox.environ, open_windows), DesktopPoint(960, 540)
+        stop,
+        X11Input(stop),
+        X11TextEntry(partial(number_outside, environ=sandbox.environ)),
+        Launcher(sandbox.environ, open_windows),
+        DesktopPoint(960, 540),
     )
     yield used
     used.close()
@@ -40,6 +48,7 @@ def test_text_replaces_what_is_selected_and_arrives_once_and_the_clipboards_are_
 
 
 @pytest.mark.parametrize("application", APPLICATIONS)
-def test_text_arrives_as_it_is_in_real_applications(hand, sandbox, tmp_path, application):
+def test_text_arrives_as_it_is_in_real_applications(hand, sandbox, application):
     use, wanted = APPLICATIONS[application]
-    assert use(hand, sandbox.environ, tmp_path) == wanted
+    folder = Path(tempfile.mkdtemp(dir=sandbox.environ["HOME"]))  # what runs inside sees no other
+    assert use(hand, sandbox.environ, folder) == wanted

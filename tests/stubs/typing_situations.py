@@ -126,8 +126,19 @@ class Application:
         self._program = subprocess.Popen(
             command, env={**environ}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wait_for(lambda: (now := self.windows.active()) is not None and title in now.title, 40)
+        wait_for(lambda: self._is_in_front(title), 40)
         time.sleep(1.0)
+
+    def _is_in_front(self, title: str) -> bool:
+        """Whether its window has the focus, which it is given where the window manager does not."""
+        now = self.windows.active()
+        if now is not None and title in now.title:
+            return True
+        for window in self.windows.windows():
+            if title in window.title:
+                self.windows.activate(window.id)
+        time.sleep(0.2)
+        return False
 
     def __enter__(self) -> "Application":
         return self

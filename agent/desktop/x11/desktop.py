@@ -40,7 +40,7 @@ class X11Desktop(PortableDesktop):
     @cached_property
     def text_entry(self) -> TextEntry:
         """See `Desktop.text_entry`."""
-        return X11TextEntry()
+        return X11TextEntry(self._number_outside)
 
     def _input(self) -> Input:
         return X11Input(self._stop)
@@ -61,7 +61,11 @@ class X11Desktop(PortableDesktop):
         if windows is None:
             return None
         find_bus = partial(buses, session_bus(self._environ), windows.told_bus())
-        return AtspiElements(find_bus, windows, self.monitors, partial(number_outside, environ=self._environ))
+        return AtspiElements(find_bus, windows, self.monitors, self._number_outside)
+
+    def _number_outside(self, pid: int) -> int:
+        """The number here of a process whose window or bus tells the one that it has in a sandbox."""
+        return number_outside(pid, self._environ)
 
     def shows(self, environ: Mapping[str, str]) -> bool:
         """See `Desktop.shows`."""

@@ -26,7 +26,7 @@ class Receiver:
     client: int  # the connection that made it
     app: str  # the application's class; "" where none is told
     title: str
-    pid: int | None
+    pid: int | None  # as the window tells it: in a container, another number than here
     desktop: bool = False  # it is the desktop itself
 
     @property
@@ -34,14 +34,20 @@ class Receiver:
         """What a person calls it, shortened."""
         return named(Window(self.outer, self.title, self.app, self.pid))
 
-    def libraries(self) -> frozenset[str]:
-        """The names of the libraries that its process has loaded; empty where that cannot be read."""
-        return frozenset(_LIBRARY.findall(_read(self.pid, "maps")))
 
-    def composes(self) -> bool:
-        """Whether its process was told to send keys through an input method, where they may mean something else."""
-        set_up = _INPUT_METHODS.findall(_read(self.pid, "environ").replace("\0", " "))
-        return any(method.lower() not in _PLAIN_METHODS for method in set_up)
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is known of the process that shows a window, by its number here; nothing where it may not be read."""
+
+    libraries: frozenset[str] = frozenset()  # the names of those that it has loaded
+    composes: bool = False  # it was told to send keys through an input method, where they may mean something else
+
+    @classmethod
+    def of(cls, pid: int) -> "Program":
+        """Read it."""
+        set_up = _INPUT_METHODS.findall(_read(pid, "environ").replace("\0", " "))
+        composes = any(method.lower() not in _PLAIN_METHODS for method in set_up)
+        return cls(frozenset(_LIBRARY.findall(_read(pid, "maps"))), composes)
 
 
 def find_receiver(display: Any) -> Receiver | None:
@@ -117,10 +123,8 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _read(pid: int | None, name: str) -> str:
+def _read(pid: int, name: str) -> str:
     """A file about a process; "" where it may not be read, or runs elsewhere."""
-    if pid is None:
-        return ""
     try:
         with Path("/proc", str(pid), name).open("rb") as file:
             return os.fsdecode(file.read(_MOST_READ))

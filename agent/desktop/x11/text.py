@@ -17,7 +17,7 @@ from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
 from agent.desktop.x11.ping import Ping
-from agent.desktop.x11.receiver import Receiver, find_receiver, has_focus, is_managed, is_tk
+from agent.desktop.x11.receiver import Program, Receiver, find_receiver, has_focus, is_managed, is_tk
 from agent.desktop.x11.saved_selections import saved
 from agent.desktop.x11.selection import SelectionOwner
 from foundation.configs import load_config
@@ -79,11 +79,16 @@ def way_of(
 class X11TextEntry:
     """See `TextEntry`; needs xclip to put the old clipboard back.
 
+    Args:
+        number_here: the number that a process has here, where its window tells another one.
+
     Raises:
         EnvironmentLacksError: xclip is missing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, number_here: Callable[[int], int] = lambda pid: pid) -> None:
+        self._number_here = number_here
+        self._programs: dict[tuple[int, int, str], Program] = {}
         if shutil.which("xclip") is None:
             raise EnvironmentLacksError("The program xclip is missing.", "Install it: apt-get install xclip.")
 
@@ -93,14 +98,28 @@ class X11TextEntry:
         Where another window takes the focus meanwhile, nothing more is typed, and how much was is said.
         """
         with closing(open_display()) as display:
-            _Entering(display, text, press, check_stop).enter()
+            _Entering(display, text, press, check_stop, self._program).enter()
+
+    def _program(self, receiver: Receiver) -> Program:
+        """The program that shows a window, read once."""
+        if receiver.pid is None:
+            return Program()
+        key = receiver.client, receiver.pid, receiver.app
+        if key not in self._programs:
+            self._programs[key] = Program.of(self._number_here(receiver.pid))
+        return self._programs[key]
 
 
 class _Entering:
     """One text on its way into the window that has the focus."""
 
     def __init__(
-        self, display: Any, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]
+        self,
+        display: Any,
+        text: str,
+        press: Callable[[tuple[str, ...]], None],
+        check_stop: Callable[[], None],
+        program: Callable[[Receiver], Program],
     ) -> None:
         self._display = display
         self._keyboard = Keyboard(display)
@@ -109,6 +128,7 @@ class _Entering:
         self._enters = len(text) - len(self._text)
         self._done = 0  # so many characters of it
         self._press = press
+        self._program = program
         self._check_stop = check_stop
 
     def enter(self) -> None:
@@ -143,10 +163,11 @@ class _Entering:
 
     def _way(self, receiver: Receiver) -> Way:
         owner = self._display.get_selection_owner(self._display.intern_atom("PRIMARY"))
+        program = self._program(receiver)
         return way_of(
             receiver.app,
-            receiver.libraries(),
-            composes=self._keyboard.has_input_method() or receiver.composes(),
+            program.libraries,
+            composes=self._keyboard.has_input_method() or program.composes,
             tk=is_tk(self._display, receiver),
             desktop=receiver.desktop,
             selected=not isinstance(owner, int) and client_of(self._display, owner.id) == receiver.client,
