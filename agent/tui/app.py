@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import events
@@ -112,15 +113,16 @@ class MaiApp(App[int]):
         self.push_screen(RunsScreen(self._options.runs, self._run_screen.use_instruction))
 
     def get_system_commands(self, screen: Screen[None]) -> Iterable[SystemCommand]:
-        """Everything that can be done, for the palette."""
-        run = self._run_screen
-        if screen is run:
-            yield SystemCommand("Run: pause or go on", "Wait before the next step (space)", run.action_pause)
-            yield SystemCommand("Run: single step", "Ask before every action (s)", run.action_single)
-            yield SystemCommand("Run: tell it something", "It hears it with its next request (t)", run.action_tell)
-            yield SystemCommand("Run: stop", "At once (Esc Esc, ctrl+c)", lambda: run.stop("the palette"))
-            yield SystemCommand("Run: search past instructions", "And put one on the line (ctrl+r)", run.action_search)
-            yield SystemCommand("Runs: browse", "Recorded runs: open, compare, run again (o)", self.action_runs)
-        yield SystemCommand("Look: theme", "Choose the colours", self.action_change_theme)
-        yield SystemCommand("Help: keys", "Show the keys (?)", self.action_show_help_panel)
-        yield SystemCommand("Quit", "Stop the run and leave (ctrl+q)", self.action_leave)
+        """Everything that can be done now, for the palette: whatever a key does, and what no key does."""
+        does: dict[str, tuple[list[str], Callable[[], Any]]] = {}
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if active.enabled and binding.description and not binding.system:
+                keys, _ = does.setdefault(
+                    binding.description, ([], partial(self.run_action, binding.action, active.node))
+                )
+                keys.append(self.get_key_display(binding))
+        for what, (keys, do) in does.items():
+            yield SystemCommand(what, " ".join(keys), do)
+        yield SystemCommand("Theme: choose the colours", "Dark, light, or the terminal's own", self.action_change_theme)
+        yield SystemCommand("Keys of this screen", "Beside what is shown", self.action_show_help_panel)

@@ -8,7 +8,7 @@ from agent.record.read import Bundle, read_bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord
 from agent.run.fates import WHYS, WORDS
 from agent.tui.action_text import gist
-from agent.tui.view import Mark, Row, RunView
+from agent.tui.view import Mark, Row, RunView, deed
 from foundation.errors import MaiError
 
 #: The stages that follow one another; others (ttft) lie within one of them.
@@ -61,6 +61,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
     target = finals[-1]
     error = next((one.error for one in actions if one.error), None)
     words = "; ".join(one.words or "no action" for one in actions)
+    asked = [one.approval for one in actions if one.approval is not None]
     return Row(
         number=step.step,
         mark=_mark(actions, target, error),
@@ -76,6 +77,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         spot=actions[-1].aim.aim.field,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
         hit="; ".join(one.hit for one in actions if one.hit),
+        deed=next(filter(None, (deed(one.answer, one.by, one.note) for one in asked)), ""),
         proposed="; ".join(one.proposed for one in actions if one.changed_to),
         approval="\n".join(_approval(one, one.approval) for one in actions if one.approval is not None),
         outcome=error or step.reply or _not_done(actions) or actions[-1].detail or "",

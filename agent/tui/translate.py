@@ -1,10 +1,11 @@
 """The one translator: what a run tells in, a `RunView` out. Nothing else here reads an event or writes a view."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.actions import Action, Finish, describe
+from agent.actions import Action, Finish
 from agent.geometry import DesktopPoint
 from agent.run.events import (
     Acted,
@@ -26,13 +27,19 @@ from agent.run.events import (
     Warned,
 )
 from agent.run.fates import WORDS
+from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
-from agent.tui.view import Row, RunView
+from agent.tui.view import Row, RunView, deed
 
 #: What a person answered, in words.
 _ANSWERS = {"allowed": "allowed", "refused": "refused", "skipped": "skipped", "told": "not allowed"}
 #: The longest part of an answer that is shown while it streams in, in characters.
 _STREAM_CHARS = 4000
+#: How much of its end stands in the line of the step.
+_GIST_CHARS = 80
+#: Where the thought of an answer ends and the call begins; tags, also one that has only begun.
+_CALL = re.compile(r"<tool_call>|<function=|```|^\s*[{\[]", re.MULTILINE)
+_TAG = re.compile(r"</?[A-Za-z_]+>|<[/A-Za-z_]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class Translator:
         self._clock = clock
         self._began = clock()
         self._step: int | None = None  # the row of the step under way
+        self._streamed = ""  # of the answer under way
         self._actions: list[str] = []  # of that step, in words
         self._asked = 0.0
 
@@ -76,13 +84,16 @@ class Translator:
                 return self._observed(event)
             case ModelDelta(_, text, restart):
                 row = self._row()
-                row.thought = ("" if restart else row.thought[-_STREAM_CHARS:]) + text
+                self._streamed = ("" if restart else self._streamed) + text
+                row.thought = spoken(self._streamed)[-_STREAM_CHARS:]
+                row.gist = " ".join(row.thought[-_GIST_CHARS:].split())
                 return self._step
             case Decided():
                 return self._decided(event)
             case ApprovalAsked(_, target, reason):
                 row = self._row()
-                row.mark, row.target = "asking", target
+                self._show_action(row, target, event.index, event.aim)
+                row.mark = "asking"
                 row.approval = "\n".join(filter(None, (row.approval, f"asked because {reason}")))
                 row.about, row.spot = event.aim.box, event.aim.field
                 self._asked = self.elapsed
@@ -168,12 +179,12 @@ class Translator:
             else:
                 row.data = image.data
         row.milliseconds = dict(event.milliseconds)
-        self._step, self._actions = self._add(row), []
+        self._step, self._actions, self._streamed = self._add(row), [], ""
         return self._step
 
     def _decided(self, event: Decided) -> int | None:
         row = self._row()
-        row.thought = event.thought
+        row.thought, row.gist = event.thought, ""
         row.answers.append(event.raw)
         usage, (prompt, completion, cached) = event.usage, row.tokens
         row.tokens = (_sum(prompt, usage.prompt), _sum(completion, usage.completion), _sum(cached, usage.cached))
@@ -184,7 +195,7 @@ class Translator:
             row.words = f"the answer cannot be used: {event.failure.message}"
             row.outcome = event.failure.message
         elif event.target is not None:
-            self._actions = [describe(target) for target in event.targets]
+            self._actions = [unplaced(target) for target in event.targets]
             row.mark, row.words, row.target = "acting", "; ".join(self._actions), event.target
             row.gist = gist(event.thought, event.target)
             row.outcome = ""
@@ -195,11 +206,12 @@ class Translator:
         row.began += self.elapsed - self._asked  # the person's time is not the step's
         note = f": “{event.note}”" if event.note else ""
         row.mark = "acting"
+        row.deed = deed(event.answer, event.by, event.note) or row.deed
         if event.instead is None:
             row.approval += f": {_ANSWERS[event.answer]} by {event.by}{note}"
         else:  # the reasons were those of what the model proposed, and stay with that
             row.proposed = "; ".join(filter(None, (row.proposed, *self._actions[event.index : event.index + 1])))
-            changed = self._show_action(row, event.instead, event.index)
+            changed = self._show_action(row, event.instead, event.index, event.instead_aim)
             why = f" (which would be asked about too: {event.instead_reason})" if event.instead_reason else ""
             row.approval += f"\nchanged by {event.by} to: {changed}{why}{note}"
         self._runs_on()
@@ -209,7 +221,7 @@ class Translator:
         row = self._row()
         row.milliseconds["act"] = row.milliseconds.get("act", 0.0) + event.milliseconds
         row.about, row.spot = event.aim.box, event.aim.field
-        words = self._show_action(row, event.target, event.index)
+        words = self._show_action(row, event.target, event.index, event.aim)
         hit = " → ".join(element.words for element in event.elements)
         row.hit = "; ".join(filter(None, (row.hit, hit)))
         if event.error is not None:
@@ -226,9 +238,9 @@ class Translator:
             row.outcome = WORDS[event.why]
         return self._step
 
-    def _show_action(self, row: Row, action: Action[DesktopPoint], index: int) -> str:
+    def _show_action(self, row: Row, action: Action[DesktopPoint], index: int, aim: Aim) -> str:
         """Put an action in its place among those of the step; its words."""
-        words = describe(action)
+        words = named(action, aim)
         self._actions[index : index + 1] = [words]
         row.target, row.words = action, "; ".join(self._actions)
         return words
@@ -255,6 +267,12 @@ class Translator:
         row.mark, row.seconds = "failed", self.elapsed - row.began
         row.outcome = row.outcome or event.message
         return self._step
+
+
+def spoken(answer: str) -> str:
+    """What a model says of an answer that is still coming: its thought, without tags and without the call."""
+    call = _CALL.search(answer)
+    return _TAG.sub("", answer if call is None else answer[: call.start()]).strip()
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -8,6 +8,7 @@ from agent.actions import Action
 from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Viewport
 from agent.safety.text import harmless
+from foundation.foreign_text import on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]
@@ -37,6 +38,8 @@ class Row:
     image: Path | None = None  # the screenshot's file
     data: bytes | None = None  # the screenshot itself, where no file of it is known
     hit: str = ""  # what it hit on the screen, where that is known
+    earlier: bool = False  # a run before this one, of the same sitting
+    deed: str = ""  # what the person did about it, in a word or two
     proposed: str = ""  # the model's own action in words, where the person changed it
     approval: str = ""  # what was asked and decided, a line for every question
     gist: str = ""  # why it is done, on one line
@@ -44,6 +47,20 @@ class Row:
     note: str = ""  # what the model was told about it
     tokens: tuple[int | None, int | None, int | None] = (None, None, None)  # prompt, completion, cached; None: unknown
     milliseconds: dict[str, float] = field(default_factory=dict)  # of every stage
+
+
+_STOPPED = 130
+#: What a person did about an action, for its line in the history.
+_DEEDS = {"allowed": "you: yes", "changed": "you: changed", "refused": "you: no", "skipped": "you: skipped"}
+
+
+def deed(answer: str | None, by: str | None, note: str = "") -> str:
+    """What was decided about an action, in a word or two; "" where nobody was asked."""
+    if answer is None:
+        return ""
+    if by != "you":
+        return "always" if by is not None and by.startswith("always") else ""
+    return f"you: {on_one_line(note)}" if answer == "told" else _DEEDS.get(answer, "")
 
 
 @dataclass(slots=True)
@@ -73,6 +90,14 @@ class RunView:
     def title(self) -> str:
         """The instruction on one line, fit for a terminal."""
         return harmless(" ".join(self.instruction.split()))
+
+    @property
+    def outcome_words(self) -> str:
+        """How it ended and how long it took."""
+        minutes, seconds = divmod(round(self.seconds), 60)
+        took = f"{minutes} min {seconds} s" if minutes else f"{self.seconds:.1f} s"
+        ended = "done" if self.status == 0 else "stopped" if self.status == _STOPPED else "not done"
+        return f"{'not confirmed' if self.outcome == 'unverified' else ended} in {took}"
 
     @property
     def active(self) -> bool:

@@ -52,6 +52,7 @@ async def test_a_run_looks_as_it_should_at_three_sizes(bench: Bench, size: tuple
         bench.clock.now += 7
         run_screen(pilot)._show_stream()
         run_screen(pilot).show_status()
+        run_screen(pilot)._beat()
         await pilot.pause()
         matches(pilot, f"run-{size[0]}x{size[1]}")
 
@@ -85,7 +86,9 @@ async def test_several_instructions_in_a_row_are_several_runs(bench: Bench) -> N
         await pilot.press(*"next", "enter")
         await pilot.pause()
         assert bench.conductor.started == [INSTRUCTION, "next"]
-        assert run_screen(pilot).view.rows == []
+        [earlier] = run_screen(pilot).view.rows
+        assert (earlier.mark, earlier.words, earlier.deed) == ("done", INSTRUCTION, "done in 0.0 s")
+        assert "✓     open settings" in shown(pilot)
 
 
 async def test_the_start_of_a_server_is_shown_before_the_first_step(bench: Bench) -> None:
@@ -461,7 +464,7 @@ async def test_a_step_of_several_actions_shows_them_all_and_how_it_stands(bench:
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK, TypeText("hello")))
         row = run_screen(pilot).view.rows[0]
-        assert row.words == f"{describe(CLICK)}; type “hello”"
+        assert row.words == "click …; type “hello”"
         await bench.feed(pilot, Acted(1, CLICK, True, False, "", None, 3.0))
         assert (row.mark, row.target) == ("acting", CLICK)
         await bench.feed(pilot, Acted(1, TypeText("hi"), True, False, "", None, 4.0, index=1))

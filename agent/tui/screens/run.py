@@ -28,10 +28,11 @@ from agent.tui.conductor import (
 )
 from agent.tui.memory import Memory
 from agent.tui.screens.answering import AnsweringScreen
-from agent.tui.view import RunView
+from agent.tui.view import Mark, Row, RunView
 from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
+from foundation.errors import ExitStatus
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.tui.translate import Translator
@@ -42,6 +43,8 @@ _DOUBLE = 1.0
 _LOAD = 3.0
 #: The screen of a streaming answer is drawn at most so often, in seconds: more nobody can read.
 _STREAM = 0.05
+#: The mark of a step moves so often while the model thinks, in seconds.
+_BEAT = 0.2
 #: What is said for a moment stays so many seconds.
 _SAID = 3.0
 
@@ -85,6 +88,7 @@ class RunScreen(AnsweringScreen):
     def on_mount(self) -> None:
         self.set_interval(1.0, self.show_status)
         self.set_interval(_STREAM, self._show_stream)
+        self.set_interval(_BEAT, self._beat)
         self.set_interval(_LOAD, self._ask_load)
         self.show_rows(-1)
         self.show_status()
@@ -99,7 +103,8 @@ class RunScreen(AnsweringScreen):
         self._memory.add_instruction(instruction)
         self.prompt.history = self._memory.instructions
         options = self._options
-        self.view = RunView(instruction, "preparing", dry_run=options.dry_run, sandbox=options.sandbox)
+        earlier = [*(row for row in self.view.rows if row.earlier), *_heading(self.view)]
+        self.view = RunView(instruction, "preparing", earlier, dry_run=options.dry_run, sandbox=options.sandbox)
         self._translator = Translator(self.view, self._clock)
         self.show_rows(-1)
         self.detail.show(None)
@@ -158,6 +163,11 @@ class RunScreen(AnsweringScreen):
             self.show_row(index)
         self._stale = None
 
+    def _beat(self) -> None:
+        if self.view.state == "running" and self._translator is not None:
+            elapsed = self._translator.elapsed
+            self.history.beat(int(elapsed / _BEAT), elapsed)
+
     def _show_stream(self) -> None:
         self._changed(self._stale)
 
@@ -179,13 +189,18 @@ class RunScreen(AnsweringScreen):
             self.status.show(view, elapsed, self._load if view.active else "")
         self.show_receipt()
         stage = self.query_one("#stage", Static)
-        colour = "$text-error" if view.state == "ended" and view.status not in (0, None) else "$text-accent"
-        colour = "$text-warning" if view.state in ("paused", "asking") or view.outcome == "unverified" else colour
+        colour = "$text-accent"
+        if view.state == "ended":
+            colour = "$text-success" if view.status == 0 else "$text-error"
+        if view.state in ("paused", "asking") or view.outcome == "unverified" or view.status == ExitStatus.STOPPED:
+            colour = "$text-warning"
+        told = f" {harmless(view.stage)}" if view.stage else ""
         hint = "  (space: go on)" if view.state == "paused" else ""
-        if view.state == "idle":
-            hint = " ↑ past instructions · Esc, then o: recorded runs · ctrl+p: everything there is"
-        stage.display = bool(view.stage or hint) and not self.asking.display
-        stage.update(Content.assemble((f" {harmless(view.stage)}" if view.stage else "", colour), (hint, "dim")))
+        if view.state == "ended":
+            told = f" {view.outcome_words}:{told}"
+            hint = f"  Say what is next, or Esc and then {'u: undo, ' if self.can_undo else ''}o: recorded runs"
+        stage.display = bool(told or hint) and not self.asking.display
+        stage.update(Content.assemble((told, colour), (hint, "dim")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies
@@ -310,6 +325,15 @@ class RunScreen(AnsweringScreen):
             return self.view.active
         if action == "undo":
             return self.can_undo
-        if action in ("runs", "search"):  # a letter of a word must not hide the question
+        if action == "runs":  # a letter of a word must not hide the question
             return asking is None
         return True
+
+
+def _heading(view: RunView) -> list[Row]:
+    """A run that is over, as a line above the next one; nothing where there was none."""
+    if not view.instruction:
+        return []
+    mark: Mark = "done" if view.status == 0 else "skipped" if view.status == ExitStatus.STOPPED else "failed"
+    told = "\n".join([view.stage, "", *view.receipt, "", *view.evidence])
+    return [Row(None, mark, view.title, thought=told.strip(), deed=view.outcome_words, earlier=True)]

@@ -28,6 +28,8 @@ class StepsScreen(Screen[None]):
         Binding("z", "zoom", "Zoom", show=False),
         Binding("v", "page", "Thought, answer, details", show=False),
         Binding("enter", "detail", "Step or history (small terminals)", show=False),
+        Binding("J,shift+down", "read(3)", "Read on in the step", show=False),
+        Binding("K,shift+up", "read(-3)", "Read back in the step", show=False),
         Binding("u", "undo", "Undo"),
         Binding("question_mark", "help", "Help", key_display="?"),
     ]
@@ -52,6 +54,8 @@ class StepsScreen(Screen[None]):
         """Show the run from a row on, -1 for none yet."""
         self.query_one("#title", Static).update(Content.styled(f" {self.view.title or 'mai-agent'}", "bold"))
         self.history.show(self.view.rows, cursor)
+        self.set_class(not self.view.instruction, "-idle")
+        self.detail.idle = not self.view.instruction
 
     def show_receipt(self) -> None:
         """Show what the run changed, once it ended."""
@@ -111,8 +115,11 @@ class StepsScreen(Screen[None]):
         self.toggle_class("-detail")
 
     def action_help(self) -> None:
-        """Show or hide the keys."""
-        if self.query("HelpPanel"):
-            self.app.action_hide_help_panel()
-        else:
-            self.app.action_show_help_panel()
+        """Show the keys."""
+        from agent.tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen())
+
+    def action_read(self, lines: int) -> None:
+        """Read on in the step, or back."""
+        self.detail.scroll_words(lines)

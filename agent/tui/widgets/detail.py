@@ -1,6 +1,7 @@
 """One step in full: its screenshot with the target marked, and what was thought, answered and done."""
 
 import json
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -26,15 +27,19 @@ class Detail(Vertical):
         & > #pages { height: 1; background: $panel; color: $text-muted; }
         & > Picture { height: 3fr; }
         & > #scroll { height: 2fr; padding: 0 1; }
+        &.-nothing > Picture { display: none; }
+        &.-nothing > #pages { display: none; }
     }
     """
     page: reactive[int] = reactive(0)
     whole: reactive[bool] = reactive(False, init=False)
+    idle: reactive[bool] = reactive(False, init=False)  # whether there is no run at all
 
     def __init__(self) -> None:
         super().__init__()
         self._row: Row | None = None
         self._pictured: Row | None = None
+        self.add_class("-nothing")
 
     def compose(self) -> ComposeResult:
         yield Picture()
@@ -44,11 +49,23 @@ class Detail(Vertical):
 
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
         """Show a row, or show it again because it changed; `pictured` has the screenshot where that is another one."""
+        follows = row is not None and row.mark == "thinking"
+        if row is not self._row or follows:  # an answer that comes in is followed, another step begins at its top
+            scroll = self.query_one("#scroll", VerticalScroll)
+            self.call_after_refresh(scroll.scroll_end if follows else scroll.scroll_home, animate=False)
         self._row, self._pictured = row, pictured or row
+        self.set_class(row is None, "-nothing")
         self._show_words()
         self.call_after_refresh(self._show_picture)  # words first: a picture takes longer
 
+    def scroll_words(self, lines: int) -> None:
+        """Go so many lines on in the words, or back."""
+        self.query_one("#scroll").scroll_relative(y=lines, animate=False)
+
     def watch_page(self) -> None:
+        self._show_words()
+
+    def watch_idle(self) -> None:
         self._show_words()
 
     def watch_whole(self) -> None:
@@ -64,7 +81,7 @@ class Detail(Vertical):
     def _show_words(self) -> None:
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
         self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "dim")))
-        words = Content("") if self._row is None else (_thought, _answers, _details)[self.page](self._row)
+        words = _nothing(self.idle) if self._row is None else (_thought, _answers, _details)[self.page](self._row)
         self.query_one("#words", Static).update(words)
 
 
@@ -94,7 +111,8 @@ def _answers(row: Row) -> Content:
 def _details(row: Row) -> Content:
     lines: list[tuple[str, str]] = []
     if row.target is not None:
-        lines.append((f"{harmless(str(to_json(row.target)))}\n", ""))
+        told = {name: _rounded(value) for name, value in to_json(row.target).items()}
+        lines.append((f"{harmless(json.dumps(told, ensure_ascii=False))}\n", ""))
     named = zip(("prompt", "answer", "from cache"), row.tokens, strict=True)
     tokens = ", ".join(f"{count} {name}" for name, count in named if count is not None)
     lines.append((f"tokens  {tokens or 'unknown'}\n", ""))
@@ -107,6 +125,25 @@ def _details(row: Row) -> Content:
     if row.image is not None:
         lines.append((f"{row.image}\n", "dim"))
     return Content.assemble(*lines)
+
+
+def _nothing(idle: bool) -> Content:
+    """What stands where no step is: how to begin, where nothing has."""
+    if not idle:
+        return Content("")
+    told = [
+        ("Enter", "does what you wrote on the line below"),
+        ("↑", "what you asked for before; ctrl+r searches it"),
+        ("Esc, o", "recorded runs: look, compare, run again"),
+        ("Esc, ?", "the keys, by what you want to do"),
+        ("ctrl+p", "everything there is, by name"),
+    ]
+    return Content.assemble(*(part for key, what in told for part in ((f"\n {key:>7} ", "bold"), (f" {what}", "dim"))))
+
+
+def _rounded(value: Any) -> Any:
+    """Coordinates as the pixels that they mean."""
+    return [round(one) if isinstance(one, float) else one for one in value] if isinstance(value, list) else value
 
 
 def _pretty(raw: str) -> str:

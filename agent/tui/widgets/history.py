@@ -22,6 +22,10 @@ _COLOURS: dict[Mark, str] = {
     "thinking": "secondary", "asking": "warning", "acting": "accent", "done": "success", "dry": "primary",
     "failed": "error", "refused": "warning", "told": "accent", "skipped": "text-muted", "note": "text-muted",
 }  # fmt: skip
+#: How the mark of a step moves while the model thinks.
+_PULSE = "·∙•●•∙"
+#: With less room, the reason for a step says nothing.
+_LEAST_GIST = 8
 
 
 class History(ScrollView, can_focus=True):
@@ -55,6 +59,7 @@ class History(ScrollView, can_focus=True):
     def __init__(self, rows: list[Row]) -> None:
         super().__init__()
         self._rows = rows
+        self._beat, self._elapsed = 0, 0.0
 
     def show(self, rows: list[Row], cursor: int) -> None:
         """Show other rows."""
@@ -74,6 +79,12 @@ class History(ScrollView, can_focus=True):
             self.refresh()
             return
         self.refresh_line(index)
+
+    def beat(self, beat: int, elapsed: float) -> None:
+        """Show that the model still thinks, so many seconds after the run began."""
+        self._beat, self._elapsed = beat, elapsed
+        if self._rows and self._rows[-1].mark == "thinking":
+            self.refresh_line(len(self._rows) - 1)
 
     def refresh_line(self, index: int) -> None:
         """Draw one row again."""
@@ -96,15 +107,21 @@ class History(ScrollView, can_focus=True):
                 base += Style(color=_on_cursor(variables), bold=True)
         sign = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, _COLOURS[row.mark]))
         number = f"{row.number:>3} " if row.number is not None else "    "
+        shown = SIGNS[row.mark] if row.mark != "thinking" else _PULSE[self._beat % len(_PULSE)]
         seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
-        room = max(0, width - 3 - len(number) - len(seconds))
+        if row.mark == "thinking" and self._beat:
+            seconds = f" {self._elapsed - row.began:3.0f}s "
+        person = _fitted(f" {row.deed}", min(cell_len(row.deed) + 1, width // 3)) if row.deed else ""
+        room = max(0, width - 3 - len(number) - len(seconds) - cell_len(person))
         words = _fitted(row.words, min(room, cell_len(row.words)) if row.gist else room)
         dim = base + Style(dim=True)
+        deed = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, "text-warning"))
         segments = [
-            Segment(f" {SIGNS[row.mark]} ", sign),
+            Segment(f" {shown} ", sign),
             Segment(number, dim),
-            Segment(words, dim if row.number is None else base),
-            Segment(_fitted(f"  {row.gist}", room - cell_len(words)) if row.gist else "", dim),
+            Segment(words, dim if row.mark == "note" else base),
+            Segment(_gist(row, room - cell_len(words)), dim),
+            Segment(person, deed),
             Segment(seconds, dim),
         ]
         return Strip(segments).adjust_cell_length(width, base)
@@ -117,7 +134,7 @@ class History(ScrollView, can_focus=True):
 
     def on_resize(self, _: events.Resize) -> None:
         self.virtual_size = Size(self.size.width, len(self._rows))
-        self._reveal()
+        self.call_after_refresh(self._reveal)
 
     def on_click(self, event: events.Click) -> None:
         index = event.y + self.scroll_offset.y
@@ -136,6 +153,18 @@ class History(ScrollView, can_focus=True):
     def action_choose(self, index: int) -> None:
         if self._rows:
             self.cursor = range(len(self._rows))[index]
+
+
+def _gist(row: Row, room: int) -> str:
+    """Why it is done; of a thought that is still coming its end."""
+    if not row.gist or room < _LEAST_GIST:
+        return " " * max(0, room if row.gist else 0)
+    text = printable(row.gist)
+    if row.mark == "thinking" and cell_len(text) > room - 2:
+        while cell_len(text) > room - 3:
+            text = text[1:]
+        text = f"…{text}"
+    return _fitted(f"  {text}", room)
 
 
 def _fitted(words: str, room: int) -> str:

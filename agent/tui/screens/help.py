@@ -1,0 +1,98 @@
+"""The keys, by what a person wants to do."""
+
+from typing import ClassVar
+
+from textual import getters
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+#: What a person wants to do, and by which keys.
+TASKS: dict[str, list[tuple[str, str]]] = {
+    "Begin": [
+        ("Enter", "do what is written on the line"),
+        ("↑ ↓", "on the line: what you asked for before"),
+        ("ctrl+r", "search what you asked for before"),
+        ("Esc", "leave the line, so that letters are keys"),
+        ("t", "go back to the line"),
+    ],
+    "Watch": [
+        ("↑ ↓ j k", "another step; at the newest one it follows the run"),
+        ("Home End", "the first and the newest step (also g G)"),
+        ("J K", "read on in the step, and back"),
+        ("v", "thought, raw answer, details"),
+        ("z", "the whole screen, and back to the part"),
+        ("Enter", "on a small terminal: the step, and back to the list"),
+    ],
+    "Steer": [
+        ("space", "pause before the next step, and go on"),
+        ("s", "single step: see each action before it is done"),
+        ("t", "say something to the model"),
+        ("Esc Esc", "stop at once; ctrl+c too"),
+    ],
+    "Answer a question": [
+        ("↑ ↓ j k", "read all of it; Page Up and Down, Home, End"),
+        ("y", "yes, once; reads on first while not all was in sight"),
+        ("a", "always, in the scope that is named"),
+        ("n", "no"),
+        ("i", "no, and what to do instead"),
+        ("e", "change it, then Enter"),
+        ("x", "skip it"),
+    ],
+    "Afterwards": [
+        ("u", "undo what the run changed; shows first what that means"),
+        ("o", "recorded runs: open, compare, run again, report"),
+    ],
+    "Everywhere": [
+        ("ctrl+p", "everything there is, by name; themes too"),
+        ("?", "this list"),
+        ("ctrl+q", "stop and leave"),
+    ],
+}
+
+
+class HelpScreen(ModalScreen[None]):
+    """The list, to scroll through."""
+
+    DEFAULT_CSS = """
+    HelpScreen {
+        align: center middle;
+        & > Vertical {
+            width: 90%; max-width: 84; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
+            border-title-color: $text-accent;
+        }
+        & VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+    }
+    """
+    BINDINGS: ClassVar = [
+        Binding("escape,q,question_mark,enter", "dismiss", "Back"),
+        Binding("down,j", "scroll(1)", "Down", show=False),
+        Binding("up,k", "scroll(-1)", "Up", show=False),
+        Binding("pagedown,space", "scroll(8)", "Page down", show=False),
+        Binding("pageup", "scroll(-8)", "Page up", show=False),
+    ]
+
+    list = getters.query_one(VerticalScroll)
+
+    def compose(self) -> ComposeResult:
+        box = Vertical()
+        box.border_title = "keys, by what you want to do"
+        box.border_subtitle = "Esc: back"
+        with box, VerticalScroll(can_focus=False):
+            yield Static(_words())
+
+    def action_scroll(self, lines: int) -> None:
+        """Go on in the list, or back."""
+        self.list.scroll_relative(y=lines, animate=False)
+
+
+def _words() -> Content:
+    parts: list[tuple[str, str]] = []
+    for task, keys in TASKS.items():
+        parts.append((f"{task}\n", "bold $text-accent"))
+        for key, what in keys:
+            parts += [(f"  {key:<9}", "bold"), (f"{what}\n", "")]
+    return Content.assemble(*parts).rstrip()
