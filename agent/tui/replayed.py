@@ -30,6 +30,8 @@ def _told(steps: Sequence[ReplayedStep]) -> str:
 def _row(step: ReplayedStep, recorded: Row | None) -> Row:
     row = Row(step.step, _mark(step), "", thought=step.thought, target=step.target, hit=step.hit)
     row.words = step.failure or "" if step.target is None else describe(step.target)
+    if step.same and recorded is not None and recorded.target == step.target:  # that knows what things are called
+        row.words = recorded.words
     row.approval = f"would be asked about: {step.reason_to_ask}" if step.reason_to_ask else ""
     if recorded is not None:
         row.answers, row.viewport, row.image = recorded.answers, recorded.viewport, recorded.image

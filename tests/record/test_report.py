@@ -176,6 +176,16 @@ def test_the_place_that_was_proposed_is_told_where_the_person_changed_it() -> No
     assert view_step(StepRecord.read(a_step(1)), 1)["proposed"] is None
 
 
+def test_the_field_that_got_what_was_typed_is_marked() -> None:
+    field = {"left": 40, "top": 18, "width": 80, "height": 9}
+    typed = a_step(1, target={"type": "type", "text": "hello"}, aim={"names": ["“Name”"], "window": "", "field": field})
+    assert view_step(StepRecord.read(typed), 1)["marks"] == {
+        "kind": "field", "points": [[0.5, 0.25]], "box": [0.25, 0.2, 0.5, 0.1],
+    }  # fmt: skip
+    damaged = typed | {"aim": {"field": {"left": "x"}}}
+    assert view_step(StepRecord.read(damaged), 1)["marks"] is None
+
+
 # Nothing but data, whatever it says
 
 HOSTILE = [

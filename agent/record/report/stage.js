@@ -150,6 +150,11 @@ const makeStage = ({ $, el, svg, pictures }) => {
       draw("circle", { cx: x, cy: y, r: 6 * scale }, ["dot"]);
       return box;
     }
+    if (marks.kind === "field") {
+      const [left, top, wide, high] = marks.box;
+      draw("rect", { x: left * width, y: top * height, width: wide * width, height: high * height, rx: 3 * scale }, ["halo ring", "mark ring"]);
+      return box;
+    }
     draw("circle", { cx: x, cy: y, r: 15 * scale }, ["halo ring", "mark ring"]);
     draw("circle", { cx: x, cy: y, r: 2.5 * scale }, ["dot"]);
     return box;

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent.actions import Action, Drag, Scroll, points_of
-from agent.geometry import DesktopPoint
+from agent.geometry import DesktopPoint, Region
 from agent.record.actions import read_action
 from agent.record.read import Bundle
 from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, UndoneRecord, ViewportRecord
@@ -111,7 +111,7 @@ def view_step(step: StepRecord, number: int) -> Json:
         "state": _state(step),
         "at": step.at,
         "before": [_text(between.words) for between in step.before if between.words],
-        "marks": _marks(step.final_action, step.viewport),
+        "marks": _marks(step.final_action, step.viewport) or _field(step.aim.aim.field, step.viewport),
         "proposed": None if changed is None else _marks(read_action(changed.target), step.viewport),
         "thought": _text(step.thought),
         "answers": [
@@ -215,6 +215,16 @@ def _marks(action: Action[DesktopPoint] | None, viewport: ViewportRecord | None)
             way = [(dx > 0) - (dx < 0), (dy > 0) - (dy < 0)]
             return {"kind": "scroll", "points": points or [[0.5, 0.5]], "way": way}
     return {"kind": "point", "points": points} if points else None
+
+
+def _field(field: Region | None, viewport: ViewportRecord | None) -> Json | None:
+    """Where the field lies that got what was typed: its middle, and its box as left, top, width and height."""
+    if field is None or viewport is None or not viewport.width or not viewport.height:
+        return None
+    left, top = (field.left - viewport.left) / viewport.width, (field.top - viewport.top) / viewport.height
+    width, height = field.width / viewport.width, field.height / viewport.height
+    box = [round(share, 5) for share in (left, top, width, height)]
+    return {"kind": "field", "points": [[round(left + width / 2, 5), round(top + height / 2, 5)]], "box": box}
 
 
 def _pretty(values: list[Any]) -> str:
