@@ -133,12 +133,15 @@ def number_here(pid: int, variable: str, value: str | None) -> int:
         variable: what all processes in there have in their environment.
         value: what it says; None where there is no such place, and the number is what it seems.
     """
-    for process in marked_processes(variable, value) if value else ():
+    if not value:
+        return pid
+    for status in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError, ValueError, IndexError):
-            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8", errors="replace")
-            numbers = status.partition("\nNSpid:")[2].partition("\n")[0].split()
+            numbers = status.read_text("utf-8", "replace").partition("\nNSpid:")[2].partition("\n")[0].split()
             if len(numbers) > 1 and int(numbers[-1]) == pid:
-                return process.pid
+                environ = status.with_name("environ").read_bytes().split(b"\0")
+                if f"{variable}={value}".encode() in environ:
+                    return int(numbers[0])
     return pid
 
 

@@ -144,10 +144,7 @@ class Desk:
         return set(self.looker.run("wmctrl -l | cut -d' ' -f1").split())
 
     def _spawn(self, command: str) -> None:
-        subprocess.Popen(
-            ["bash", "-c", command], env=self.environ, cwd=self.looker.home, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+        self.sandbox.start("bash", "-c", command)
 
     def _settled(self) -> None:
         """Wait until the settings and windows stay as they are: programs write some of theirs after their start."""

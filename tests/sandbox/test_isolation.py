@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.commands import doctor
+from agent.desktop.door import number_outside
+from agent.desktop.linux.bus import age
 from agent.geometry import Size
 from agent.sandbox import desktop, isolation
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
@@ -227,6 +229,8 @@ def test_with_the_network_of_the_machine_files_are_out_of_reach_too(tmp_path):
 
 OWNER = """
 import sys, time
+from agent.desktop.door import number_outside
+from agent.desktop.linux.bus import age
 from agent.geometry import Size
 from agent.sandbox.desktop import *
 sandbox = start_sandbox(SandboxSpec(Size(800, 600), session="bare", keep=sys.argv[1] == "keep"))
@@ -361,3 +365,13 @@ def test_a_linux_that_shares_sockets_without_a_file_is_told_of(monkeypatch):
     assert told == ["Sockets are shared."]
     assert desktop._network("none", told.append) == "none"
     assert len(told) == 1
+
+
+def test_a_program_inside_is_known_outside_by_another_number():
+    sandbox = start()
+    try:
+        number = number_outside(sandbox.start("sleep", "1234").pid, sandbox.environ)
+        assert Path(f"/proc/{number}/cmdline").read_bytes() == b"sleep\x001234\x00"
+        assert age(sandbox.environ) < 60  # of its bus, which tells its own number too
+    finally:
+        sandbox.close()
