@@ -1,7 +1,7 @@
 """The application: makes the screens, passes reports on, remembers the look, and ends a run before it ends itself."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +9,12 @@ from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.driver import Driver
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from agent.options import RunOptions
 from agent.tui.conductor import Conductor, Report
+from agent.tui.gate import Gate
 from agent.tui.memory import Memory
 from agent.tui.screens.run import RunScreen
 from agent.tui.view import RunView
@@ -41,6 +43,7 @@ class MaiApp(App[int]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
+        self._gate = Gate()
         self._key: events.Key | None = None
         self._options = options
         self.memory = memory or Memory()
@@ -67,6 +70,10 @@ class MaiApp(App[int]):
             self._key = event
             self._run_screen.key_pressed()
         await super().on_event(event)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line that is drawn passes last."""
+        return [*super().get_line_filters(), self._gate]
 
     def notify(self, message: str, *, markup: bool = True, **more: Any) -> None:  # noqa: ARG002 -- widgets pass it
         """Show a message for a moment; it may hold foreign text, so that nothing in it is markup."""

@@ -44,7 +44,7 @@ class StatusLine(Static):
             parts.append((f" {int(shown) // 60}:{int(shown) % 60:02} ", "dim"))
         if view.engine:
             model = "" if view.model in ("", view.engine) else f" · {harmless(view.model)}"
-            parts.append((f" {view.engine}{model} ", "dim"))
+            parts.append((f" {harmless(view.engine)}{model} ", "dim"))
         if server:
             parts.append((f" {harmless(server)} ", "dim"))
         elif view.tokens:
