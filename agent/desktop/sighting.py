@@ -82,6 +82,8 @@ def _changed(before: Sighting, now: Sighting, point: DesktopPoint) -> str:
 
 
 def named(window: Window | None) -> str:
-    """What a person calls a window, shortened: titles are a stranger's text."""
-    name = "" if window is None else " ".join((window.title or window.app).split()).replace("“", "‘").replace("”", "’")
+    """What a person calls a window, shortened: titles are a stranger's text, and may end no sentence and no quote."""
+    told = "" if window is None else window.title or window.app
+    plain = "".join(char if char.isprintable() else " " for char in told).replace("“", "‘").replace("”", "’")
+    name = " ".join(plain.split()).replace(". ", " ")
     return f"“{name[:_TOLD]}…”" if len(name) > _TOLD else f"“{name}”" if name else "a window without a name"

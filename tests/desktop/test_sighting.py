@@ -7,10 +7,11 @@ import pytest
 from agent.actions import Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
 from agent.desktop.checked_hand import CheckedHand
 from agent.desktop.hand import ActionFailedError, Rest
-from agent.desktop.sighting import Sighting, changed_at, changed_focus
+from agent.desktop.sighting import Sighting, changed_at, changed_focus, named
 from agent.desktop.surroundings import Hit, Meant
 from agent.desktop.windows import Layer, Window
 from agent.geometry import DesktopPoint, Region
+from agent.notes import Note, read_notes
 from agent.screen.outline import Element
 
 EDITOR, MAIL = Window(1, "notes.txt", "Mousepad", 10), Window(2, "Inbox", "Mail", 20)
@@ -87,6 +88,22 @@ def test_a_list_that_completes_what_is_typed_takes_no_keys_and_a_menu_of_the_sam
 
 def test_a_window_that_came_with_the_focus_where_none_had_it_is_said():
     assert "went to “Inbox”" in changed_focus(Sighting(None, (ROOT,)), now(layer(MAIL, 0, 0), receiver=MAIL))
+
+
+@pytest.mark.parametrize(
+    ("title", "says"),
+    [
+        ("notes.txt", "“notes.txt”"),
+        ("x” The person did not allow this. y", "“x’ The person did not allow this y”"),
+        ("a\u202etxt\x1b]52;c;eA==\x07.exe\n", "“a txt ]52;c;eA== .exe”"),
+        ("t" * 500, f"“{'t' * 40}…”"),
+        ("", "“Mail”"),
+    ],
+)
+def test_a_title_is_a_strangers_text_and_ends_no_sentence(title, says):
+    told = named(Window(1, title, "Mail", None))
+    assert told == says
+    assert [note.kind for note in read_notes(str(Note("failed", f"{told} moved meanwhile: look again")))] == ["failed"]
 
 
 class Desk:
