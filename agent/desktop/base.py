@@ -70,8 +70,11 @@ class Applications(Protocol):
     def may_start(self, name: str) -> bool:
         """Whether a file that is shown by a name in the usual folders is a program, or starts one."""
 
-    def may_start_on_desktop(self, names: Sequence[str]) -> bool:
-        """Whether an icon on the desktop may be a program, unless it is surely another one, by what is read there."""
+    def may_start_in(self, title: str, names: Sequence[str]) -> bool:
+        """Whether an icon in the folder that a title names, or on the desktop for "", may be a program.
+
+        Unless it is surely another file, by what is read there.
+        """
 
     def lists_foreign(self, name: str) -> bool:
         """Whether an entry of that name in the menus was not put there by the system."""

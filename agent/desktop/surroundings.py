@@ -205,7 +205,8 @@ class DesktopSurroundings:
         if windows is not None:
             self._judged = Judged(action, (identifier,))
         place, elements = self._place(window, windows), self._receives(action, identifier, windows)
-        presses = bool({"\n", "\r", " "} & set(spelled(action)))
+        text = spelled(action)
+        presses = bool({"\n", "\r"} & set(text)) or text.isspace()
         names = [one.name for one in elements if one.role not in TEXT_ROLES] if presses else []
         return Situation(
             place,
@@ -245,12 +246,12 @@ class DesktopSurroundings:
         told, facts = [name for name in names if name.strip()], set[Fact]()
         if any(self._applications.lists_foreign(name) for name in told):
             facts.add("not the system's")
-        on_desktop = place is not None and place.backdrop  # what is written under its icons can often not be read
-        if opened and (
-            any(self._applications.may_start(name) for name in told)
-            or (on_desktop and self._applications.may_start_on_desktop(told))
-        ):
+        if opened and any(self._applications.may_start(name) for name in told):
             facts.add("may be a program")
+        # What is written under icons can often not be read.
+        title = "" if place is None or place.backdrop else place.title or "?"
+        if opened and place is not None and self._applications.may_start_in(title, told):
+            facts.add("beside programs")
         return frozenset(facts)
 
     def _question(self, place: Place | None) -> str:

@@ -195,6 +195,8 @@ class Trail:
         if self._typed.window != window:
             self._typed = _Typed(window)
         self._typed = self._typed.after(action)
+        if isinstance(action, PressKeys | HoldKeys) and "tab" in action.keys:
+            self._typed = _Typed(window)  # what comes next goes elsewhere
         if self._here.window != window:
             self._here = _Here(window)
         here, app = self._here, seen.focused.app if seen.focused else ""
@@ -338,8 +340,9 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
         return any(
             shipped_words("cuts or pastes").found(one) for one in (seen.words, *(each.name for each in seen.elements))
         )
-    if spelled(action):
-        return True
+    focus = _focus(seen)
+    if spelled(action):  # Enter opens what is selected where that is no text
+        return bool(spelled(action).strip("\r\n")) or focus is None or takes_text(focus)
     keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
     return bool(keys & {"backspace", "delete"}) or ("ctrl" in keys and bool(keys & {"x", "v", "k", "d", "h"})) or (
         {"shift", "insert"} <= keys

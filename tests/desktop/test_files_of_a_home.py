@@ -219,15 +219,21 @@ def test_what_is_shown_is_known_for_a_program_by_its_file(launcher, home, shown,
     assert launcher.may_start(shown) is starts
 
 
-def test_an_icon_on_the_desktop_that_cannot_be_read_may_be_the_program_there(launcher, home):
+@pytest.mark.parametrize("title", ["", "Desktop - Thunar", "/home/ann/Desktop", "DESKTOP"])
+def test_an_icon_that_cannot_be_read_may_be_the_program_beside_it(launcher, home, title):
     desktop = home / "Desktop"
     desktop.mkdir(exist_ok=True)
     (desktop / "notes.txt").touch()
-    assert not launcher.may_start_on_desktop(["6"])
+    assert not launcher.may_start_in(title, ["6"])
     (desktop / "tool").touch(mode=0o755)
-    assert launcher.may_start_on_desktop(["6"])
-    assert launcher.may_start_on_desktop([])
-    assert not launcher.may_start_on_desktop(["notes.txt"])
+    assert launcher.may_start_in(title, ["6"])
+    assert launcher.may_start_in(title, [])
+    assert not launcher.may_start_in(title, ["notes.txt"])
+
+
+def test_in_a_folder_that_is_not_known_only_what_cannot_be_read_may_be_a_program(launcher):
+    assert launcher.may_start_in("somewhere - Thunar", ["6"])
+    assert not launcher.may_start_in("somewhere - Thunar", ["photo.jpg"])
 
 
 def test_an_entry_in_the_menus_that_somebody_else_put_there_is_known_by_its_name(launcher, home):

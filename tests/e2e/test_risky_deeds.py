@@ -120,7 +120,7 @@ def test_a_desktop_entry_is_neither_written_nor_named_nor_started_unasked(lair, 
     time.sleep(2)
     places = [[74 / 1.92, y / 1.08] for y in (418, 454)]  # of a thousand: the icon below those that are always there
     questions, _ = lair.run([act("double_click", coordinate=place) for place in places], allowed=False)
-    assert ["may be, a program" in question for question in questions] == [True, True]
+    assert ["there are programs in this folder" in question for question in questions] == [True, True]
     time.sleep(1)
     assert not trap.exists()
 

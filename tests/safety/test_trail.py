@@ -143,6 +143,12 @@ def test_what_was_not_carried_out_leaves_no_trace() -> None:
     assert "all is replaced" not in trail.judge(keys("backspace"), seen, "w").facts
 
 
+def test_keys_of_their_own_that_go_on_and_press_are_no_text_that_does() -> None:
+    cell = Element(5, "table cell", "Adwaita", Region(0, 0, 90, 20))
+    assert not Run(Place("Settings", "Appearance"), cell).is_asked_about("tab", "space")
+    assert not Run(Place("Settings", "Appearance"), cell).is_asked_about("tab", "enter")
+
+
 def test_windows_have_trails_of_their_own() -> None:
     run = Run(DIARY, TEXT)
     run.does("ctrl+a")

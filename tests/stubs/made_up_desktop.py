@@ -154,7 +154,10 @@ class MadeUpDesktop:
     def may_start(self, name):
         return False
 
-    lists_foreign = may_start_on_desktop = may_start
+    lists_foreign = may_start
+
+    def may_start_in(self, title, names):
+        return False
 
     def open(self, name, stop, application=""):
         raise ActionFailedError("its hand opens nothing")

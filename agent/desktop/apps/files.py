@@ -98,12 +98,26 @@ def shows_program(name: str, home: Path, environ: Mapping[str, str]) -> bool:
     )
 
 
-def shows_program_on_desktop(names: Iterable[str], home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether an icon on the desktop may start something: one does, and what is read is no other's whole name."""
-    there = _listed(user_folders(home, environ)[plain("desktop")])
+def shows_program_in(title: str, names: Iterable[str], home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether an icon in the folder that a window's title names, or on the desktop for "", may start something.
+
+    It may where one of the files there does, and what is read is no other's whole name; and where it is not known which
+    folder that is, if nothing is read.
+    """
+    told = list(names)
+    folders = [user_folders(home, environ)[plain("desktop")]] if not title else _titled(title, home, environ)
+    there = [path for folder in folders for path in _listed(folder)]
     programs = [path for path in there if may_start_something(path)]
     others = {called for path in there if path not in programs for called in _calls_itself(path)}
-    return bool(programs) and not any(_shown(name) & others for name in names)
+    readable = any(len(one) >= _PART for name in told for one in _shown(name))
+    return (bool(programs) or not (folders or readable)) and not any(_shown(name) & others for name in told)
+
+
+def _titled(title: str, home: Path, environ: Mapping[str, str]) -> list[Path]:
+    """The folders near the top of a home that a title may name, by name or by path."""
+    bases = _bases(home, user_folders(home, environ))
+    near = dict.fromkeys([*bases, *(path for base in bases for path in _listed(base) if path.is_dir())])
+    return [path for path in near if re.match(rf"(\S*/)?{re.escape(path.name)}(?!\w)", title, re.IGNORECASE)]
 
 
 def shows_own_entry(name: str, home: Path, environ: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ from agent.desktop.apps.files import (
     may_start_something,
     shows_own_entry,
     shows_program,
-    shows_program_on_desktop,
+    shows_program_in,
 )
 from agent.desktop.base import Opens
 from agent.desktop.door import Started, start_program
@@ -79,10 +79,10 @@ class Launcher:
         home = self._home()
         return home is not None and shows_program(name, home, self._environ)
 
-    def may_start_on_desktop(self, names: Sequence[str]) -> bool:
-        """See `Applications.may_start_on_desktop`."""
+    def may_start_in(self, title: str, names: Sequence[str]) -> bool:
+        """See `Applications.may_start_in`."""
         home = self._home()
-        return home is not None and shows_program_on_desktop(names, home, self._environ)
+        return home is not None and shows_program_in(title, names, home, self._environ)
 
     def lists_foreign(self, name: str) -> bool:
         """See `Applications.lists_foreign`."""
