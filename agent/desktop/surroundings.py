@@ -172,15 +172,14 @@ class DesktopSurroundings:
         if isinstance(action, TYPING):
             window = self._asked(windows, self._receiver)
             received = self._receives(action, window.id if window else None, windows)
-            return Situation(None if window is None else Place(window.app, window.title), elements=received)
+            return Situation(self._where(window, windows), elements=received)
         points = aims(action, self._home, windows)
         found = [
             self._asked(windows, lambda known, point=point: known.at(*point.rounded()))  # type: ignore[misc]
             for point in points
         ]
         under = found[-1] if found else None
-        place = None if under is None else Place(under.app, under.title)
-        return Situation(under=place, elements=self._hit(action, points, windows, under))
+        return Situation(under=self._where(under, windows), elements=self._hit(action, points, windows, under))
 
     def close(self) -> None:
         """Close the connections; does not wait, because the one to a dead display may hang."""
@@ -361,6 +360,12 @@ class DesktopSurroundings:
             self._windows.close()
             self._senses.failed("windows")
             return None
+
+    def _where(self, window: Window | None, windows: Windows | None) -> Place | None:
+        """What a person is told of a window: its name, and where it is."""
+        if window is None:
+            return None
+        return Place(window.app, window.title, self._asked(windows, lambda known: known.region(window.id)))
 
     def _place(self, window: Window | None, windows: Windows | None) -> Place | None:
         if window is None:

@@ -187,6 +187,8 @@ def test_a_tree_that_fails_leaves_the_elements_unknown():
 def test_what_an_action_hits_is_told_without_all_else():
     desk = around()
     assert names(desk.glance(Click(BUTTON)).elements) == ["Delete"]
+    under = desk.glance(Click(BUTTON)).under
+    assert under is not None and under.region is not None
     assert desk.glance(Wait(1.0)) == UNKNOWN
     assert desk.glance(OpenApp("files")) == UNKNOWN
     assert names(desk.glance(Move(ICON)).elements) == ["Trash"]

@@ -197,19 +197,21 @@ def test_a_step_can_be_chosen_in_the_list_the_film_and_on_the_track(page: Page) 
     assert "llowed by you" in page.text("detail") and "after 900 ms" in page.text("detail")
     page.browser.find_element(By.ID, "step-3").click()
     assert "you said: hurry" in page.text("detail")
-    page.browser.find_element(By.CSS_SELECTOR, "#track svg").click()  # its middle: step 30 is over at 46.4 s
+    page.browser.find_element(
+        By.CSS_SELECTOR, "#track svg"
+    ).click()  # its middle: step 1 begins at 1.5 s, step 30 is over at 46.4 s
     assert page.step == 15
     page.browser.find_elements(By.CSS_SELECTOR, "#film .thumb")[0].click()
-    assert page.step == 1
+    assert page.step == 2  # in the middle of the first of twelve frames, 3.4 s into the run
     page.browser.find_element(By.ID, "next").click()
-    assert page.step == 2
+    assert page.step == 3
 
 
 def test_the_film_is_scaled_by_time(page: Page) -> None:
-    """Every step takes as much of the track as it took time; step 3 begins after 4.5 of 46.4 seconds."""
+    """Every step takes as much of the track as it took time: of 44.9 s from step 1 to the end, step 3 begins at 3 s."""
     page.press("j", "j")
     here = page.js("[...['x', 'width']].map(name => Number(document.getElementById('here').getAttribute(name)))")
-    assert here == pytest.approx([1000 * 4.5 / 46.35, 1000 * (1.35 + 0.9) / 46.35], abs=1.5)
+    assert here == pytest.approx([1000 * 3.0 / 44.85, 1000 * (1.35 + 0.9) / 44.85], abs=1.5)
     assert page.js("document.querySelector('#film .on span').textContent") == "3"
 
 

@@ -16,7 +16,10 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
     spans.push([start, start + total(step) / 1000]);
   }
   const end = Math.max(...spans.map((span) => span[1]), 0.001);
-  const share = (seconds) => Math.min(1, Math.max(0, seconds / end));
+  // What comes before the first step (a sandbox, a server that starts) has no picture, and no room here.
+  const origin = steps.length ? Math.min(spans[0][0], end - 0.001) : 0;
+  const length = end - origin;
+  const share = (seconds) => Math.min(1, Math.max(0, (seconds - origin) / length));
 
   const latest = (seconds) => {
     let found = 0;
@@ -35,7 +38,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
     for (const [index, step] of steps.entries()) {
       let left = share(spans[index][0]) * 1000;
       for (const [stage, value] of step.times.entries()) {
-        const width = share(value / 1000) * 1000;
+        const width = value / length;
         if (width > 0.02) paths[stage] += `M${left.toFixed(2)} 5h${width.toFixed(2)}v14h-${width.toFixed(2)}z`;
         left += width;
       }
@@ -52,7 +55,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
       if (trouble(step)) line(step.state === "failed" ? "flag bad" : "flag", `M${at(index)} 0v24`);
     }
     track.append(box);
-    $("ends").replaceChildren(el("span", { text: "0 s" }), el("span", { text: long(end) }));
+    $("ends").replaceChildren(el("span", { text: long(origin) }), el("span", { text: long(end) }));
     frames();
     new ResizeObserver(frames).observe(film);
   }
@@ -70,7 +73,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
     const count = film.children.length;
     const chosen = current < 0 ? -1 : Math.min(count - 1, Math.floor(share(spans[current][0]) * count));
     for (const [place, frame] of [...film.children].entries()) {
-      const index = place === chosen ? current : latest(((place + 0.5) / count) * end);
+      const index = place === chosen ? current : latest(origin + ((place + 0.5) / count) * length);
       frame.classList.toggle("on", place === chosen);
       frame.firstChild.textContent = steps[index].number;
       frame.style.backgroundImage = picture(index);
@@ -93,7 +96,7 @@ const makeTimeline = ({ $, el, svg, run, steps, pictures, time, total, select, t
 
   const under = (event, part) => {
     const area = part.getBoundingClientRect();
-    return latest(((event.clientX - area.left) / area.width) * end);
+    return latest(origin + ((event.clientX - area.left) / area.width) * length);
   };
   for (const part of [film, track]) {
     part.addEventListener("click", (event) => select(under(event, part)));
