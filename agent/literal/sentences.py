@@ -54,6 +54,7 @@ def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
         raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
     text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
     text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
+    text = re.sub(r" (?:which|that)(?: is|['’]s| are| lies?) (?=(?:in|on|inside|under|from) )", " ", text)
     text = _without_gerunds(_without_reasons(" ".join(text.split())))
     parts = [without_courtesy(piece) for piece in _pieces(text)]
     if any(len(part) > _MOST_PART for part in parts):

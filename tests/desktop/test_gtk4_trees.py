@@ -150,3 +150,12 @@ def test_a_dialog_that_gtk_4_8_calls_a_filler_is_a_window() -> None:
 )
 def test_other_fillers_are_none(kind: str, name: str, toolkit: str, states: int) -> None:
     assert windows_with(kind, name, toolkit, states) == []
+
+
+def test_a_list_that_shows_none_of_the_rows_it_told_is_asked_again() -> None:
+    shown, hidden = node("row", "list item", "Blank", (10, 40, 300, 50), "list"), node("old", "list item", "Old")
+    box = node("list", "list", "Options", (10, 40, 300, 60), "frame")
+    box.children = [hidden.ref]
+    assert gtk4.hollow_lists([box, hidden]) == {box.ref}
+    box.children = [hidden.ref, shown.ref]
+    assert gtk4.hollow_lists([box, hidden, shown]) == set()

@@ -7,6 +7,10 @@ from agent.literal.grammar import read_instruction
 from agent.literal.sentences import NotUnderstoodError
 
 _REFUSED = [
+    "create a folder in Downloads",
+    "make a new folder on my desktop",
+    "I'm left handed, please set up my mouse",
+    "get rid of the second panel",
     "turn it up",
     "delete everything",
     "clean up my disk",

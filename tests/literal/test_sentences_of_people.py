@@ -22,6 +22,12 @@ from agent.literal.goals import (
 from agent.literal.grammar import read_instruction
 
 _TABLE = [
+    ("create a new folder in Downloads and call it Stuff", [MakeFolder("Stuff", "Downloads")]),
+    ("make a folder and name it Projects", [MakeFolder("Projects")]),
+    ("I'd like Mousepad and Thunar open", [Open("Mousepad"), Open("Thunar")]),
+    ("open the file memo.txt which is in my Documents", [Open("Documents/memo.txt", "file")]),
+    ("I find the text too small", [SetValue(Target("text"), direction="up")]),
+    ("the panel is too small, enlarge it", [SetValue(Target("panel"), direction="up")]),
     ("turn the sounds off", [Toggle(Target("sounds"), on=False)]),
     (
         "I can hardly see the mouse pointer, could you make it larger please",

@@ -32,6 +32,7 @@ class Application:
     windows: tuple[Ref, ...] = ()  # those that it had the last time
     shown: tuple[Ref, ...] = ()  # those of them that were read the last time
     unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
+    hollow: set[Ref] = field(default_factory=set)  # see `gtk4.hollow_lists`
 
     @property
     def is_gtk4(self) -> bool:

@@ -192,13 +192,16 @@ class AtspiElements:
         if application is None or not _may_be_seen(application, layers, parts):
             return []
         if application.is_gtk4:
-            questions: list[Question[Any]] = [gtk4.cached(application.ref, application.unfolded)]
+            questions: list[Question[Any]] = [
+                gtk4.cached(application.ref, application.unfolded, frozenset(application.hollow))
+            ]
         else:
             questions = [self._nodes(application, ref) for ref in application.shown]
         frames, *read = yield from together(windows_of(application), *questions)
         found = matching(frames, layers, application.pid)
         shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
         if application.is_gtk4:
+            application.hollow.clear()
             told = yield from together(*(self._placing(application, frame, found, layers, read[0]) for frame in shown))
         else:
             known = dict(zip(application.shown, read, strict=True))
@@ -225,6 +228,7 @@ class AtspiElements:
         layer = found[frame.ref]
         origin = origin_of(layer, frame)
         nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
+        application.hollow |= gtk4.hollow_lists(nodes)
         return Seen(application, layer, Tree(frame.ref, nodes, class_names=True), [], origin, moved)
 
     def _nodes(self, application: Application, frame: Ref) -> Question[list[Node]]:

@@ -6,7 +6,7 @@ hold keeps its box: only the hit test tells.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,13 @@ from agent.desktop.atspi.roles import (
     TEXTS,
     VISIBLE,
     has,
+    numbers,
 )
 from agent.desktop.atspi.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
 from agent.desktop.atspi.wire import Call
 from agent.geometry import Region
 
+_LISTS = numbers("list")
 _PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
 _PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
 #: A node that does not tell all the children it claims is asked so many times in a row, then again after so many
@@ -66,11 +68,13 @@ def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
     return known
 
 
-def cached(application: Ref, unfolded: dict[Ref, Asked]) -> Question[dict[Ref, Node] | None]:
+def cached(
+    application: Ref, unfolded: dict[Ref, Asked], hollow: Collection[Ref] = ()
+) -> Question[dict[Ref, Node] | None]:
     """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
 
     `unfolded` remembers those that were asked for their children. What a page that is being made does not have yet is
-    asked for some times more.
+    asked for some times more, and so is what is `hollow`.
     """
     known: dict[Ref, Node] = {}
     asked: set[Ref] = set()
@@ -83,7 +87,7 @@ def cached(application: Ref, unfolded: dict[Ref, Asked]) -> Question[dict[Ref, N
         fresh = [
             node.ref
             for node in known.values()
-            if len(node.children) < node.count
+            if (len(node.children) < node.count or node.ref in hollow)
             and has(node.states, VISIBLE)
             and node.ref not in asked
             and not ((before := unfolded.get(node.ref)) is not None and before.is_enough(node))
@@ -155,6 +159,16 @@ def placed(
         for ref in held
     }
     return [node for node in below if node.ref not in closed], moved
+
+
+def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
+    """Lists that are shown, and none of whose rows is: they show others by now, without claiming more."""
+    boxed = {node.ref for node in nodes if node.box is not None}
+    return {
+        node.ref
+        for node in nodes
+        if node.role in _LISTS and node.ref in boxed and node.children and not boxed.intersection(node.children)
+    }
 
 
 def _is_popover(node: Node) -> bool:

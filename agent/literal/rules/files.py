@@ -22,6 +22,10 @@ _SUMS = {
     r"subtract (?P<first>.+?) from (?P<second>.+)": "from",
 }
 _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
+#: What is said of a folder and is not its name.
+_NO_NAME = re.compile(
+    r"(?:in|inside|within|on|under|at|for|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
+)
 _VAGUE = re.compile(
     r"(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|home|"
     r"system)",
@@ -44,6 +48,8 @@ def _make_folder(part: Part, match: Groups) -> list[Goal]:
         )
     ):
         name, where = found["name"], found["where"]
+    if _NO_NAME.match(name):
+        raise NotUnderstoodError("I do not know what to call the folder: “create a folder called X in Y”.")
     items = split_list(name)[0] if match["several"] else [name]
     return [MakeFolder(_file_name(part, item), _where(part, where)) for item in items]
 
@@ -193,6 +199,8 @@ _SAYING = (
 )
 _WRITE = r"(?:write|type|enter|put|note|paste|insert|add)(?: down)?(?: the (?:text|words?|line|sentence))?"
 RULES: list[Rule] = [
+    (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER})(?: (?:in|inside|within|on|"
+     r"under) (?P<where>.+?))?,? (?:and )?(?:call|name|title) it (?P<name>.+?)(?P<several>)", _make_folder),
     (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) (?:in|inside|within|"
      rf"on|under) (?P<where>.+?) {_NAMED}(?P<name>.+?)(?P<several>)",
      _make_folder),

@@ -119,6 +119,12 @@ def _open_one(part: Part, text: str, place: str) -> Goal:
     return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place)
 
 
+def _open_these(part: Part, match: Groups) -> list[Goal] | None:
+    """ "I want A and B open": only for applications."""
+    names = [re.sub("^(?:the|my|a) ", "", item, flags=re.IGNORECASE) for item in split_list(match["what"])[0]]
+    return _open(part, match) if all(part.shown(name).casefold() in lexicon.programs() for name in names) else None
+
+
 def _get(part: Part, match: Groups) -> list[Goal] | None:
     """ "get me the file manager", "I need a terminal": only what surely is to be opened or switched."""
     what = match["what"]
@@ -233,6 +239,7 @@ RULES: list[Rule] = [
     (r"(?:get rid of) (?P<what>.+ (?:window|dialog|app|application)|(?:this|the) (?:window|dialog|message|"
      r"popup))", _close),
     (r"(?:open|launch|start|fire|pull|bring|run|load)(?: up)?(?: me)? (?P<what>.+)", _open),
+    (r"(?:i want|i need|i(?:['’]d| would) like|have|get) (?P<what>.+?) (?:to be )?open(?:ed)?", _open_these),
     (r"show me (?P<what>.+)", _show),
     (r"(?:show|display|reveal|unhide|see|view) (?P<what>.+)", _show),
     (r"(?:read|edit|look at|look into|look inside|(?:have|take) a look (?:at|into|inside)|check out|browse)(?: me)? "
