@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 
 from agent.commands.arguments import add_recorded_run, recorded_run
-from agent.record.schema import ActionRecord, ReceiptRecord, StepRecord
+from agent.record.action_record import ActionRecord
+from agent.record.run_record import ReceiptRecord
+from agent.record.step_record import StepRecord
 from agent.run.fates import WORDS
 from foundation.arguments import Parser
 from foundation.foreign_text import on_one_line

@@ -19,24 +19,12 @@ from typing import Any
 import agent
 from agent.actions import Action, points_of
 from agent.geometry import GridPoint
+from agent.record.action_record import ActionRecord, AimRecord, ApprovalRecord, ElementRecord
 from agent.record.mask import mask_file
+from agent.record.records import TokensRecord, ViewportRecord
 from agent.record.redact import Redactor
-from agent.record.schema import (
-    ActionRecord,
-    AimRecord,
-    AnswerRecord,
-    ApprovalRecord,
-    BetweenRecord,
-    ChangeRecord,
-    ElementRecord,
-    ImageRecord,
-    ReceiptRecord,
-    RunRecord,
-    StepRecord,
-    TokensRecord,
-    ViewportRecord,
-    with_firsts,
-)
+from agent.record.run_record import ChangeRecord, ReceiptRecord, RunRecord
+from agent.record.step_record import AnswerRecord, BetweenRecord, ImageRecord, StepRecord, with_firsts
 from agent.run import events
 from foundation.errors import EnvironmentLacksError
 

@@ -1,7 +1,7 @@
 """The JSON Schemas of a run, a step and an event, made from the code: `python -m agent.record.json_schema [FOLDER]`.
 
-Those of run and step are of the models in `schema.py`; that of an event, a line of `mai-agent --json`, is made from the
-fields of the events themselves.
+Those of run and step are of the models in `run_record.py` and `step_record.py`; that of an event, a line of
+`mai-agent --json`, is made from the fields of the events themselves.
 """
 
 import json
@@ -20,21 +20,11 @@ from agent.actions import KINDS
 from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import Viewport
+from agent.record.action_record import CallRecord, ElementRecord
 from agent.record.actions import action_forms
-from agent.record.schema import (
-    ACTION_SCHEMA,
-    ActionJson,
-    AnswerPartsRecord,
-    CallRecord,
-    ChangeRecord,
-    ElementRecord,
-    FailureRecord,
-    ModelRecord,
-    RunRecord,
-    StepRecord,
-    TokensRecord,
-    ViewportRecord,
-)
+from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord
+from agent.record.run_record import ChangeRecord, ModelRecord, RunRecord
+from agent.record.step_record import AnswerPartsRecord, FailureRecord, StepRecord
 from agent.run.events import FIRSTS, SCHEMA, Event, ModelInUse, RunStarted
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent.record.redact import Redactor
-from agent.record.schema import RunRecord, StepRecord
+from agent.record.run_record import RunRecord
+from agent.record.step_record import StepRecord
 from foundation.errors import UsageError
 from foundation.processes import has_run_since
 

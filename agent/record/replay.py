@@ -8,9 +8,10 @@ from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
 from agent.families.registry import DEFAULT_FAMILY, get_family
 from agent.geometry import DesktopPoint, Size
+from agent.record.action_record import ActionRecord
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
-from agent.record.schema import ActionRecord, StepRecord
+from agent.record.step_record import StepRecord
 from agent.run.fates import Fate
 from agent.safety.policy import Policy
 from agent.safety.situation import Situation

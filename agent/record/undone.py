@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from agent.changes import Change
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
-from agent.record.schema import UndoneRecord
+from agent.record.run_record import UndoneRecord
 from foundation.errors import EnvironmentLacksError
 from foundation.files import write_atomically
 

@@ -27,7 +27,7 @@ from agent.desktop.apps.linux import installed_apps
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 from agent.record.actions import read_action
-from agent.record.schema import StepRecord
+from agent.record.step_record import StepRecord
 from agent.safety.policy import Grants, Policy
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.trail import Trail

@@ -12,7 +12,7 @@ import pytest
 from agent.cli import main
 from agent.desktop.linux.files import Files
 from agent.desktop.linux.home import Home
-from agent.record.schema import RunRecord
+from agent.record.run_record import RunRecord
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
-from agent.record.schema import StepRecord
+from agent.record.step_record import StepRecord
 from agent.run.events import ApprovalGiven, Dropped, Event
 from agent.run.fates import WORDS, Fate
 from agent.safety.policy import Approval

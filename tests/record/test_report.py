@@ -26,7 +26,8 @@ from agent.record.redact import Redactor
 from agent.record.report import write_report
 from agent.record.report.pictures import Pictures
 from agent.record.report.view import view_run, view_step
-from agent.record.schema import RunRecord, StepRecord
+from agent.record.run_record import RunRecord
+from agent.record.step_record import StepRecord
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.foreign_text import harmless
 

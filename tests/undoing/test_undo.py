@@ -14,7 +14,7 @@ from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
 from agent.desktop.x11.windows import open_windows
 from agent.geometry import Size
 from agent.record.read import Bundle, read_bundle
-from agent.record.schema import RunRecord
+from agent.record.run_record import RunRecord
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from agent.undoing.undo import Undoing
 from foundation.errors import EnvironmentLacksError

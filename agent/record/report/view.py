@@ -7,9 +7,12 @@ from typing import Any, TypeAlias
 
 from agent.actions import Action, Drag, Scroll, points_of
 from agent.geometry import DesktopPoint, Region
+from agent.record.action_record import ActionRecord, ApprovalRecord
 from agent.record.actions import read_action
 from agent.record.read import Bundle
-from agent.record.schema import ActionRecord, ApprovalRecord, StepRecord, UndoneRecord, ViewportRecord
+from agent.record.records import ViewportRecord
+from agent.record.run_record import UndoneRecord
+from agent.record.step_record import StepRecord
 from agent.run.fates import WORDS, Fate
 from agent.safety.text import harmless
 

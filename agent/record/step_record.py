@@ -1,0 +1,146 @@
+"""A step of a run: a line of `steps.jsonl`. Format 1 had no lists: a step's only action stood in the step itself."""
+
+from typing import Any, Self
+
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from agent.record.action_record import ActionRecord
+from agent.record.records import Record, Text, TokensRecord, ViewportRecord
+from foundation.chat_stream import Answer, ToolCall
+
+
+class FailureRecord(Record):
+    """Why an answer cannot be used: `kind` for programs."""
+
+    kind: Text = ""
+    message: Text = ""
+
+
+class ToolCallRecord(Record):
+    """A call that a server told apart from the text; the arguments are JSON as the model wrote it."""
+
+    id: Text = ""
+    name: Text = ""
+    arguments: Text = ""
+
+
+class AnswerPartsRecord(Record):
+    """An answer in its parts, as the server told them apart."""
+
+    content: Text = ""
+    reasoning: Text = ""
+    tool_calls: list[ToolCallRecord] = []
+
+
+class AnswerRecord(Record):
+    """One answer of the model: as one text, and in parts where it came in parts."""
+
+    raw: Text = ""
+    failure: FailureRecord | None = None
+    parts: AnswerPartsRecord | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The answer as it came, to be read again."""
+        if self.parts is None:
+            return Answer(self.raw)
+        calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in self.parts.tool_calls)
+        return Answer(self.parts.content, self.parts.reasoning, calls)
+
+
+class ImageRecord(Record):
+    """A screenshot that the model saw: its file in the bundle, its size as sent, the tokens of all of a step's."""
+
+    file: Text = ""
+    width: int = 1
+    height: int = 1
+    tokens: int | None = None
+
+
+class BetweenRecord(Record):
+    """What the person did between two steps: an event with its fields.
+
+    Args:
+        event: Paused, Resumed, UserActed or PersonSaid (Told in format 1).
+        at: when, in seconds since the run began.
+    """
+
+    event: Text = ""
+    step: int | None = None
+    reason: Text | None = None
+    what: Text | None = None
+    text: Text | None = None
+    at: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _own_fields(self, handler: SerializerFunctionWrapHandler) -> Any:
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+    @property
+    def words(self) -> str:
+        """What happened, in words; empty for what is not known."""
+        said = f"you said: {self.text or ''}"
+        return {
+            "Paused": f"paused: {self.reason or ''}", "Resumed": "resumed",
+            "UserActed": f"you acted: {self.what or ''}", "PersonSaid": said, "Told": said,
+        }.get(self.event, "")  # fmt: skip
+
+
+class StepRecord(ActionRecord):
+    """One step. Its own action fields are those of its first action, which scripts have always read.
+
+    Args:
+        at: when it began, in seconds since the run did.
+        before: what the person did before it.
+        screen: a fingerprint of the screen.
+        image: the first of `images`.
+        answers: all tries; the last one counts.
+        changed: whether the screen changed by it; null where nothing was done.
+        note: what the model was told about it.
+        reply: what the person answered, or a tool.
+        milliseconds: of every stage; several tries add up.
+    """
+
+    step: int | None = None
+    at: float | None = None
+    before: list[BetweenRecord] = []
+    screen: Text = ""
+    image: ImageRecord | None = None
+    images: list[ImageRecord] = []
+    viewport: ViewportRecord | None = None
+    answers: list[AnswerRecord] = []
+    thought: Text = ""
+    actions: list[ActionRecord] = []
+    changed: bool | None = None
+    note: Text | None = None
+    reply: Text | None = None
+    tokens: TokensRecord = Field(default_factory=TokensRecord)
+    milliseconds: dict[Text, float] = {}
+
+    @model_validator(mode="after")
+    def _as_lists(self) -> Self:
+        """A step of format 1 has its action and its image for itself alone."""
+        if not self.actions and self.target is not None:
+            self.actions = [ActionRecord.model_construct(**{name: getattr(self, name) for name in _OF_AN_ACTION})]
+        if not self.images and self.image is not None:
+            self.images = [self.image]
+        return self
+
+    @property
+    def each_action(self) -> list[ActionRecord]:
+        """Its actions; of a step without any the step itself, which says why."""
+        return self.actions or [self]
+
+
+_OF_AN_ACTION = tuple(ActionRecord.model_fields)
+
+
+def with_firsts(step: dict[str, Any]) -> dict[str, Any]:
+    """A step's JSON with the fields of its first action, and its first image, as its own."""
+    first: dict[str, Any] = next(iter(step["actions"]), step)
+    return step | {name: first[name] for name in _OF_AN_ACTION} | {"image": next(iter(step["images"]), None)}
