@@ -15,6 +15,7 @@ from agent.record.step_record import StepRecord
 from agent.run.fates import Fate
 from agent.safety.policy import Policy
 from agent.safety.situation import Situation
+from agent.safety.trail import Trail
 from foundation.errors import UsageError
 
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
@@ -45,6 +46,7 @@ def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
 
 def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
     """The decisions of a bundle, in order. Raises UsageError when a step lacks what a replay needs."""
+    trail = Trail()
     for step in bundle.steps:
         if step.step is None or step.viewport is None:
             number = "?" if step.step is None else step.step
@@ -52,10 +54,12 @@ def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedS
         if not step.answers:
             yield ReplayedStep(step.step, failure="the run ended before the model answered")
             continue
-        yield from _replay_answer(step, ReplayedStep(step.step), family, policy)
+        yield from _replay_answer(step, ReplayedStep(step.step), family, policy, trail)
 
 
-def _replay_answer(step: StepRecord, blank: ReplayedStep, family: Family, policy: Policy) -> Iterator[ReplayedStep]:
+def _replay_answer(
+    step: StepRecord, blank: ReplayedStep, family: Family, policy: Policy, trail: Trail
+) -> Iterator[ReplayedStep]:
     assert step.viewport is not None
     last = step.answers[-1]
     sent = tuple(Size(image.width, image.height) for image in step.images) or (Size(1, 1),)
@@ -74,8 +78,12 @@ def _replay_answer(step: StepRecord, blank: ReplayedStep, family: Family, policy
         hit = tuple(element.element for element in recorded.elements if element.element is not None)
         changed = recorded.final_action if recorded.changed_to else None
         # What was hit is known of what was carried out.
-        question = policy.question(target, Situation(elements=() if changed else hit))
-        another = None if changed is None else policy.question(changed, Situation(elements=hit))
+        question = policy.question(target, trail.judge(target, Situation(elements=() if changed else hit)))
+        another = None
+        if changed is not None:
+            another = policy.question(changed, trail.judge(changed, Situation(elements=hit)))
+        if recorded.executed or recorded.dry_run:
+            trail.did(changed or target)
         yield replace(
             blank,
             target=target,

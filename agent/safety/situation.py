@@ -17,6 +17,7 @@ Fact: TypeAlias = Literal[
     "text was lost",  # much text that is not the run's own was taken out of a document of that application
     "own text",  # all that is in the document came from this run
     "one line",  # what is typed goes into a field of one line
+    "a long text",  # it goes into a text of several lines
     "a text",  # it goes into a text, or hits one
     "a menu's title",  # it hits what only opens a menu
     "a switch",  # it hits a check box, a switch and the like, which can be put back

@@ -184,10 +184,15 @@ class Trail:
                 del self._met[gone]
                 self._own.pop(gone, None)
         elif window in self._own and self._own[window] != title:
-            if self._saving == place.app:  # it was saved, and is called so now
+            if self._saving == place.app or self._begins(window, title):  # it was saved, or is called by its text
                 self._own[window] = title
             else:  # something else was opened in it
                 del self._own[window]
+
+    def _begins(self, window: Hashable, title: str) -> bool:
+        """Whether a title is the beginning of what the run typed there: so some editors call new documents."""
+        lines = self._typed.text.strip().splitlines() if self._typed.window == window else []
+        return bool(lines) and title.startswith(lines[0][:_WORD])
 
     # What is remembered
 
@@ -298,7 +303,7 @@ def _facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Sit
         if isinstance(action, PressKeys | HoldKeys) and _mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
         return found
-    found.discard("one line")
+    found -= {"one line", "a long text"}
     if seen.elements and all(one.role == "menu" for one in seen.elements):
         found.add("a menu's title")
     if place is not None and place.region is not None:
@@ -321,7 +326,7 @@ def _facts_of_focus(seen: Situation) -> set[Fact]:
     if focus is None or not takes_text(focus):
         return set()
     one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
-    return {"a text", "one line"} if one_line and focus.box.height <= _TALLEST_LINE else {"a text"}
+    return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text"}
 
 
 def _focus(seen: Situation) -> Element | None:

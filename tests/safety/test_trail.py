@@ -77,6 +77,13 @@ def test_a_document_that_the_run_began_is_its_own_also_after_it_was_saved() -> N
     assert not run.is_asked_about("ctrl+a", "backspace")
 
 
+def test_a_new_document_that_is_called_by_its_text_stays_the_runs_own() -> None:
+    run = Run(NEW, TEXT, there_before=())
+    run.does(TypeText("hello there"))
+    run.place = Place("Mousepad", "hello there (Draft) - Text Editor")
+    assert not run.is_asked_about("ctrl+a", TypeText("hi"))
+
+
 def test_a_document_that_is_opened_in_its_window_is_not_the_runs_own() -> None:
     run = Run(NEW, TEXT, there_before=())
     run.does(TypeText("hello"))
@@ -147,6 +154,16 @@ def test_keys_of_their_own_that_go_on_and_press_are_no_text_that_does() -> None:
     cell = Element(5, "table cell", "Adwaita", Region(0, 0, 90, 20))
     assert not Run(Place("Settings", "Appearance"), cell).is_asked_about("tab", "space")
     assert not Run(Place("Settings", "Appearance"), cell).is_asked_about("tab", "enter")
+
+
+def test_a_name_that_starts_something_is_one_everywhere_but_in_a_long_text() -> None:
+    for elements, asks in (
+        ((FIELD,), True),
+        ((), True),
+        ((Element(6, "push button", "Menu", FIELD.box),), True),
+        ((TEXT,), False),
+    ):
+        assert Run(DIARY, *elements).is_asked_about(TypeText("x.sh")) is asks
 
 
 def test_windows_have_trails_of_their_own() -> None:
