@@ -88,8 +88,8 @@ def _in_combo(now: GoalState, target: Target) -> Choose | None:
     if not target.under or not target.name:
         return None
     control = Target(target.under, inside=target.inside)
-    found = now.finder.best(control, COMBOS)
-    return None if found is None else Choose(target.name, control)
+    opened = any(move.about == target.under for move in now.tried("focus"))  # what hangs open may lie over it
+    return Choose(target.name, control) if opened or now.finder.best(control, COMBOS) is not None else None
 
 
 def _pursue(now: GoalState, goal: Goal) -> Verdict:

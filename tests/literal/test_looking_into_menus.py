@@ -84,6 +84,12 @@ def test_a_choice_under_the_label_of_a_combo_box_is_chosen_in_it():
     assert calls(replies)[0] == ("click", [350, 210])
 
 
+def test_a_choice_in_an_open_combo_box_that_lies_over_its_label_is_chosen():
+    shut = screen(element("label", "Hinting:", x=120, y=200), element("combo box", "None", x=300, y=200))
+    shown = screen(*[element("menu item", name, x=300, y=180 + 20 * at) for at, name in enumerate(("None", "Slight"))])
+    assert calls(follow("pick Slight under Hinting", shut, shown))[:2] == [("click", [350, 210]), ("click", [350, 210])]
+
+
 @pytest.mark.parametrize(
     ("said", "app"),
     [
