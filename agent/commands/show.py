@@ -11,6 +11,7 @@ from agent.run.fates import WORDS
 from foundation.arguments import Parser
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json
+from foundation.stray_output import LOG_NAME
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
         put("", f"undone, {run.undone[-1].at}:")
         for one in run.undone:
             put(f"  {on_one_line(f'{one.kind} {one.what}')}: {'' if one.done else 'not undone: '}{one.words}")
+    if (bundle.path / LOG_NAME).is_file():
+        put(f"what libraries printed: {bundle.path / LOG_NAME}")
     put(*(f"evidence: {on_one_line(evidence)}" for evidence in run.evidence))
     put(f"{bundle.outcome}: {on_one_line(run.message)}")
     return 0

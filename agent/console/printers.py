@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from agent.actions import points_of
+from agent.actions import TypeText, points_of
 from agent.record.bundle import target_file
 from agent.record.redact import Redactor
 from agent.run.events import (
@@ -35,25 +35,30 @@ from foundation.printing import put, put_json
 class JsonPrinter:
     """One event per line on standard output.
 
-    The pieces of an answer are printed as one when it is whole: half of a secret cannot be recognised.
+    The pieces of an answer are printed as one when it is whole: half of a secret cannot be recognised. What types is
+    printed with the event after it, which tells whether it went into a field for passwords.
     """
 
     def __init__(self, out: TextIO | None = None, redactor: Redactor | None = None) -> None:
         self._out = out
         self._redactor = redactor or Redactor()
-        self._pieces: ModelDelta | None = None
+        self._waiting: list[Event] = []  # pieces as one, and what they decided
 
     def handle(self, event: Event) -> None:
         """Print one event."""
-        pieces = self._pieces
-        if isinstance(event, ModelDelta) and pieces is not None and not event.restart:
-            self._pieces = replace(pieces, text=pieces.text + event.text)
+        last = self._waiting[-1] if self._waiting else None
+        if isinstance(event, ModelDelta) and isinstance(last, ModelDelta) and not event.restart:
+            self._waiting[-1] = replace(last, text=last.text + event.text)
             return
-        self._pieces = event if isinstance(event, ModelDelta) else None
-        told = self._redactor.data(to_json(event))  # first: it tells what to mask in the pieces before it
-        if pieces is not None:
-            self._print(self._redactor.data(to_json(pieces)))
-        if self._pieces is None:
+        told = self._redactor.data(to_json(event))  # first: it tells what to mask in what came before it
+        types = isinstance(event, Decided) and any(isinstance(target, TypeText) for target in event.targets)
+        if types and isinstance(last, ModelDelta):
+            self._waiting.append(event)
+            return
+        for before in self._waiting:
+            self._print(self._redactor.data(to_json(before)))
+        self._waiting = [event] if types or isinstance(event, ModelDelta) else []
+        if not self._waiting:
             self._print(told)
 
     def _print(self, told: dict[str, Any]) -> None:

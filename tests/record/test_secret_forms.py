@@ -1,6 +1,7 @@
 """What is typed into a password field is masked in every form that a bundle may hold it in, whatever the syntax."""
 
 import html
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from stubs.events import finished, started, step
 
 from agent.actions import TypeText
+from agent.cli import main
+from agent.console.printers import JsonPrinter
 from agent.geometry import Region
 from agent.record.bundle import Recorder
 from agent.record.redact import Redactor
@@ -122,3 +125,25 @@ def test_nothing_a_model_writes_makes_masking_fail(answer: str, more: dict[str, 
 
 def test_a_flood_of_openings_is_read_in_no_time() -> None:
     assert list(typed_in("<text>" * 10_000 + "text='" * 10_000)) is not None
+
+
+def test_events_as_json_hold_what_is_typed_until_it_is_known_where_it_went() -> None:
+    out = io.StringIO()
+    printer = JsonPrinter(out)
+    for event in [started(), *of_a_step("type(content='hunter')", "hunter"), finished(steps=1)]:
+        printer.handle(event)
+    assert "hunter" not in out.getvalue()
+    kinds = [json.loads(line)["event"] for line in out.getvalue().splitlines()]
+    assert kinds == [
+        "RunStarted", "Observed", "ModelDelta", "Decided", "Acted", "StepFinished", "RunFinished",
+    ]  # fmt: skip
+
+
+def test_a_run_that_left_a_log_of_libraries_says_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorder = Recorder(tmp_path, "x")
+    for event in [started(), finished(steps=0)]:
+        recorder.handle(event)
+    recorder.close()
+    (recorder.path / "output.log").write_text("Segmentation fault")
+    assert main(["show", str(recorder.path)]) == 0
+    assert f"what libraries printed: {recorder.path / 'output.log'}" in capsys.readouterr().out
