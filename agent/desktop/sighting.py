@@ -75,9 +75,10 @@ def _changed(before: Sighting, now: Sighting, point: DesktopPoint) -> str:
         return f"{named(was.window)} {'moved' if moved else 'changed its size'} meanwhile"
     if now.layer(was.window.id) is None:
         return f"{named(was.window)} is not there any more"
-    if is_now is None or is_now.backdrop or was.backdrop:
-        other = was if is_now is None or is_now.backdrop else is_now
-        return f"{named(other.window)} {'came to' if other is is_now else 'left'} that point meanwhile"
+    if is_now is None or is_now.backdrop:
+        return f"{named(was.window)} moved meanwhile"
+    if was.backdrop:
+        return f"{named(is_now.window)} came to that point meanwhile"
     return f"{named(is_now.window)} covers {named(was.window)} at that point now"
 
 

@@ -41,7 +41,7 @@ def now(*layers, receiver=EDITOR):
         (now(), "“notes.txt” is not there any more"),
         (now(layer(EDITOR, 5, 0)), "“notes.txt” moved meanwhile"),
         (now(layer(EDITOR, 0, 0, 300)), "“notes.txt” changed its size meanwhile"),
-        (now(layer(EDITOR, 500, 500)), "“notes.txt” left that point meanwhile"),
+        (now(layer(EDITOR, 500, 500)), "“notes.txt” moved meanwhile"),
         (now(layer(MAIL, 20, 20), EDITING), "“Inbox” covers “notes.txt” at that point now"),
         (now(layer(BUBBLE, 20, 20, helper=True), EDITING), "“You have mail” covers “notes.txt” at that point now"),
         (now(layer(LOCK, 0, 0, 1000, 1000, helper=True), EDITING), "“i3lock” covers “notes.txt” at that point now"),

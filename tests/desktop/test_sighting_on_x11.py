@@ -1,0 +1,113 @@
+"""What happens to real windows between the look and the action, and is noticed."""
+
+import subprocess
+import time
+
+import pytest
+from stubs.typing_fields import wait_for
+
+from agent.actions import Click, PressKeys, TypeText
+from agent.desktop.checked_hand import CheckedHand
+from agent.desktop.hand import ActionFailedError, Rest
+from agent.desktop.sighting import sight
+from agent.desktop.surroundings import Meant
+from agent.desktop.x11.connection import open_display
+from agent.desktop.x11.windows import X11Windows, open_windows
+from agent.geometry import DesktopPoint
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+
+class Hand:
+    """Carries nothing out."""
+
+    touches = True
+
+    def __init__(self):
+        self.rest = Rest()
+
+    def perform(self, action):
+        return "done"
+
+    def close(self):
+        pass
+
+
+class Desk:
+    """An editor that was looked at, and a hand that is to act on it."""
+
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        subprocess.Popen(["mousepad"], env=sandbox.environ, start_new_session=True)
+        self.windows = X11Windows()
+        wait_for(lambda: (now := self.windows.active()) is not None and now.app == "Mousepad", 20)
+        time.sleep(0.7)
+        self.editor = self.windows.active()
+        region = self.windows.region(self.editor.id)
+        self.middle = DesktopPoint(region.left + region.width / 2, region.top + region.height / 2)
+        seen = sight(self.windows, frozenset())
+        self.hand = CheckedHand(Hand(), open_windows, frozenset(), self.middle, lambda: Meant(seen=seen))
+
+    def said(self, action):
+        try:
+            return self.hand.perform(action)
+        except ActionFailedError as error:
+            return str(error)
+
+    def call(self, *command):
+        subprocess.run(command, env=self.sandbox.environ, check=True)
+        time.sleep(0.5)
+
+
+@pytest.fixture
+def desk(sandbox):
+    found = Desk(sandbox)
+    yield found
+    found.windows.close()
+    found.hand.close()
+
+
+def test_nothing_changed_and_nothing_is_said(desk):
+    for action in (Click(desk.middle), TypeText("x"), PressKeys(("enter",))):
+        assert desk.said(action) == "done"
+
+
+def test_a_window_that_moved_takes_no_click(desk):
+    desk.call("wmctrl", "-i", "-r", hex(desk.editor.id), "-e", "0,300,200,-1,-1")
+    assert "moved meanwhile: look again" in desk.said(Click(desk.middle))
+    assert desk.said(TypeText("x")) == "done"
+
+
+def test_a_window_that_was_minimised_takes_neither_click_nor_text(desk):
+    desk.call("xdotool", "windowminimize", str(desk.editor.id))
+    assert "is not there any more" in desk.said(Click(desk.middle))
+    assert "Mousepad” is not there any more" in desk.said(TypeText("x"))
+
+
+def test_a_window_that_came_in_front_is_told_by_its_name(desk):
+    subprocess.Popen(["xterm", "-T", "intruder", "-geometry", "100x40+700+350"], env=desk.sandbox.environ)
+    wait_for(lambda: (now := desk.windows.active()) is not None and now.title == "intruder", 20)
+    time.sleep(0.3)
+    assert "“intruder” covers “Untitled 1 - Mousepad” at that point now: look again" in desk.said(Click(desk.middle))
+    assert "the keyboard focus is on “intruder”: look again" in desk.said(TypeText("rm -rf x"))
+
+
+def test_behind_a_screen_that_was_locked_nothing_is_done(desk):
+    from Xlib import X
+
+    display = open_display()
+    try:
+        screen = display.screen()
+        lock = screen.root.create_window(
+            0, 0, screen.width_in_pixels, screen.height_in_pixels, 0, X.CopyFromParent,
+            background_pixel=0, override_redirect=True,
+        )  # fmt: skip
+        lock.set_wm_class("locker", "Locker")
+        lock.map()
+        display.sync()
+        time.sleep(0.3)
+        assert "“Locker” covers" in desk.said(Click(desk.middle))
+        for action in (TypeText("secret"), PressKeys(("enter",))):
+            assert "“Locker” came up meanwhile and may take the keys: look again" in desk.said(action)
+    finally:
+        display.close()
