@@ -18,14 +18,14 @@ from agent.safety.text import unseen
 Span = tuple[int, int]
 
 #: Signs of ours: where a text holds one itself, it is spelled out.
-_OURS = frozenset("⏎␍⇥␠⟨⟩")
+_OURS = frozenset("⏎⇥␣⟨⟩")
 #: Marks over a letter that writing systems need; more of them are a pile that covers its neighbours.
 _MOST_MARKS = 2
 #: What is repeated so often, and is so long by that, is told by its number; this many of it are still shown.
 _REPEATS, _REPEATED_CHARS, _KEPT = 12, 48, 3
 _REPEATED = re.compile(rf"(.{{1,8}}?)\1{{{_REPEATS - 1},}}", re.DOTALL)
 LINE_END = re.compile(r"\r\n|\n|\r")
-_LINE_ENDS = {"\n": "⏎", "\r": "␍", "\r\n": "␍⏎"}
+_LINE_ENDS = {"\n": "⏎", "\r": "⟨CR⟩", "\r\n": "⟨CR⟩⏎"}
 #: Lines are broken after a space, if that leaves no more than this share of them empty.
 _EMPTY = 0.4
 
@@ -153,7 +153,7 @@ def _single(text: str, start: int, end: int) -> Iterator[_Atom]:
             continue
         drawn, sign, cells, mark = _drawn(char)
         if char == " " and (at + 1 == len(text) or text[at + 1] in "\r\n"):
-            drawn, sign, cells = "␠", True, 2
+            drawn, sign, cells = "␣", True, 2
         marks = marks + 1 if mark else 0
         if mark and (marks > _MOST_MARKS or at < marks or not text[at - marks].isalpha()):
             drawn, sign = f"⟨U+{ord(char):04X}⟩", True

@@ -52,9 +52,9 @@ def test_different_texts_never_look_the_same(one: str, other: str) -> None:
     ("text", "lines"),
     [
         ("ls\nrm -rf ~\n", ["ls⏎", "rm -rf ~⏎"]),
-        ("a\r\nb\rc", ["a␍⏎", "b␍", "c"]),
+        ("a\r\nb\rc", ["a⟨CR⟩⏎", "b⟨CR⟩", "c"]),
         ("a\tb", ["a⇥ b"]),
-        ("a \n b  ", ["a␠⏎", " b ␠"]),
+        ("a \n b  ", ["a␣⏎", " b ␣"]),
         ("\u202egnp.exe\u200b", ["⟨U+202E⟩gnp.exe⟨U+200B⟩"]),
         ("\x1b]52;c;\x07", ["⟨U+001B⟩]52;c;⟨U+0007⟩"]),
         ("a⏎b ⟨U+202E⟩", ["a⟨U+23CE⟩b ⟨U+27E8⟩U+202E⟨U+27E9⟩"]),
@@ -71,7 +71,7 @@ def test_what_cannot_be_seen_is_spelled_out(text: str, lines: list[str]) -> None
 def test_what_repeats_itself_is_told_by_its_number() -> None:
     assert drawn("\n" * 5000 + "rm -rf ~") == ["⏎", "⏎", "⏎", "⟨the same 4,997 times more⟩", "rm -rf ~"]
     assert drawn("x" * 1500 + "y") == ["xxx⟨the same 1,497 times more⟩y"]
-    assert drawn(" \n" * 999) == ["␠⏎", "␠⏎", "␠⏎", "⟨the same 996 times more⟩"]
+    assert drawn(" \n" * 999) == ["␣⏎", "␣⏎", "␣⏎", "⟨the same 996 times more⟩"]
     assert drawn("=" * 30) == ["=" * 30]
 
 
@@ -85,7 +85,7 @@ def test_a_sign_that_is_wider_than_the_line_counts_as_shown_with_its_last_part()
 def test_the_end_and_what_was_found_are_on_a_line_each() -> None:
     text = "harmless words " * 100 + "\nrm -rf ~/Documents\n" + "more words " * 50 + "\n" * 4000
     marks = merged(places(text, "rm -rf"))
-    assert ending(text, 44, marks).text == "…re words␠⏎⏎⏎⟨the same 3,997 times more⟩"
+    assert ending(text, 44, marks).text == "…re words␣⏎⏎⏎⟨the same 3,997 times more⟩"
     found = excerpt(text, 40, marks[0], marks)
     assert "⏎rm -rf ~/Documents⏎" in found.text
     assert [piece.text for piece in found.pieces if piece.marked] == ["rm -rf"]

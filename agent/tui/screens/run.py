@@ -200,7 +200,8 @@ class RunScreen(AnsweringScreen):
             told = f" {view.outcome_words}:{told}"
             hint = f"  Say what is next, or Esc and then {'u: undo, ' if self.can_undo else ''}o: recorded runs"
         stage.display = bool(told or hint) and not self.asking.display
-        stage.update(Content.assemble((told, colour), (hint, "dim")))
+        sign = (" ✓", "$success") if view.state == "ended" and view.status == 0 else ""  # green in 16 colours, too
+        stage.update(Content.assemble(sign, (told, colour), (hint, "dim")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies

@@ -35,7 +35,9 @@ class StatusLine(Static):
         if view.state == "ended" and view.outcome == "unverified":
             word, colour = "unverified", "$text-warning"
         mode = "DRY RUN" if view.dry_run else "SANDBOX" if view.sandbox else "LIVE"
-        parts = [(f" {mode} ", f"bold $text on ${_GROUNDS[mode]}-muted"), (f" {word} ", f"bold {colour}")]
+        parts = [(f" {mode} ", f"bold $text on ${_GROUNDS[mode]}-muted")]
+        parts += [(" ✓", "$success")] if word == "done" else []  # green in 16 colours, too
+        parts.append((f" {word} ", f"bold {colour}"))
         if view.step:
             limit = f" of {view.max_steps}" if view.max_steps is not None and view.active else ""
             parts.append((f" step {view.step}{limit} ", ""))
