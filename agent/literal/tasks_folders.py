@@ -28,6 +28,8 @@ from agent.screen.outline import ShownWindow
 
 #: The applications that are file managers, as their windows tell it.
 _FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGNORECASE)
+#: Nautilus takes a name only once it has looked at it: after so many waits enter is pressed again, so often at most.
+_LATE, _MOST_ENTERS = 2, 3
 #: Where something without a said place may be, where no file manager is open.
 _PLACES = ("~", "Documents", "Desktop", "Downloads")
 _ITEMS = frozenset({"icon", "table cell", "list item", "table row", "tree item", "canvas"})
@@ -50,6 +52,8 @@ def make_folder(now: GoalState, goal: MakeFolder) -> Verdict:
             if not holds(field, name):
                 return wait_or(now, "The name", leave(now, f"The field does not hold “{name}”."))
             return press(f"Create “{name}”.", "act", "enter", "made")
+        case "made" if now.waits == _LATE and holds(field, name) and len(now.tried("act")) < _MOST_ENTERS:
+            return press("The name still stands there, which was looked at late: once more.", "act", "enter", "made")
         case "made" | "leave":
             return _came(now, name, f"I could not create the folder “{name}”")
     if not _is_name(name):

@@ -68,6 +68,14 @@ def test_a_folder_is_made_by_the_keys_of_the_file_manager_and_the_new_folder_is_
     assert "/home/me/Invoices" in replies[-1].arguments["evidence"][0]
 
 
+def test_a_name_that_is_looked_at_late_is_entered_once_more():
+    made = file_change("Invoices", None, "a folder")
+    screens = [folder(), asking("New Folder"), asking(""), *[asking("Invoices")] * 4, folder(changes=[made])]
+    replies = follow("create a folder called Invoices", *screens)
+    assert done(replies)[3:-1] == ["enter", "wait", "wait", "enter"]
+    assert ending(replies[-1]) == ("success", True)
+
+
 def test_a_field_that_holds_something_else_is_left():
     screens = [folder(), asking("New Folder"), asking(""), *[asking("New FolderInvoices")] * 4, *[folder()] * 6]
     replies = follow("create a folder called Invoices", *screens)
