@@ -300,7 +300,10 @@ def _facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Sit
     if isinstance(action, TYPING):
         if not seen.elements:
             found.add("unknown focus")
-        if isinstance(action, PressKeys | HoldKeys) and _mnemonic(frozenset(action.keys)):
+        bare = place is not None and place.dialog and "a text" not in found  # some toolkits need no alt in a dialog
+        if isinstance(action, PressKeys | HoldKeys) and (
+            _mnemonic(frozenset(action.keys)) or (bare and _is_letter(action))
+        ):
             found.add("mnemonic")
         return found
     found -= {"one line", "a long text"}

@@ -2,10 +2,10 @@
 
     python scripts/bench/questions.py [--list] [--runs FOLDER]
 
-Reads the actions of `scripts/bench/questions`: ordinary tasks as they go, risky actions by what they lead to, and risky
-actions that were written before the rules and kept apart. Prints, for `--approve risky`: questions per ordinary task,
-and every risky action that is not asked about. `--runs` adds the recorded runs of a folder as ordinary tasks, with the
-elements that were hit and the words that are read around the targets; `--list` prints every question.
+Reads the actions of `scripts/bench/questions`: ordinary tasks as they go, risky actions by what they lead to, and those
+that were written before the rules and kept apart, or after them. Prints, for `--approve risky`: questions per ordinary
+task, and every risky action that is not asked about. `--runs` adds the recorded runs of a folder as ordinary tasks,
+with the elements that were hit and the words that are read around the targets; `--list` prints every question.
 """
 
 import argparse
@@ -269,7 +269,7 @@ def main() -> int:
     for name, group in tasks:
         tell_ordinary(name, [(task, ask(policy, task)) for task in group], every=options.list)
     unasked = 0
-    for file in ("risky.toml", "risky_apart.toml"):
+    for file in ("risky.toml", "risky_apart.toml", "risky_later.toml"):
         unasked += tell_risky(
             file, [(why, task, ask(policy, task)) for why, task in risky(DATA / file)], every=options.list
         )

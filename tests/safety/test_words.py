@@ -16,7 +16,7 @@ SHIPPED = Policy.load("risky")
 LISTS = load_config("policies/words.toml")["words"]
 #: The lists whose words alone make a click ask.
 RISKY = ["runs a program", "loses data", "closes", "leaves the machine", "spends", "signs or agrees",
-         "weakens protection", "starts later", "ends the session"]  # fmt: skip
+         "weakens protection", "switches off", "starts later", "ends the session"]  # fmt: skip
 CASES = [
     (name, phrase)
     for name in RISKY
