@@ -91,7 +91,7 @@ def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Terminal) ->
         )
         if " done " in text:
             break
-        time.sleep(0.7)  # the half second in which no key is taken
+        time.sleep(1.0)  # the half second in which no key is taken
         terminal.press("y")
         terminal.wait_until(lambda text: "may it do this?" not in text, "the question goes away")
     text = terminal.wait(" done ", "in the sandbox,")
@@ -111,10 +111,10 @@ def test_pause_tell_change_and_stop(terminal: Terminal) -> None:
     terminal.type("open mousepad and type 'hello'")
     terminal.press("Enter")
     terminal.wait("may it do this?", "mousepad")
-    time.sleep(0.7)
+    time.sleep(1.0)
     terminal.press("y")
-    terminal.wait("may it do this?", 'type "hello"')
-    time.sleep(0.7)
+    terminal.wait("may it do this?", "type 5 characters", "hello")
+    time.sleep(1.0)
     terminal.press("e")
     terminal.wait("change hello")
     terminal.type(" world")
@@ -159,7 +159,7 @@ def test_a_pause_holds_the_run_until_it_goes_on(terminal: Terminal) -> None:
 def test_a_small_terminal_can_do_it_all(terminal: Terminal) -> None:
     terminal.start("--approve", "ask", DARK, size=(40, 12))
     terminal.wait("asks you")
-    time.sleep(0.7)
+    time.sleep(1.0)
     terminal.press("y")
     terminal.wait("step 2")
     terminal.press("C-c")
