@@ -127,9 +127,9 @@ def _pick(now: GoalState, goal: Choose, combo: Element | None) -> Verdict:
     ]
     if found:
         return now.click(f"Choose “{goal.value}”.", "act", found[0].element)
-    latest = now.latest
-    if latest is not None and latest.intent == "focus":
-        return wait("The choices may come late: wait.", 0.5)
+    last = next((move for move in reversed(now.moves) if move.intent != "late"), None)
+    if last is not None and last.intent == "focus" and now.waits < _MOST_WAITS:
+        return wait("The choices may come late: wait.", 0.5 + now.waits)
     scrolls = now.tried("scroll")
     if len(scrolls) < _MOST_SCROLLS and not (scrolls and not moved(now, scrolls[-1])):
         return press("The choice may be further down.", "scroll", "page_down")
