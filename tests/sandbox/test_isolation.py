@@ -8,6 +8,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agent.commands import doctor
@@ -252,7 +253,7 @@ def owned(keep):
 
 
 def sleeping():
-    return subprocess.run(["pgrep", "-f", "^sleep 1234$"], capture_output=True, text=True).stdout.split()
+    return [str(one.pid) for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", "1234"]]
 
 
 def gone(numbers, seconds=10):
