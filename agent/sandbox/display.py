@@ -51,12 +51,14 @@ def reserve(folder: Path, *, elsewhere: bool) -> int:
 
 
 def release(folder: Path) -> None:
-    """Remove the link to the socket of a sandbox."""
+    """Remove the link to the socket of a sandbox, and those to sandboxes that somebody removed otherwise."""
     target = inside(folder)
     with suppress(OSError):
         for place in SOCKETS.iterdir():
             with suppress(OSError):
-                if place.is_symlink() and place.readlink().parent == target:
+                there = place.readlink() if place.is_symlink() else place
+                lost = there.parent.match("mai-agent-sandbox-*/tmp/.X11-unix") and not there.parent.exists()
+                if there.parent == target or lost:
                     place.unlink()
 
 

@@ -15,7 +15,7 @@ from agent.commands import doctor
 from agent.desktop.door import number_outside
 from agent.desktop.linux.bus import age
 from agent.geometry import Size
-from agent.sandbox import desktop, isolation
+from agent.sandbox import desktop, display, isolation
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.display import SOCKETS
 from agent.sandbox.isolation import open_sockets, why_not
@@ -376,3 +376,16 @@ def test_a_program_inside_is_known_outside_by_another_number():
         assert age(sandbox.environ) < 60  # of its bus, which tells its own number too
     finally:
         sandbox.close()
+
+
+def test_links_to_displays_that_are_gone_are_removed_and_no_others(monkeypatch, tmp_path):
+    monkeypatch.setattr(display, "SOCKETS", tmp_path)
+    mine, other = tmp_path / "mai-agent-sandbox-a", tmp_path / "mai-agent-sandbox-b"
+    (other / "tmp/.X11-unix").mkdir(parents=True)
+    lost = tmp_path / "mai-agent-sandbox-c/tmp/.X11-unix/X3"
+    for number, target in enumerate((mine / "tmp" / tmp_path.name / "X1", other / "tmp/.X11-unix/X2", lost), 1):
+        (tmp_path / f"X{number}").symlink_to(target)
+    (tmp_path / "X4").touch()
+    (tmp_path / "X5").symlink_to("/nowhere/else")
+    display.release(mine)
+    assert sorted(path.name for path in tmp_path.glob("X*")) == ["X2", "X4", "X5"]
