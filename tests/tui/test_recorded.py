@@ -28,10 +28,14 @@ POINT = DesktopPoint(3.0, 4.0)
 
 
 async def settled(pilot: Pilot[int]) -> None:
-    """Until what was asked for is read and shown."""
-    for _ in range(3):
+    """Until what was asked for is read and shown: twice without anything under way, and the screen as it was."""
+    before = ""
+    for _ in range(50):
         await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await pilot.pause(0.05)
+        if shown(pilot) == before and not len(pilot.app.workers):
+            return
+        before = shown(pilot)
 
 
 def write_run(runs: Path, name: str, steps: int, **meta: object) -> Path:
@@ -86,8 +90,7 @@ async def test_runs_are_listed_searched_opened_and_run_again(bench: Bench) -> No
     write_run(runs, "20260102-b", 3, instruction="write a letter", outcome="stopped", status=130)
     async with bench.app(None).run_test(size=(100, 24)) as pilot:
         pilot.app.action_runs()  # type: ignore[attr-defined]
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        await settled(pilot)
         matches(pilot, "runs-100x24")
         await pilot.press("slash", *"settings", "enter")
         table = pilot.app.screen.query_one(DataTable)

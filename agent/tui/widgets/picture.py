@@ -122,11 +122,14 @@ class Picture(Container):
         """Where no pictures are wanted, their room is for words."""
         if _wanted() == "off":
             self.styles.display = "none"
+        self._show()
 
     def on_resize(self) -> None:
         self._show()
 
     def _show(self) -> None:
+        if not self.query(".beneath"):  # not there yet, or not any more: a run may be read while its screen is left
+            return
         row = self._row
         if row is None or (row.image is None and row.data is None) or _wanted() == "off":
             self._show_shot(None)
@@ -183,7 +186,7 @@ class Picture(Container):
         if shot is None:
             return
         lines = await asyncio.to_thread(read_lines, shot.image)
-        if shot is not self._shot or not lines:
+        if shot is not self._shot or not lines or not self.query(".beneath"):
             return
         self._draw(shot, lines)
         if self._beneath:

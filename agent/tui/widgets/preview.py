@@ -53,6 +53,8 @@ class RunPreview(Container):
             self.query_one("#short", Static).update("")
             return
         view = await asyncio.to_thread(view_of, bundle)
+        if not self.query("#short"):  # its screen was left meanwhile
+            return
         self.query_one(Picture).show(_last_picture(view))
         self.query_one("#short", Static).update(_words(bundle, view))
 
