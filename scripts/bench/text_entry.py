@@ -49,7 +49,11 @@ def main() -> int:
         for row in rows:
             began, before = time.monotonic(), len(wrong)
             with tempfile.TemporaryDirectory(dir=sandbox.environ["HOME"], ignore_cleanup_errors=True) as folder:
-                count = _row(row, hand, sandbox.environ, Path(folder), given.tries, wrong)
+                try:
+                    count = _row(row, hand, sandbox.environ, Path(folder), given.tries, wrong)
+                except Exception as error:  # it did not even start: the others are tried all the same
+                    print(f"{row:34} not tried: {error!r}", flush=True)
+                    continue
             right = count - (len(wrong) - before)
             print(f"{row:34} {right:4} of {count:4} right   {time.monotonic() - began:6.1f} s", flush=True)
         hand.close()

@@ -49,7 +49,7 @@ class Fields:
         windows = X11Windows()
         try:
             self._program = self._start(dict(environ), folder)
-            wait_for(lambda: self._state.exists() and self._titled(windows), 40)
+            wait_for(lambda: self._state.exists() and self._titled(windows), 90)
             [self.window] = self._titled(windows)
             wait_for(lambda: self._stands_still(windows), 20)
         finally:
