@@ -16,6 +16,8 @@ from agent.desktop.x11.windows import X11Windows
 
 #: A model, and the performer of several actions, leave a click more time than this before keys follow.
 _AFTER_CLICK = 0.1
+#: Toolkits count clicks together that are closer in time than this (400 to 500 ms).
+_APART = 0.5
 LONG = ('A line of some length that is typed as one of many, with (brackets) and "quotes".\n' * 31)[:2500].rstrip()
 UNICODE = "Grüße, 日本語, 🙂 e\u0301 — Ω“"
 LINES = "first\n\tsecond\n  third: 'x' {y}\nlast"
@@ -102,6 +104,7 @@ def type_in(hand: Hand, fields: Fields, situation: Situation, environ: Mapping[s
     fields.reset()
     selection(environ, "clipboard", MINE)
     selection(environ, "primary", CHOSEN)
+    time.sleep(_APART)
     situation.select(hand, fields, situation.field)
     hand.perform(TypeText(situation.text))
     wanted = situation.ends_as or situation.text
