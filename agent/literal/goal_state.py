@@ -18,6 +18,9 @@ from agent.screen.outline import Element, Outline
 #: Their mark stands at the left end of their box, and only there everywhere.
 _MARKED = frozenset({"check box", "radio button"})
 
+#: Seconds for which a busy window, which tells nothing of what is in it, is waited for at a time.
+BUSY = 1.2
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -82,12 +85,12 @@ class GoalState:
 
     @property
     def waits(self) -> int:
-        """How often in a row it was only waited for an effect, up to now."""
+        """How often in a row it was only waited for an effect, up to now; waits for a busy window are none."""
         count = 0
         for move in reversed(self.moves):
             if move.intent != "late":
                 break
-            count += 1
+            count += move.call.get("seconds") != BUSY
         return count
 
     def effects_of(self, move: Move) -> Effects:

@@ -2,7 +2,7 @@
 
 from agent.literal import amounts, choosing, clicking, moving, tasks, tasks_open, toggling, typing_text, window_goals
 from agent.literal.conversation import Move
-from agent.literal.goal_state import GoalState, Stuck, Verdict, wait
+from agent.literal.goal_state import BUSY, GoalState, Stuck, Verdict, wait
 from agent.literal.goals import (
     ArrangeWindow,
     Calculate,
@@ -32,8 +32,8 @@ from agent.literal.wording import describe_goal
 
 #: Actions spent on one goal before it is given up.
 _MOST_MOVES = 40
-#: A busy window is waited for so many times so many seconds; its tree is asked again after ten.
-_BUSY, _MOST_BUSY = 1.2, 14
+#: A busy window is waited for so many times; its tree is asked again after ten seconds.
+_MOST_BUSY = 14
 
 
 def next_step(now: GoalState) -> Verdict:
@@ -41,7 +41,7 @@ def next_step(now: GoalState) -> Verdict:
     if len(now.moves) >= _MOST_MOVES:
         return Stuck(f"After {_MOST_MOVES} actions I give up to {describe_goal(now.goal)}.")
     if _must_wait(now):
-        return wait("The window in front is busy and tells nothing of what is in it yet: wait.", _BUSY)
+        return wait("The window in front is busy and tells nothing of what is in it yet: wait.", BUSY)
     return _pursue(now, now.goal)
 
 
@@ -49,7 +49,7 @@ def _must_wait(now: GoalState) -> bool:
     """Whether what is in front may only be late: what is not known of a window is not touched."""
     if not now.scene.is_late or isinstance(now.goal, Open | Press | Wait | Close | ArrangeWindow):
         return False
-    waits = sum(move.intent == "late" and move.call.get("seconds") == _BUSY for move in now.moves)
+    waits = sum(move.intent == "late" and move.call.get("seconds") == BUSY for move in now.moves)
     moves = (*now.earlier, *now.moves)
     return waits < _MOST_BUSY and any(move.action == "open" or _told_then(now, move) for move in moves)
 

@@ -61,6 +61,8 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
             # GTK 3 tells the cells of a tree too far right, by the room that it keeps for expanders.
             x, y = switch.box.left - switch.box.width / 2, switch.box.top + switch.box.height / 2
             return now.click_at("Click where the box is drawn.", "act", x, y)
+        if switch is not None and not now.clicked(attempt, switch.box) and len(now.tried("act")) == 1:
+            return now.click("What was clicked was its text alone: click the control.", "act", switch)
         return Stuck(f"I clicked what stands for {describe_target(goal.target)}, but it did not become {state}.")
     if switch is not None:
         if "disabled" in switch.states:
@@ -261,6 +263,8 @@ def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: 
         )
     if element is None:
         return look_further(now, goal.target, place)
+    if element.role in TEXTS and now.scene.has_tree and now.waits == 0:
+        return wait("Only its text is told yet: wait for the control.")
     if is_on(element):
         return Done(f"{describe_target(goal.target)} is so already: {state_of(element)}")
     return now.click(f"{describe_target(goal.target)} is “{element.name}” here: click it.", "act", element)

@@ -85,10 +85,10 @@ def test_the_skeleton_is_system_task_history_and_the_screen_now() -> None:
     assert sum(isinstance(part, ImagePart) for message in messages for part in message.parts) == 3
 
 
-def test_a_note_is_no_part_of_the_reference_style() -> None:
-    noted = [step(Call("mobile_use", {"action": "wait"}), note="Nothing changed.")]
-    assert "Nothing changed." in texts(FAMILY.request(replace(PLAIN, steps=noted)).messages)
-    assert "Nothing changed." not in texts(FAMILY.request(replace(PLAIN, steps=noted, options=REFERENCE)).messages)
+def test_what_there_is_to_say_of_a_step_is_told_in_both_styles() -> None:
+    noted = [step(Call("mobile_use", {"action": "wait"}), note="The person said no.")]
+    assert "The person said no." in texts(FAMILY.request(replace(PLAIN, steps=noted)).messages)
+    assert "The person said no." in texts(FAMILY.request(replace(PLAIN, steps=noted, options=REFERENCE)).messages)
 
 
 def test_steps_that_are_left_out_are_counted_for_the_model() -> None:

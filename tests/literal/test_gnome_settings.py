@@ -45,6 +45,22 @@ def test_a_thing_that_is_a_combo_box_is_opened_and_chosen_from():
     assert Engine().reply(talk("set Time Format to AM/PM", now)).arguments["verified"]
 
 
+def test_the_control_is_clicked_where_its_text_was_clicked_in_vain_before_the_control_was_told():
+    page = [
+        element("label", "Appearance", x=500, y=119),
+        element("label", "Style", x=371, y=110),
+        words("Dark", 730, 281),
+    ]
+    bare = ScreenText(outline(*page), environ=ON_GNOME)
+    whole = ScreenText(outline(*page, element("toggle button", "Dark", x=655, y=139, w=169, h=127)), environ=ON_GNOME)
+    moves, said = [], []
+    for now in (bare, bare, whole, whole, whole):
+        answer = Engine().reply(talk("turn on dark mode", now, *moves))
+        said.append((answer.arguments["action"], answer.arguments.get("coordinate")))
+        moves.append(taken(answer, now))
+    assert said == [("wait", None), ("click", [746, 288]), ("wait", None), ("wait", None), ("click", [740, 202])]
+
+
 def test_a_combo_box_that_stands_for_a_switch_is_known_by_the_label_beside_it():
     label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34)
     combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never")
