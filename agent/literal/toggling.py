@@ -20,6 +20,8 @@ from agent.screen.outline import Element
 _MOST_WAITS = 2
 #: Where the tree tells no control within so many pixels above and below a text, it does not know that place.
 _NEAR = 60
+#: From the top of a text to the middle of the picture it stands under, at least: GNOME's choices of a style.
+_ABOVE = 60
 #: What a click on an item is about that does not tell how it stands.
 _MUTE = "mute item"
 
@@ -258,12 +260,17 @@ def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: 
             return Done(_with_settings(now, attempt, state_of(element)))
         if now.waits < _MOST_WAITS:
             return wait(f"{describe_target(goal.target)} shows no effect yet: wait and look again.")
+        if element is not None and element.source == "words" and len(now.tried("act")) == 1:
+            x = element.box.left + element.box.width / 2
+            return now.click_at(
+                "Its text does nothing: click the picture above it.", "act", x, element.box.top - _ABOVE
+            )
         return Stuck(
             f"I clicked what stands for {describe_target(goal.target)}, but nothing tells that it took effect."
         )
     if element is None:
         return look_further(now, goal.target, place)
-    if element.role in TEXTS and now.scene.has_tree and now.waits == 0:
+    if element.role in TEXTS and now.waits == 0:
         return wait("Only its text is told yet: wait for the control.")
     if is_on(element):
         return Done(f"{describe_target(goal.target)} is so already: {state_of(element)}")

@@ -61,6 +61,21 @@ def test_the_control_is_clicked_where_its_text_was_clicked_in_vain_before_the_co
     assert said == [("wait", None), ("click", [746, 288]), ("wait", None), ("wait", None), ("click", [740, 202])]
 
 
+def test_the_picture_above_a_text_is_clicked_where_the_text_does_nothing_and_no_control_is_told():
+    page = [
+        element("label", "Appearance", x=500, y=119),
+        element("label", "Style", x=371, y=110),
+        words("Dark", 730, 281),
+    ]
+    now = ScreenText(outline(*page), environ=ON_GNOME)
+    moves, clicked = [], []
+    while (answer := Engine().reply(talk("turn on dark mode", now, *moves))).arguments["action"] != "terminate":
+        clicked += [answer.arguments["coordinate"]] if answer.arguments["action"] == "click" else []
+        moves.append(taken(answer, now))
+    assert clicked == [[746, 288], [746, 221]]
+    assert not answer.arguments["verified"]
+
+
 def test_a_combo_box_that_stands_for_a_switch_is_known_by_the_label_beside_it():
     label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34)
     combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never")
