@@ -57,6 +57,9 @@ class Place:
     role: str  # the control's kind, as AT-SPI names it
     under: str  # the heading above or label beside it
     choices: tuple[str, ...]  # where the control is no switch: what to choose for what was asked, best first ("*-dark")
+    above: (
+        int  # a choice's text stands this many pixels under its picture's middle, at least; 0 where it can be clicked
+    )
     keys: str  # a chord that does the same; "" for none
     settings: tuple[Setting, ...]  # any of these tells
 
@@ -173,6 +176,7 @@ def _place(thing: str, page: Mapping[str, Any], entry: Mapping[str, Any], *, on:
         role=entry.get("role", ""),
         under=entry.get("under", ""),
         choices=tuple(entry.get("on" if on else "off", ())),
+        above=entry.get("above", 0),
         keys=entry.get("keys", ""),
         settings=tuple(settings),
     )

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from agent.literal.conversation import Move
 from agent.literal.effects import is_on, is_tick, state_of
 from agent.literal.find import PART, WHOLE, Found
-from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press, wait
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press, wait
 from agent.literal.goals import Target, Toggle
 from agent.literal.labels import plain
 from agent.literal.looking import known_place, look_further
@@ -20,8 +20,6 @@ from agent.screen.outline import Element
 _MOST_WAITS = 2
 #: Where the tree tells no control within so many pixels above and below a text, it does not know that place.
 _NEAR = 60
-#: From the top of a text to the middle of the picture it stands under, at least: GNOME's choices of a style.
-_ABOVE = 60
 #: What a click on an item is about that does not tell how it stands.
 _MUTE = "mute item"
 
@@ -260,11 +258,8 @@ def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: 
             return Done(_with_settings(now, attempt, state_of(element)))
         if now.waits < _MOST_WAITS:
             return wait(f"{describe_target(goal.target)} shows no effect yet: wait and look again.")
-        if element is not None and element.source == "words" and len(now.tried("act")) == 1:
-            x = element.box.left + element.box.width / 2
-            return now.click_at(
-                "Its text does nothing: click the picture above it.", "act", x, element.box.top - _ABOVE
-            )
+        if (step := _picture_above(now, element, place)) is not None:
+            return step
         return Stuck(
             f"I clicked what stands for {describe_target(goal.target)}, but nothing tells that it took effect."
         )
@@ -275,3 +270,11 @@ def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: 
     if is_on(element):
         return Done(f"{describe_target(goal.target)} is so already: {state_of(element)}")
     return now.click(f"{describe_target(goal.target)} is “{element.name}” here: click it.", "act", element)
+
+
+def _picture_above(now: GoalState, element: Element | None, place: Place | None) -> Step | None:
+    """Click the picture that a choice's text stands under, where a busy program tells only the text; once."""
+    if element is None or element.source != "words" or place is None or not place.above or len(now.tried("act")) > 1:
+        return None
+    x, y = element.box.left + element.box.width / 2, element.box.top - place.above
+    return now.click_at("Its text does nothing: click the picture above it.", "act", x, y)

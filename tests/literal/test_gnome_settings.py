@@ -76,6 +76,16 @@ def test_the_picture_above_a_text_is_clicked_where_the_text_does_nothing_and_no_
     assert not answer.arguments["verified"]
 
 
+def test_nothing_is_clicked_above_a_text_in_a_list_where_another_choice_stands_there():
+    page = [element("label", "Appearance", x=500, y=119), element("label", "Style", x=200, y=150)]
+    now = ScreenText(outline(*page, words("Adwaita-dark", 220, 281)), environ={"XDG_CURRENT_DESKTOP": "XFCE"})
+    moves, clicked = [], []
+    while (answer := Engine().reply(talk("turn on dark mode", now, *moves))).arguments["action"] != "terminate":
+        clicked += [answer.arguments["coordinate"]] if answer.arguments["action"] == "click" else []
+        moves.append(taken(answer, now))
+    assert clicked and all(y > 270 for _, y in clicked)
+
+
 def test_a_combo_box_that_stands_for_a_switch_is_known_by_the_label_beside_it():
     label = element("label", "Automatically hide the panel:", x=120, y=200, w=192, h=34)
     combo = element("combo box", "Never", x=330, y=200, w=118, h=34, value="Never")

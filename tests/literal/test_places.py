@@ -34,7 +34,20 @@ def test_every_place_can_be_read_and_has_a_name(desktop):
 
 @pytest.mark.parametrize("desktop", _DESKTOPS)
 def test_places_use_only_known_words(desktop):
-    known = {"page", "path", "control", "role", "under", "on", "off", "keys", "setting", "settings", "inverted"}
+    known = {
+        "page",
+        "path",
+        "control",
+        "role",
+        "under",
+        "on",
+        "off",
+        "keys",
+        "setting",
+        "settings",
+        "inverted",
+        "above",
+    }
     table = load_config(f"places/{desktop}.toml")
     for thing, entry in table["things"].items():
         assert set(entry) <= known, thing
