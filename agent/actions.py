@@ -20,11 +20,12 @@ Button: TypeAlias = Literal["left", "right", "middle"]
 
 @dataclass(frozen=True, slots=True)
 class Click(Generic[P]):
-    """Press and release a button `count` times (2 is a double click)."""
+    """Press and release a button `count` times (2 is a double click); `held` keys are down meanwhile."""
 
     point: P
     button: Button = "left"
     count: int = 1
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +45,41 @@ class Move(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Drag(Generic[P]):
-    """Press the left button at `start` (None: where the pointer is), move to `end`, release."""
+    """Press the left button at `start` (None: where the pointer is), move to `end`, release; `held` keys are down."""
 
     start: P | None
     end: P
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scroll(Generic[P]):
     """Turn the wheel by notches: `dy` > 0 towards the end of the document, `dx` > 0 to the right.
 
-    `point` is where the pointer must be; None means the middle of the screen that the model saw.
+    `point` is where the pointer must be; None means the middle of the screen that the model saw. `held` keys are down
+    meanwhile.
     """
 
     point: P | None
     dx: int
     dy: int
+    held: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ButtonDown(Generic[P]):
+    """Press a button at a point (None: where the pointer is), and keep it down until a `ButtonUp`."""
+
+    point: P | None
+    button: Button = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class ButtonUp(Generic[P]):
+    """Release a button that is down, at a point (None: where the pointer is)."""
+
+    point: P | None
+    button: Button = "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,27 @@ class HoldKeys:
 
     keys: tuple[str, ...]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDown:
+    """Press keys, and keep them down until a `KeyUp`: over the actions that follow, also of later answers."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUp:
+    """Release keys that are down."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VisitPage:
+    """Show a web page in the browser: an address, with its scheme."""
+
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +159,20 @@ class AskUser:
 
 
 @dataclass(frozen=True, slots=True)
+class Remember:
+    """Note a fact for later steps; it stays with the model, and touches nothing."""
+
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What was asked for is not on the screen, the model says; `target` is what it was asked for, where known."""
+
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CallTool:
     """Call a tool that the person configured (MCP); the result goes back to the model."""
 
@@ -142,14 +197,22 @@ class Finish:
     verified: bool | None = None
 
 
-PointAction: TypeAlias = Click[P] | LongPress[P] | Move[P] | Drag[P] | Scroll[P]
-PlainAction: TypeAlias = TypeText | PressKeys | HoldKeys | OpenApp | Wait | Answer | AskUser | CallTool | Finish
+PointAction: TypeAlias = Click[P] | LongPress[P] | Move[P] | Drag[P] | Scroll[P] | ButtonDown[P] | ButtonUp[P]
+KeyAction: TypeAlias = TypeText | PressKeys | HoldKeys | KeyDown | KeyUp
+TalkAction: TypeAlias = Wait | Answer | AskUser | Remember | Absent | CallTool | Finish
+EndAction: TypeAlias = Finish | Answer | Absent
+PlainAction: TypeAlias = KeyAction | OpenApp | VisitPage | TalkAction
 Action: TypeAlias = PointAction[P] | PlainAction
 
 #: Actions that touch the desktop; the others only talk.
-TOUCHING = (Click, LongPress, Move, Drag, Scroll, TypeText, PressKeys, HoldKeys, OpenApp)
+TOUCHING = (
+    Click, LongPress, Move, Drag, Scroll, ButtonDown, ButtonUp, TypeText, PressKeys, HoldKeys, KeyDown, KeyUp, OpenApp,
+    VisitPage,
+)  # fmt: skip
+#: Those that end the task.
+ENDING = (Finish, Answer, Absent)
 #: Those that go to the window with the keyboard focus.
-TYPING = (TypeText, PressKeys, HoldKeys)
+TYPING = (TypeText, PressKeys, HoldKeys, KeyDown, KeyUp)
 
 
 def map_points(action: Action[P], to: Callable[[P], Q]) -> Action[Q]:
@@ -172,12 +235,13 @@ def _points(action: Action[P]) -> dict[str, Any]:
 #: The name of every kind of action in JSON.
 KINDS: Mapping[str, type] = {
     "click": Click, "long_press": LongPress, "move": Move, "drag": Drag, "scroll": Scroll, "type": TypeText,
-    "key": PressKeys, "hold": HoldKeys, "open": OpenApp, "wait": Wait, "answer": Answer, "ask_user": AskUser,
-    "call_tool": CallTool, "finish": Finish,
+    "button_down": ButtonDown, "button_up": ButtonUp, "key": PressKeys, "hold": HoldKeys, "key_down": KeyDown,
+    "key_up": KeyUp, "open": OpenApp, "visit": VisitPage, "wait": Wait, "answer": Answer, "ask_user": AskUser,
+    "remember": Remember, "absent": Absent, "call_tool": CallTool, "finish": Finish,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in KINDS.items()}
 #: Fields that are in an action's JSON only where they say something.
-OPTIONAL = ("evidence", "verified", "application")
+OPTIONAL = ("evidence", "verified", "application", "held", "target")
 
 
 def json_name(field: str) -> str:
@@ -219,20 +283,31 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
             return f"move to {at(point, '')}"
         case Drag(start, end):
             origin = "the pointer" if start is None else at(start, "")
-            return f"drag from {origin} to {at(end, '')}"
+            return f"{_with(action.held)}drag from {origin} to {at(end, '')}"
+        case ButtonDown(point, button) | ButtonUp(point, button):
+            does = "press and hold" if isinstance(action, ButtonDown) else "release"
+            return f"{does} the {button} button" + ("" if point is None else f" {at(point)}")
         case Scroll(point, dx, dy):
             ways = [
                 f"{abs(amount)} {way}"
                 for amount, way in ((dy, "down" if dy > 0 else "up"), (dx, "right" if dx > 0 else "left"))
                 if amount
             ]
-            return f"scroll {' and '.join(ways) or 'nowhere'}" + ("" if point is None else f" {at(point)}")
+            return f"{_with(action.held)}scroll {' and '.join(ways) or 'nowhere'}" + (
+                "" if point is None else f" {at(point)}"
+            )
         case TypeText(text):
             return f"type {shorten(text)}"
         case PressKeys(keys):
             return f"press {'+'.join(keys)}"
         case HoldKeys(keys, seconds):
             return f"hold {'+'.join(keys)} for {seconds:g} s"
+        case KeyDown(keys):
+            return f"press and hold {'+'.join(keys)}"
+        case KeyUp(keys):
+            return f"release {'+'.join(keys)}"
+        case VisitPage(url):
+            return f"visit {shorten(url)}"
         case OpenApp(name, application):
             return f"open {shorten(name)}" + (f" with {shorten(application)}" if application else "")
         case Wait(seconds):
@@ -241,6 +316,10 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
             return f"answer: {shorten(text)}"
         case AskUser(question):
             return f"ask: {shorten(question)}"
+        case Remember(fact):
+            return f"note: {shorten(fact)}"
+        case Absent(target):
+            return f"see no {shorten(target)}" if target else "see nothing of the kind"
         case CallTool(name, _):
             return f"call the tool {name}"
         case Finish(success=success, message=message):
@@ -250,7 +329,11 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
 
 def _clicks(action: Click[P]) -> str:
     times = {1: "click", 2: "double-click", 3: "triple-click"}.get(action.count, f"click {action.count} times")
-    return times if action.button == "left" else f"{action.button}-{times}"
+    return _with(action.held) + (times if action.button == "left" else f"{action.button}-{times}")
+
+
+def _with(held: tuple[str, ...]) -> str:
+    return "".join(f"{key}+" for key in held)
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -7,21 +7,28 @@ import pytest
 
 from agent import actions
 from agent.actions import (
+    Absent,
     Action,
     Answer,
     AskUser,
+    ButtonDown,
+    ButtonUp,
     CallTool,
     Click,
     Drag,
     Finish,
     HoldKeys,
+    KeyDown,
+    KeyUp,
     LongPress,
     Move,
     OpenApp,
     PlainAction,
     PressKeys,
+    Remember,
     Scroll,
     TypeText,
+    VisitPage,
     Wait,
     describe,
     map_points,
@@ -64,6 +71,33 @@ EVERY: list[tuple[Action[GridPoint], dict[str, Any], str]] = [
     (TypeText("a\nb"), {"type": "type", "text": "a\nb"}, "type “a b”"),
     (PressKeys(("ctrl", "s")), {"type": "key", "keys": ["ctrl", "s"]}, "press ctrl+s"),
     (HoldKeys(("shift",), 2), {"type": "hold", "keys": ["shift"], "seconds": 2}, "hold shift for 2 s"),
+    (
+        Click(HERE, held=("ctrl", "shift")),
+        {"type": "click", "point": [100, 200], "button": "left", "count": 1, "held": ["ctrl", "shift"]},
+        "ctrl+shift+click at 100,200",
+    ),
+    (
+        Drag(HERE, THERE, ("shift",)),
+        {"type": "drag", "start": [100, 200], "point": [0, 0], "held": ["shift"]},
+        "shift+drag from 100,200 to 0,0",
+    ),
+    (
+        Scroll(HERE, 0, -1, ("ctrl",)),
+        {"type": "scroll", "point": [100, 200], "dx": 0, "dy": -1, "held": ["ctrl"]},
+        "ctrl+scroll 1 up at 100,200",
+    ),
+    (
+        ButtonDown(HERE),
+        {"type": "button_down", "point": [100, 200], "button": "left"},
+        "press and hold the left button at 100,200",
+    ),
+    (ButtonUp(None, "right"), {"type": "button_up", "point": None, "button": "right"}, "release the right button"),
+    (KeyDown(("ctrl",)), {"type": "key_down", "keys": ["ctrl"]}, "press and hold ctrl"),
+    (KeyUp(("ctrl",)), {"type": "key_up", "keys": ["ctrl"]}, "release ctrl"),
+    (VisitPage("https://a.org"), {"type": "visit", "url": "https://a.org"}, "visit “https://a.org”"),
+    (Remember("the code is 7"), {"type": "remember", "fact": "the code is 7"}, "note: “the code is 7”"),
+    (Absent(), {"type": "absent"}, "see nothing of the kind"),
+    (Absent("a dog"), {"type": "absent", "target": "a dog"}, "see no “a dog”"),
     (OpenApp("Files"), {"type": "open", "name": "Files"}, "open “Files”"),
     (Wait(0.5), {"type": "wait", "seconds": 0.5}, "wait 0.5 s"),
     (Answer("42"), {"type": "answer", "text": "42"}, "answer: “42”"),
@@ -79,8 +113,9 @@ EVERY: list[tuple[Action[GridPoint], dict[str, Any], str]] = [
 
 
 def test_the_examples_here_cover_every_action() -> None:
-    plain = set(get_args(PlainAction))
-    assert {type(action) for action, _, _ in EVERY} == plain | {Click, LongPress, Move, Drag, Scroll}
+    assert {type(action) for action, _, _ in EVERY} == set(actions.KINDS.values())
+    pointing = {Click, LongPress, Move, Drag, Scroll, ButtonDown, ButtonUp}
+    assert set(get_args(PlainAction)) | pointing == set(actions.KINDS.values())
 
 
 @pytest.mark.parametrize(("action", "written", "words"), EVERY)
@@ -117,7 +152,7 @@ def test_a_mapped_drag_from_the_pointer_still_starts_at_the_pointer() -> None:
 
 def test_only_actions_that_only_talk_do_not_touch() -> None:
     talking = {type(action) for action, _, _ in EVERY} - set(actions.TOUCHING)
-    assert talking == {Wait, Answer, AskUser, CallTool, Finish}
+    assert talking == {Wait, Answer, AskUser, Remember, Absent, CallTool, Finish}
 
 
 def test_long_text_is_shortened_to_one_line_that_says_how_long_it_was() -> None:

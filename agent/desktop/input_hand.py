@@ -79,18 +79,21 @@ class InputHand:
 
     def _perform(self, action: Action[DesktopPoint]) -> str | None:
         match action:
-            case Click(point, button, count):
-                self._click(point, button, count)
+            case Click(point, button, count, held):
+                with self._keys_held(held):
+                    self._click(point, button, count)
             case LongPress(point, seconds):
                 self._move(point)
                 with self._held(Press("button", "left")):
                     self._stop.sleep(seconds)
             case Move(point):
                 self._move(point)
-            case Drag(start, end):
-                self._drag(start, end)
-            case Scroll(point, dx, dy):
-                self._scroll(point or self._home, dx, dy)
+            case Drag(start, end, held):
+                with self._keys_held(held):
+                    self._drag(start, end)
+            case Scroll(point, dx, dy, held):
+                with self._keys_held(held):
+                    self._scroll(point or self._home, dx, dy)
             case TypeText(text):
                 self._text.enter(text, self._press, self._stop.check)
             case PressKeys(keys):

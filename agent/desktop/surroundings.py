@@ -18,11 +18,11 @@ from agent.actions import (
     Click,
     Drag,
     HoldKeys,
+    KeyAction,
     LongPress,
     OpenApp,
     PressKeys,
     Scroll,
-    TypeText,
     points_of,
 )
 from agent.desktop.base import Applications
@@ -196,9 +196,7 @@ class DesktopSurroundings:
             return UNKNOWN
         return Situation(opens=found.names, facts=frozenset({"not the system's"} if found.foreign else ()))
 
-    def _of_typing(
-        self, action: TypeText | PressKeys | HoldKeys, windows: Windows | None
-    ) -> tuple[Situation, WindowId | None]:
+    def _of_typing(self, action: KeyAction, windows: Windows | None) -> tuple[Situation, WindowId | None]:
         window = self._asked(windows, self._receiver)
         identifier = window.id if window else None
         if windows is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent.actions import Answer, Finish, Move, Wait, describe, map_points
+from agent.actions import ENDING, Absent, Answer, EndAction, Finish, Move, Wait, describe, map_points, shorten
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
 from agent.run import events
@@ -204,7 +204,7 @@ class Loop:
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
-        ending = next((action for action in decision.actions if isinstance(action, Finish | Answer)), None)
+        ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
         await self._performer.perform(step, seen, decision.actions, done, self._sink.emit)
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
@@ -220,10 +220,10 @@ class Loop:
         )
         return done.settled
 
-    async def _judge(self, ending: Finish | Answer, done: Performed) -> _End | None:
+    async def _judge(self, ending: EndAction, done: Performed) -> _End | None:
         """The end of the run; None where a model is to look again, because what it says is not so."""
         own = self._settings.own_engine
-        if isinstance(ending, Answer) or not ending.success or self._settings.dry_run:
+        if not isinstance(ending, Finish) or not ending.success or self._settings.dry_run:
             return _ending(ending)
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
         receipt = await self._race(self._watch.look(_LOOK, _SETTLE))
@@ -306,10 +306,13 @@ def _looping(actions: str, dry_run: bool) -> _End:
     return _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {actions}.")
 
 
-def _ending(action: Finish | Answer) -> _End:
+def _ending(action: EndAction) -> _End:
     match action:
         case Answer(text):
             return _End("done", ExitStatus.DONE, text)
+        case Absent(target):
+            what = shorten(target) if target else "What was asked for"
+            return _End("gave_up", ExitStatus.NOT_DONE, f"{what} is not on the screen, the model says.")
         case Finish(success=True, message=message):
             return _End("done", ExitStatus.DONE, message or "The task is done.")
         case Finish(message=message):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agent.actions import (
+    ENDING,
     TOUCHING,
     Action,
-    Answer,
     AskUser,
     CallTool,
-    Finish,
     OpenApp,
+    Remember,
     Wait,
     describe,
     map_points,
@@ -78,7 +78,7 @@ class Performer:
         action, or while waiting.
         """
         for index, action in enumerate(actions):
-            if isinstance(action, Finish | Answer):
+            if isinstance(action, ENDING):
                 return
             match action:
                 case AskUser(question):
@@ -86,6 +86,8 @@ class Performer:
                     done.reply, done.settled = reply, None
                     done.notes += [] if reply else [Note("nobody")]
                     went_on = False  # what follows was decided without the reply
+                case Remember():
+                    went_on = True  # it stays in the history, as the model wrote it
                 case CallTool(name) if name not in self._context.tools.names:
                     error = f"there is no tool named {shorten(name)}"
                     done.notes.append(Note("failed", error))

@@ -7,7 +7,19 @@ the command that was begun three actions ago. Pure: what is seen of the desktop 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field, replace
 
-from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, TypeText, points_of
+from agent.actions import (
+    TYPING,
+    Action,
+    Click,
+    Drag,
+    HoldKeys,
+    KeyAction,
+    LongPress,
+    OpenApp,
+    PressKeys,
+    TypeText,
+    points_of,
+)
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
@@ -196,7 +208,7 @@ class Trail:
 
     # What is remembered
 
-    def _did_type(self, action: TypeText | PressKeys | HoldKeys, seen: Situation, window: Hashable) -> None:
+    def _did_type(self, action: KeyAction, seen: Situation, window: Hashable) -> None:
         if self._typed.window != window:
             self._typed = _Typed(window)
         self._typed = self._typed.after(action)
@@ -223,7 +235,7 @@ class Trail:
 
     def _count(
         self,
-        action: TypeText | PressKeys | HoldKeys,
+        action: KeyAction,
         keys: frozenset[str],
         app: str,
         seen: Situation,
