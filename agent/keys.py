@@ -83,6 +83,7 @@ def _split(text: str) -> list[str]:
     cleaned = re.sub(r"^\s*keys?\s*=\s*", "", text).strip()
     if len(cleaned) > 1 and cleaned[0] in "['\"(":
         cleaned = re.sub(r"[\[\]'\"()]", "", cleaned).strip()
+    cleaned = re.sub(r"(?<=\w)['\"\])]+$", "", cleaned)  # the end of a list that was broken into pieces: "v']"
     words: list[str] = []
     joints: list[bool] = []  # whether a name may go on from the word before: "Page Down" may, "page+down" may not
     at, joint = 0, False

@@ -1,23 +1,25 @@
 """What calls of `computer_use` and its kin mean: the arguments of one call, turned into one action.
 
-Covers the desktop's actions under the names that Qwen-VL's descendants give them, the phone's of MAI-UI
-(Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO; the names are in `computer_use.toml`. Every refusal is
-an `ArgumentError` whose text goes back to the model.
+Covers the desktop's actions under the names that Qwen-VL's descendants give them (held keys and buttons, web steps and
+notes included), the phone's of MAI-UI (Tongyi-MAI/MAI-UI, src/prompt.py), and its later AWAKE and INFO; the names are
+in `computer_use.toml`. Every refusal is an `ArgumentError` whose text goes back to the model.
 """
 
+import re
 import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import quote_plus
 
 from agent import actions
 from agent.actions import Action
 from agent.families.base import ArgumentError, Call
 from agent.families.points import PointError, read_pair, read_point
 from agent.geometry import Grid, GridPoint
-from agent.keys import UnknownKeyError, chord
+from agent.keys import MODIFIERS, UnknownKeyError, chord
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -26,24 +28,50 @@ FUNCTIONS = frozenset(_WORDS["functions"])
 
 _MAX_NOTCHES = 50
 _MAX_SECONDS = 60.0
-_DIRECTIONS = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
+_MAX_ADDRESS = 4000
+_DIRECTIONS: Mapping[str, tuple[int, int]] = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
+# A scheme before an address: "https://", "about:", but not a host with its port ("localhost:8000").
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?:/|(?![0-9]))", re.IGNORECASE)
+_LOCAL = re.compile(r"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?:[:/]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A family's data for reading calls: its grid, and what phone gestures mean on a desktop."""
+    """A family's data for reading calls.
+
+    Args:
+        grid: what its points are counted on.
+        swipe_notches: the wheel's notches for one swipe, and for a scroll that names no amount.
+        swipe_turns: where the wheel turns for a swipe.
+        system_buttons: the chords that stand for a phone's buttons.
+        pixels_per_notch: how many of the units of a scroll by `pixels` (positive: up, and to the right) one notch is.
+        held_in_text: whether the `text` of a click, drag or scroll names the modifier keys held down meanwhile.
+        names: the family's own names for actions, before the shared ones.
+    """
 
     grid: Grid
     swipe_notches: int = 5
     swipe_turns: Mapping[str, str] = field(default_factory=dict)
     system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pixels_per_notch: float = _WORDS["pixels_per_notch"]
+    held_in_text: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
-        """As a `family.toml` has it in its tables `swipe` and `system_button`; without them, those are unknown."""
+        """As a `family.toml` has it: its tables `swipe`, `system_button` and `names`; `held_in_text` in its table
+        `call`, `pixels_per_notch` in its table `scroll`. What is not there is unknown, or as usual.
+        """
         turns = dict(data.get("swipe", {}))
-        buttons = {name: tuple(keys) for name, keys in data.get("system_button", {}).items()}
-        return cls(grid, turns.pop("notches", 5), turns, buttons)
+        return cls(
+            grid,
+            turns.pop("notches", 5),
+            turns,
+            {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
+            data.get("scroll", {}).get("pixels_per_notch", _WORDS["pixels_per_notch"]),
+            data.get("call", {}).get("held_in_text", False),
+            data.get("names", {}),
+        )
 
 
 def read_call(call: Call, words: Vocabulary) -> Action[GridPoint]:
@@ -59,10 +87,18 @@ def read_action(arguments: Mapping[str, Any], words: Vocabulary) -> Action[GridP
     if not isinstance(written, str) or not written.strip():
         raise ArgumentError("bad_argument", 'the call has no "action"')
     name = written.strip().lower().replace("-", "_").replace(" ", "_")
+    name = words.names.get(name, name)
     name = _WORDS["other_names"].get(name, name)
     call = _Arguments(name, arguments, words)
     if name in _WORDS["clicks"]:
-        return actions.Click(call.point(), *_WORDS["clicks"][name])
+        button, count = _WORDS["clicks"][name]
+        return actions.Click(call.point(), call.button() if name == "click" else button, count, call.held())
+    if name in _WORDS["button_downs"]:
+        return actions.ButtonDown(call.point_if_any(), call.button(_WORDS["button_downs"][name]))
+    if name in _WORDS["button_ups"]:
+        return actions.ButtonUp(call.point_if_any(), call.button(_WORDS["button_ups"][name]))
+    if name in _WORDS["chords"]:
+        return actions.PressKeys(chord(_WORDS["chords"][name]))
     if name in _ACTIONS:
         return _ACTIONS[name](call)
     raise ArgumentError("unknown_action", f"there is no action {written[:40]!r}")
@@ -90,8 +126,30 @@ class _Arguments:
         except PointError as error:
             raise ArgumentError("off_screen" if error.reason == "off_screen" else "bad_point", str(error)) from error
 
-    def text(self, *, strip: bool = True) -> str:
-        value = self.first("text", "content", "value")
+    def point_if_any(self) -> GridPoint | None:
+        """The point of an action that may do without: where the pointer is, or in the middle."""
+        return None if self.first("coordinate", "point", "position") in (None, [], "") else self.point()
+
+    def button(self, usual: actions.Button = "left") -> actions.Button:
+        named: Mapping[str, actions.Button] = {"left": "left", "right": "right", "middle": "middle"}
+        if self.values.get("button") in (None, ""):
+            return usual
+        if (button := named.get(self.word("button"))) is None:
+            raise ArgumentError("bad_argument", "a mouse button is left, right or middle")
+        return button
+
+    def held(self) -> tuple[str, ...]:
+        """The modifier keys that are to be down during a click, drag or scroll."""
+        value = self.first("modifiers", *(("text",) if self.words.held_in_text else ()))
+        if value in (None, "", []):
+            return ()
+        keys = self.chord_in(value)
+        if not set(keys) <= set(MODIFIERS):
+            raise ArgumentError("bad_argument", f"only {', '.join(MODIFIERS)} can be held, not {'+'.join(keys)}")
+        return keys
+
+    def text(self, *names: str, strip: bool = True) -> str:
+        value = self.first(*names, "text", "content", "value")
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str):
@@ -110,7 +168,9 @@ class _Arguments:
         return str(self.values.get(name, ""))[:most].strip().lower()
 
     def keys(self) -> tuple[str, ...]:
-        value = self.first("keys", "key", "text")
+        return self.chord_in(self.first("keys", "key", "text"))
+
+    def chord_in(self, value: Any) -> tuple[str, ...]:
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
             keys: str | list[str] = value[:8]
         elif isinstance(value, str) and value:
@@ -126,16 +186,22 @@ class _Arguments:
         return self.amount("seconds", "time", "duration", default=1.0, most=_MAX_SECONDS)
 
     def amount(self, *names: str, default: float, most: float) -> float:
-        value = self.first(*names)
-        if value is None:
+        amount = self.number(*names)
+        if amount is None:
             return default
-        try:
-            amount, _ = read_pair([value, 0])
-        except PointError as error:
-            raise ArgumentError("bad_argument", f'"{names[0]}" must be a number') from error
         if amount < 0:
             raise ArgumentError("bad_argument", f'"{names[0]}" must not be negative')
         return min(amount, most)
+
+    def number(self, *names: str) -> float | None:
+        value = self.first(*names)
+        if value is None:
+            return None
+        try:
+            number, _ = read_pair([value, 0])
+        except PointError as error:
+            raise ArgumentError("bad_argument", f'"{names[0]}" must be a number') from error
+        return number
 
 
 def _drag(call: _Arguments) -> Action[GridPoint]:
@@ -143,8 +209,8 @@ def _drag(call: _Arguments) -> Action[GridPoint]:
     if call.first("start_coordinate") is not None:  # then a bare "coordinate" is where the drag ends
         ends = (*ends, "coordinate")
     if call.first(*ends) is None:  # only "coordinate": drag from the pointer to there
-        return actions.Drag(None, call.point())
-    return actions.Drag(call.point("start_coordinate", "start", "coordinate"), call.point(*ends))
+        return actions.Drag(None, call.point(), call.held())
+    return actions.Drag(call.point("start_coordinate", "start", "coordinate"), call.point(*ends), call.held())
 
 
 def _swipe(call: _Arguments) -> Action[GridPoint]:
@@ -155,23 +221,57 @@ def _swipe(call: _Arguments) -> Action[GridPoint]:
 
 
 def _scroll(call: _Arguments) -> Action[GridPoint]:
+    return _wheel(call, tuple(_DIRECTIONS), "up")
+
+
+def _hscroll(call: _Arguments) -> Action[GridPoint]:
+    return _wheel(call, ("left", "right"), "right")
+
+
+def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "right"]) -> Action[GridPoint]:
+    """The wheel turned in the direction that is named, or by the sign of its pixels, which are `positive` one way."""
     direction = call.word("direction")
-    if direction not in _DIRECTIONS:
-        raise ArgumentError("bad_argument", "scroll needs a direction: up, down, left or right")
-    usual = call.words.swipe_notches
-    notches = round(call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES))
-    return _turned(call, direction, max(1, notches))
+    pixels = call.number("pixels")
+    if direction in ways:
+        usual = call.words.swipe_notches if pixels is None else abs(pixels) / call.words.pixels_per_notch
+        notches = call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES)
+        return _turned(call, direction, _notches(notches))
+    if not pixels:
+        ordered = ", ".join(ways)
+        raise ArgumentError("bad_argument", f'{call.action} needs a direction ({ordered}), or "pixels" other than 0')
+    away = {"up": "down", "right": "left"}[positive]
+    return _turned(call, positive if pixels > 0 else away, _notches(abs(pixels) / call.words.pixels_per_notch))
+
+
+def _notches(amount: float) -> int:
+    return max(1, min(_MAX_NOTCHES, round(amount)))
 
 
 def _turned(call: _Arguments, direction: str, notches: int) -> Action[GridPoint]:
     dx, dy = _DIRECTIONS[direction]
     point = None if call.values.get("coordinate") in (None, [], "") else call.point("coordinate")
-    return actions.Scroll(point, dx * notches, dy * notches)
+    return actions.Scroll(point, dx * notches, dy * notches, call.held() if call.action != "swipe" else ())
+
+
+def _visit(call: _Arguments) -> Action[GridPoint]:
+    address = call.text("url", "address")
+    if len(address) > _MAX_ADDRESS or any(char.isspace() for char in address):
+        raise ArgumentError("bad_argument", "a web address is one line without spaces: for other words, use web_search")
+    if not _SCHEME.match(address):
+        address = ("http://" if _LOCAL.match(address) else "https://") + address
+    return actions.VisitPage(address)
+
+
+def _web_search(call: _Arguments) -> Action[GridPoint]:
+    query = call.text("query")
+    if len(query) > _MAX_ADDRESS // 10:
+        raise ArgumentError("bad_argument", "a web search is a few words")
+    return actions.VisitPage(_WORDS["search_address"] + quote_plus(query))
 
 
 def _terminate(call: _Arguments) -> Action[GridPoint]:
     status = call.word("status", 40)
-    message = call.values.get("text") or call.values.get("message") or ""
+    message = call.first("text", "message", "answer") or ""
     if status not in (*_WORDS["success"], *_WORDS["failure"]):
         raise ArgumentError("bad_argument", 'terminate needs a "status": success or fail')
     return actions.Finish(status in _WORDS["success"], message[:4000] if isinstance(message, str) else "")
@@ -191,15 +291,28 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "swipe": _swipe,
     "scroll": _scroll,
     "type": lambda call: actions.TypeText(call.text(strip=False)),
+    "hscroll": _hscroll,
     "key": lambda call: actions.PressKeys(call.keys()),
+    "key_down": lambda call: actions.KeyDown(call.keys()),
+    "key_up": lambda call: actions.KeyUp(call.keys()),
     "hold_key": lambda call: actions.HoldKeys(call.keys(), call.seconds()),
     "open": lambda call: actions.OpenApp(call.text(), call.called("application")),
     "wait": lambda call: actions.Wait(call.seconds()),
-    "answer": lambda call: actions.Answer(call.text()),
-    "ask_user": lambda call: actions.AskUser(call.text()),
+    "visit": _visit,
+    "web_search": _web_search,
+    "answer": lambda call: actions.Answer(call.text("answer")),
+    "ask_user": lambda call: actions.AskUser(call.text("question")),
+    "remember": lambda call: actions.Remember(call.text("fact")),
     "terminate": _terminate,
     "system_button": _system_button,
 }
 
 #: Every action name that a call may carry; a call under any other name is a tool call.
-ACTION_NAMES = frozenset([*_ACTIONS, *_WORDS["clicks"], *_WORDS["other_names"]])
+ACTION_NAMES = frozenset(
+    name
+    for names in (
+        _ACTIONS,
+        *(_WORDS[table] for table in ("clicks", "button_downs", "button_ups", "chords", "other_names")),
+    )
+    for name in names
+)

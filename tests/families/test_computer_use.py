@@ -99,5 +99,6 @@ def test_an_argument_that_does_not_fit_is_refused_with_its_kind(written: dict[st
 
 @pytest.mark.parametrize("name", sorted(ACTION_NAMES))
 def test_every_action_name_is_known_to_the_reader(name: str) -> None:
-    filled = {"coordinate": [5, 6], "direction": "up", "text": "a", "status": "success", "button": "back"}
+    button = "back" if name == "system_button" else "left"
+    filled = {"coordinate": [5, 6], "direction": "up", "pixels": 9, "text": "a", "status": "success", "button": button}
     action(answer({"action": name, **filled}))
