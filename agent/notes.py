@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 NoteKind: TypeAlias = Literal[
     "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "skipped", "changed", "said",
-    "acted", "left_out", "doubted",
+    "acted", "left_out", "first_only", "doubted",
 ]  # fmt: skip
 #: What each kind says; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
@@ -22,6 +22,7 @@ _TEXTS: dict[NoteKind, str] = {
     "refused": "The person did not allow this.",
     "skipped": "The person wants this skipped: go on with what comes after it.",
     "left_out": "The actions after it ({}) were left out.",
+    "first_only": "Only the first call of your answer counted, the others ({}) did not: make one at a time.",
     "doubted": "You say that the task is done, but {}. Look again and go on. If it is done after all, say so again.",
     "changed": "The person changed your action: {}.",
     "said": "The person says: “{}”.",

@@ -31,7 +31,21 @@ def family_names() -> list[str]:
     return sorted(_families(ROOTS))
 
 
+def named(written: str) -> str:
+    """The name of the family that a person means: its own in any case, or that of one of its models.
+
+    What is neither is given back as it is.
+    """
+    names = _families(ROOTS)
+    plain = written.strip().lower().replace("_", "-").replace(" ", "-")
+    for name in (written, plain):
+        if name in names:
+            return name
+    return (None if ".." in written else detect_family(plain)) or written
+
+
 def _family(name: str) -> tuple[Path, dict[str, Any]]:
+    name = named(name)
     if name not in _families(ROOTS):
         raise UsageError(f"There is no family {name!r}.", f"Use one of: {', '.join(family_names())}.")
     return _families(ROOTS)[name]

@@ -13,6 +13,7 @@ COMMANDS = {
     "replay": "run the decisions of a recorded run again, without a model",
     "doctor": "say what this machine has and lacks",
     "sandbox": "list or stop throw-away desktops that were kept",
+    "families": "list the model families, and what proves each",
     "parse": "read models' answers (JSON lines in, JSON lines out)",
     "prompt": "print the chat messages of a request",
     "fit": "print the size and tokens of an image as a model gets it",

@@ -13,7 +13,7 @@ from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
 from agent.screen.fit import fit
 from foundation.arguments import Parser
-from foundation.chat_stream import Answer
+from foundation.chat_stream import Answer, ToolCall
 from foundation.errors import UsageError
 from foundation.printing import put_json
 
@@ -23,6 +23,7 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent parse",
         description='Reads JSON lines {"id", "text", "width", "height"} (screen size in pixels) from standard input. '
+        'A line may also have "reasoning" and "tool_calls", as a server gave them. '
         'Writes {"id", "ok", "thought", "actions"}, points in screen pixels, or {"id", "ok": false, "error"}.',
     )
     parser.add_argument("--family", required=True, metavar="NAME")
@@ -48,15 +49,29 @@ def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any
         text = request["text"]
         if not isinstance(text, str):
             raise TypeError('"text" must be a string')
+        answer = Answer(text, str(request.get("reasoning") or ""), _tool_calls(request.get("tool_calls") or []))
         screen = Size(_side(request["width"]), _side(request["height"]))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         return {"id": identifier, "ok": False, "error": {"kind": "bad_request", "message": message}}
-    result = (family.parse_grounding if grounding else family.parse)(Answer(text), (_sent(family, screen),))
+    result = (family.parse_grounding if grounding else family.parse)(answer, (_sent(family, screen),))
     if isinstance(result, ParseFailure):
         return {"id": identifier, "ok": False, "error": {"kind": result.kind, "message": result.message}}
     actions = [map_points(action, Viewport.of_image(screen).to_desktop) for action in result.actions]
     return {"id": identifier, "ok": True, "thought": result.thought, "actions": [*map(action_json, actions)]}
+
+
+def _tool_calls(written: Any) -> tuple[ToolCall, ...]:
+    """The calls that a server read, in OpenAI's shape or bare. Raises TypeError, KeyError."""
+    functions = [(call, call.get("function", call)) for call in written]
+    return tuple(
+        ToolCall(
+            str(call.get("id", "")),
+            function["name"],
+            function["arguments"] if isinstance(function["arguments"], str) else json.dumps(function["arguments"]),
+        )
+        for call, function in functions
+    )
 
 
 def _sent(family: Family, screen: Size) -> Size:

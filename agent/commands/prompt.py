@@ -3,15 +3,20 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.families.base import Call, FamilyFacts, PastStep, PromptRequest
+from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.lenient_json import clean
 from agent.families.registry import get_family
+from agent.geometry import Size
 from agent.model.messages import to_openai
+from agent.model.request import ChatRequest
+from agent.screen.fit import fit
 from agent.settings import load_settings, read_text
 from foundation.arguments import Parser
+from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 from foundation.printing import put_json
 
@@ -23,34 +28,41 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent prompt",
         description='Reads {"instruction", "tools", "steps": [{"thought", "action", "user_reply", "tool_result"}], '
-        '"images"} and prints the chat messages, with "[IMAGE_DATA]" for every image.',
+        '"images", "width", "height"} and prints the chat messages, with "[IMAGE_DATA]" for every image. A step may '
+        'also have the "answer" that the model gave, as text, in place of "thought" and "action". Width and height are '
+        "those of the screen in pixels (1920x1080 unless given), which some families state.",
     )
     parser.add_argument("--family", required=True, metavar="NAME")
     parser.add_argument("--style", choices=("reference", "desktop"), default="desktop")
     parser.add_argument("--request", required=True, metavar="FILE", help="- for standard input")
     parser.add_argument("--system-prompt", metavar="FILE", type=Path, help="replaces the system text")
+    parser.add_argument(
+        "--body", action="store_true", help="the whole body of the request: also its sampling, tools and constraints"
+    )
     parser.add_argument("--no-thinking", action="store_true", help="the variant without a thought")
     parser.add_argument("--grounding", action="store_true", help="the messages that ask for one point")
     options = parser.parse_args(argv)
     family = get_family(options.family)
     data = _read(options.request)
     if options.grounding:
-        messages = family.grounding_request(data["instruction"], None).messages
+        request = family.grounding_request(data["instruction"], None)
     else:
-        system = load_settings().system_prompt(options.family, options.system_prompt)
+        system = load_settings().system_prompt(family.facts.name, options.system_prompt)
         chosen = {"style": options.style, "thinking": not options.no_thinking}
-        messages = family.request(read_request(data, family.facts, chosen, system)).messages
-    put_json(to_openai(messages, _image_part), indent=2)
+        request = family.request(read_request(data, family, chosen, system))
+    messages = to_openai(request.messages, _image_part)
+    put_json(_body(request) | {"messages": messages} if options.body else messages, indent=2)
     return 0
 
 
 def read_request(
-    data: dict[str, Any], facts: FamilyFacts, options: Mapping[str, Any], system_prompt: str | None = None
+    data: dict[str, Any], family: Family, options: Mapping[str, Any], system_prompt: str | None = None
 ) -> PromptRequest:
     """The request in a parsed file; the family's own client's number of images counts where it says none.
 
     Raises UsageError naming what is wrong.
     """
+    facts = family.facts
     images = data.get("images", facts.reference_images)
     if isinstance(images, bool) or not isinstance(images, int) or images < 1:
         raise UsageError('"images" must be a whole number of at least 1.', "It is the number of images in the request.")
@@ -58,29 +70,57 @@ def read_request(
     if not isinstance(steps, list) or not isinstance(tools, list):
         raise UsageError('"steps" and "tools" must be lists.', "See mai-agent prompt --help.")
     first = len(steps) - (images - 1)
-    past = tuple(_step(step, number, facts.function, shown=number >= first) for number, step in enumerate(steps))
+    try:
+        sent = fit(facts.image, Size(data.get("width", 1920), data.get("height", 1080)))
+    except (TypeError, ValueError) as error:
+        raise UsageError('"width" and "height" must be whole numbers of pixels.', f"{error}.") from error
+    past = tuple(_step(step, number, family, sent, shown=number >= first) for number, step in enumerate(steps))
     return PromptRequest(
-        data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options
+        data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options, sent=sent
     )
 
 
-def _step(step: Any, number: int, function: str, *, shown: bool) -> PastStep:
+def _body(request: ChatRequest) -> dict[str, Any]:
+    """What the request holds besides the messages, as a vLLM is sent it."""
+    optional = request.optional_parts("vllm").values()
+    return request.required_parts() | {name: value for part in optional for name, value in part.items()}
+
+
+def _step(step: Any, number: int, family: Family, sent: Size, *, shown: bool) -> PastStep:
+    if isinstance(step, dict) and isinstance(step.get("answer"), str):
+        return replace(_answered(step["answer"], family, sent, shown=shown), **_replies(step, number))
     action = step.get("action") if isinstance(step, dict) else None
     if not isinstance(action, dict):
         raise UsageError(
             f'Step {number + 1} has no "action" object.', "It holds the arguments as the model wrote them."
         )
-    name, arguments = function, action
+    name, arguments = family.facts.function, action
     if isinstance(action.get("arguments"), dict):  # a whole call, for tools
         name, arguments = str(action.get("name", name)), action["arguments"]
     elif isinstance(step.get("name"), str):
         name = step["name"]
-    texts = {key: step.get(key) or "" for key in ("thought", "user_reply", "tool_result")}
-    for key, text in texts.items():
-        if not isinstance(text, str):
-            raise UsageError(f'"{key}" of step {number + 1} must be a text.', "Give a tool's result as it is shown.")
-    user_reply, tool_result = texts["user_reply"] or None, texts["tool_result"] or None
-    return PastStep(texts["thought"], (Call(name, arguments),), (None,), shown, user_reply, tool_result)
+    thought = _text(step, "thought", number)
+    return PastStep(thought, (Call(name, arguments),), (None,), shown, **_replies(step, number))
+
+
+def _answered(text: str, family: Family, sent: Size, *, shown: bool) -> PastStep:
+    """A step told by the answer that the model gave. Raises UsageError: the family cannot read it."""
+    answer = Answer(text)
+    read = family.parse(answer, (sent,))
+    if isinstance(read, ParseFailure):
+        raise UsageError(f"An answer in the request cannot be read: {read.message}.", "Is it one of this family?")
+    return PastStep(read.thought, read.calls, (None,), shown, answer=answer)
+
+
+def _replies(step: dict[str, Any], number: int) -> dict[str, Any]:
+    return {key: _text(step, key, number) or None for key in ("user_reply", "tool_result")}
+
+
+def _text(step: dict[str, Any], key: str, number: int) -> str:
+    text = step.get(key) or ""
+    if not isinstance(text, str):
+        raise UsageError(f'"{key}" of step {number + 1} must be a text.', "Give a tool's result as it is shown.")
+    return text
 
 
 def _read(name: str) -> dict[str, Any]:

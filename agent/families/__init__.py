@@ -1,11 +1,19 @@
-"""One folder a model family: its numbers, its prompt, its parser and its samples. Nothing else lists it.
+"""One folder a model family: its numbers, its prompt, its parser and its proofs. Nothing else lists it.
 
 A new family is a folder with
 
-- `family.toml`: its name, image rule, sampling, grid, and the names by which a served model is recognised;
+- `family.toml`: its name, models, image rule, grid, history, sampling, published scores, and the names by which a
+  served model is recognised;
 - `family.py`: a `Family`, made by its function `create()`; without this file, only the image rule is known;
-- `samples/*.jsonl`: answers as its models write them, each with what it must be read as (tests/families/samples.py).
+- `prompt.toml`: the words of its prompts, our own around the published format;
+- `samples/*.jsonl`: answers as its models write them, each with what it must be read as (tests/families/samples.py);
+  at least 40, 30 of them malformed ("failure", or "malformed" for those that are read all the same);
+- `calls.jsonl`: one call for every action that it knows, each with the actions it stands for: what `written` makes of
+  it is read back as the same;
+- `golden.json`: the requests of steps 1, 2, 5 and 12 as its published client sends them
+  (tests/families/test_golden_requests.py).
 
-What families share, they compose: the words of computer use (`computer_use`), points and grids (`points`), the ways of
-writing calls (`syntaxes`), the order of a history (`layouts`), JSON with mistakes (`lenient_json`).
+What families share, they compose: answers taken apart (`heard`), the words of computer use (`computer_use`), points and
+grids (`points`), the ways of writing calls (`syntaxes`), the order of a history (`layouts`), JSON with mistakes
+(`lenient_json`).
 """

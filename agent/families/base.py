@@ -45,6 +45,7 @@ class Decision:
     thought: str  # its reasoning, "" where it gave none
     actions: tuple[Action[GridPoint], ...]  # what to do, in order, at least one; points on the model's own grid
     calls: tuple[Call, ...]  # the calls as written
+    left_out: int = 0  # further calls of the answer, of a family that is trained to make one at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,29 @@ class ArgumentError(ValueError):
 
 
 def decide(
-    thought: str, calls: Sequence[Call] | ParseFailure, read: Callable[[Call], Action[GridPoint]]
+    thought: str,
+    calls: Sequence[Call] | ParseFailure,
+    read: Callable[[Call], Action[GridPoint] | Sequence[Action[GridPoint]]],
+    *,
+    most: int | None = None,
 ) -> Decision | ParseFailure:
-    """The decision in the calls of an answer; one of which `read` raises ArgumentError spoils them all."""
+    """The decision in the calls of an answer; one of which `read` raises ArgumentError spoils them all.
+
+    Args:
+        thought: the reasoning.
+        calls: as written, in order.
+        read: gives the action of a call, or several that it stands for.
+        most: how many calls count; those after them are left out, and counted. None for all.
+    """
     if isinstance(calls, ParseFailure):
         return ParseFailure(calls.kind, calls.message, thought)
+    taken = tuple(calls[:most])
     try:
-        return Decision(thought, tuple(read(call) for call in calls), tuple(calls))
+        read_as = [read(call) for call in taken]
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error), thought)
+    actions = [action for each in read_as for action in (each if isinstance(each, Sequence) else (each,))]
+    return Decision(thought, tuple(actions), taken, len(calls) - len(taken))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,14 @@ class PromptRequest:
     changes: Sequence[Change] = ()  # what changed on the computer since the run began, where it is known
     #: what a person may choose of the family's own ways; a family passes over those it does not have
     options: Mapping[str, Any] = field(default_factory=dict)
+    sent: Size | None = None  # the size of the image in place of which None stands
+
+    @property
+    def size(self) -> Size:
+        """The size in pixels of the newest image as sent, which some families state in words."""
+        newest = self.images[-1] if self.images else None
+        size = self.sent if newest is None else newest.size
+        return Size(1920, 1080) if size is None else size
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +149,12 @@ class FamilyFacts:
     image_format: ImageFormat = "png"
     quality: int = 90
     sampling: Sampling = field(default_factory=Sampling)  # as its own client asks for it
+    models: tuple[str, ...] = ()  # published models, as their makers name them
+    navigation: int | str = 1000  # what points count on, as in `points.grid_of`
+    grounding: int | str = 1000  # the same, of answers to a question for one point
     reference_images: int = 3  # images in a request of its own client, the current one included
+    history: str = ""  # what its own client shows of the past, in a few words
+    several: bool = False  # whether its models are trained to make several calls in one answer, done in order
     function: str = "computer_use"  # the name under which its models call actions
     outline: bool = False  # whether it is asked with the outline of the screen, which is then waited for
 
@@ -134,14 +162,19 @@ class FamilyFacts:
     def of(cls, name: str) -> "FamilyFacts":
         """The facts of a family; what its file leaves out has the defaults above. Raises UsageError."""
         data = family_data(name)
-        image = data["image"]
+        image, grid = data["image"], data.get("grid", {})
         return cls(
             name=name,
             image=image_rule(name),
             image_format=image.get("format", "png"),
             quality=image.get("quality", 90),
             sampling=Sampling(**data.get("sampling", {})),
+            models=tuple(data.get("models", ())),
+            navigation=grid.get("navigation", grid.get("grounding", 1000)),
+            grounding=grid.get("grounding", grid.get("navigation", 1000)),
             reference_images=data.get("history", {}).get("images", 3),
+            history=data.get("history", {}).get("words", ""),
+            several=data.get("call", {}).get("several", False),
             function=data.get("call", {}).get("function", "computer_use"),
             outline=data.get("prompt", {}).get("outline", False),
         )
@@ -165,6 +198,13 @@ class Family(ABC):
         """The decision in an answer. Total: any answer gives a decision or a failure, never an exception.
 
         `sent` are the sizes of the images the model saw last (families with absolute points need them); at least one.
+        """
+
+    @abstractmethod
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer as its models write it, of this reasoning and these calls.
+
+        What stands for a past answer that is not known to the letter; `parse` reads it back as the same.
         """
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:  # noqa: ARG002

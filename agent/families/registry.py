@@ -16,19 +16,32 @@ def family_names() -> list[str]:
     return [name for name in families.family_names() if (families.family_folder(name) / "family.py").is_file()]
 
 
-@cache
 def get_family(name: str) -> Family:
-    """The family of that name. Raises UsageError: there is none, or only its image rule is known."""
-    if name not in family_names():
-        known = name in families.family_names()
-        raise UsageError(
-            f"Of the family {name!r} only the image rule is known (`mai-agent fit`)."
-            if known else f"There is no family {name!r}.",
-            f"Use one of: {', '.join(family_names())}.",
-        )  # fmt: skip
+    """The family of that name, or of a model of that name.
+
+    Raises UsageError: there is none, or only its image rule is known.
+    """
+    named = families.named(name)
+    if named in family_names():
+        return _made(named)
+    known = named in families.family_names()
+    raise UsageError(
+        f"Of the family {name!r} only the image rule is known (`mai-agent fit`)."
+        if known else f"There is no family {name!r}.",
+        f"Use one of: {', '.join(family_names())}.",
+    )  # fmt: skip
+
+
+@cache
+def _made(name: str) -> Family:
     module = import_module(f"agent.families.{families.family_folder(name).name}.family")
     family: Family = module.create()
     return family
+
+
+def forget() -> None:
+    """Make families anew when they are asked for."""
+    _made.cache_clear()
 
 
 def detect_family(model: str) -> str | None:

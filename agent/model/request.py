@@ -18,6 +18,7 @@ class Sampling:
     top_p: float = 1.0
     top_k: int = -1  # known to vLLM, like the next
     repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
     max_tokens: int = 2048  # the longest answer that the family asks for
     seed: int = 42
 
@@ -33,6 +34,10 @@ class ChatRequest:
     stop: Sequence[str] = ()  # texts that end the answer
     schema: Mapping[str, Any] | None = None  # a JSON Schema that the answer must follow, used where the server can
     regex: str | None = None  # a regular expression that the answer must match, used where the server can (vLLM)
+    tool_choice: str | None = None  # "required", where one of the tools must be called
+    #: False for models whose call tags are special tokens, which servers leave out otherwise (vLLM)
+    skip_special_tokens: bool = True
+    reasoning_effort: str | None = None  # how much is to be thought, where the server knows that
     #: for the server's chat template, such as {"enable_thinking": False}
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,6 +75,14 @@ class ChatRequest:
         if self.schema is not None:
             schema = {"name": "answer", "schema": dict(self.schema)}
             parts["schema"] = {"response_format": {"type": "json_schema", "json_schema": schema}}
+        if self.sampling.presence_penalty:
+            parts["presence_penalty"] = {"presence_penalty": self.sampling.presence_penalty}
+        if self.tools and self.tool_choice is not None:
+            parts["tool_choice"] = {"tool_choice": self.tool_choice}
+        if not self.skip_special_tokens:
+            parts["skip_special_tokens"] = {"skip_special_tokens": False}
+        if self.reasoning_effort is not None:
+            parts["reasoning_effort"] = {"reasoning_effort": self.reasoning_effort}
         if self.stop:
             parts["stop"] = {"stop": list(self.stop)}
         if self.template_arguments:

@@ -204,6 +204,7 @@ class Loop:
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
+        done.notes += [Note("first_only", str(decision.left_out))] if decision.left_out else []
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
         await self._performer.perform(step, seen, decision.actions, done, self._sink.emit)

@@ -17,7 +17,7 @@ from stubs.endpoint import Behaviour, FakeEndpoint, events, pictures, say, texts
 import agent.families
 from agent.actions import Click, TypeText
 from agent.commands.parse import parse_line
-from agent.families.registry import detect_family, family_names, get_family
+from agent.families.registry import detect_family, family_names, forget, get_family
 from agent.geometry import DesktopPoint
 from agent.run.events import Decided, RunFinished, StepFinished
 from foundation import families
@@ -77,6 +77,9 @@ class MadeUp(Family):
         for call in calls:
             yield Message.result(call.id, TextPart(" ".join(step.replies) or "done"))
 
+    def written(self, thought, calls):
+        return "\\n".join([thought, *(f">> {call.arguments['action']}" for call in calls)])
+
     def parse(self, answer, sent):
         calls = _lines(answer.content) if ">>" in answer.content else tool_calls(answer)
         words = Vocabulary(grid_of(family_data(self.facts.name)["grid"]["navigation"], sent))
@@ -116,7 +119,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(families, "ROOTS", (*families.ROOTS, tmp_path))
     monkeypatch.setattr(agent.families, "__path__", [*agent.families.__path__, str(tmp_path)])
     yield
-    get_family.cache_clear()
+    forget()
 
 
 def calls(*written: dict[str, Any], reasoning: str = "") -> Behaviour:

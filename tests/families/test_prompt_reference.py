@@ -24,7 +24,7 @@ TOOLS = [
 
 def request(steps: list[dict[str, Any]], images: int = 3, **more: Any) -> list[dict[str, Any]]:
     data = {"instruction": "Open the settings", "steps": steps, "images": images, **more}
-    messages = FAMILY.request(read_request(data, FAMILY.facts, {"style": "reference"})).messages
+    messages = FAMILY.request(read_request(data, FAMILY, {"style": "reference"})).messages
     return to_openai(messages, lambda _: "IMAGE")
 
 
@@ -106,7 +106,7 @@ def test_the_window_holds_the_last_images_and_all_answers(count: int, images: in
 
 def test_without_a_number_the_window_is_that_of_the_published_client() -> None:
     data = {"instruction": "x", "steps": [CLICK] * 5}
-    messages = FAMILY.request(read_request(data, FAMILY.facts, {"style": "reference"})).messages
+    messages = FAMILY.request(read_request(data, FAMILY, {"style": "reference"})).messages
     assert sum(not isinstance(part, TextPart) for message in messages for part in message.parts) == 3
 
 
@@ -195,7 +195,7 @@ def test_the_system_text_teaches_the_published_actions_and_tags() -> None:
 
 def test_another_system_text_replaces_ours_to_the_letter() -> None:
     data = {"instruction": "x", "tools": TOOLS}
-    messages = FAMILY.request(read_request(data, FAMILY.facts, {"style": "reference"}, "Be {brief}.\n")).messages
+    messages = FAMILY.request(read_request(data, FAMILY, {"style": "reference"}, "Be {brief}.\n")).messages
     assert messages[0] == Message.text("system", "Be {brief}.\n")
 
 

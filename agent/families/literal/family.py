@@ -47,6 +47,10 @@ class LiteralFamily(Family):
         now = TextPart(write_screen(ScreenText(prompt.outline, tuple(prompt.changes), environ)))
         return ChatRequest([*messages, Message("user", (now, *map(ImagePart, prompt.images)))], self.facts.sampling)
 
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer of the engine."""
+        return render(thought, calls[0])
+
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action."""
         words = Vocabulary(grid_of(self._counted, sent))

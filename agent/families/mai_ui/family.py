@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.families.base import Decision, Family, ParseFailure, PromptRequest, decide
+from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
 from agent.families.computer_use import Vocabulary, read_call
 from agent.families.lenient_json import clean_text
 from agent.families.mai_ui.grounding import parse_grounding
-from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages
+from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
 from agent.families.points import grid_of
 from agent.families.syntaxes.json_tags import json_call, split_thought
 from agent.families.syntaxes.tool_calls import as_text
@@ -34,6 +34,10 @@ class MaiUi(Family):
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """What the model is asked for one point."""
         return ChatRequest(grounding_messages(instruction, image), self.facts.sampling)
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer in the published form."""
+        return written(thought, calls[0])
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The decision in an answer: one action."""

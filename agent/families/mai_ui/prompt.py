@@ -80,12 +80,16 @@ def _system_text(prompt: PromptRequest) -> str:
 def _replay(step: PastStep, *, reference: bool, thinking: bool) -> str:
     """A past answer as it is shown to the model again."""
     call = step.calls[0]
-    shown = {"name": call.name, "arguments": dict(call.arguments)}
     if reference:
-        shown = {"name": "mobile_use", "arguments": _as_reference_replays(call)}
-    written = json.dumps(shown, separators=(",", ":"), ensure_ascii=reference)
-    body = f"<tool_call>\n{written}\n</tool_call>"
-    return f"<thinking>\n{step.thought}\n</thinking>\n{body}" if thinking or reference else body
+        call = Call("mobile_use", _as_reference_replays(call))
+    return written(step.thought if thinking or reference else None, call, ascii_only=reference)
+
+
+def written(thought: str | None, call: Call, *, ascii_only: bool = False) -> str:
+    """An answer in the published form; without a thought for None."""
+    shown = {"name": call.name, "arguments": dict(call.arguments)}
+    body = f"<tool_call>\n{json.dumps(shown, separators=(',', ':'), ensure_ascii=ascii_only)}\n</tool_call>"
+    return body if thought is None else f"<thinking>\n{thought}\n</thinking>\n{body}"
 
 
 def _as_reference_replays(call: Call) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from agent.families.base import ArgumentError, Call, FailureKind, ParseFailure
@@ -14,16 +15,25 @@ _TAG = re.compile(r"<tool_call>\s*")
 
 def tool_calls(answer: Answer) -> list[Call] | ParseFailure:
     """The calls of an answer, in order; those of its text, each in a `<tool_call>`, where the server read none."""
+    if answer.tool_calls:
+        read = read_tool_calls(answer.tool_calls)
+        return read if isinstance(read, ParseFailure) else list(read)
+    _, rest = split_thought(clean_text(answer.content))
+    if rest is None:
+        return ParseFailure("truncated", "the answer ends inside the thinking")
     try:
-        calls = [_read(call) for call in answer.tool_calls]
-        if not calls:
-            _, rest = split_thought(clean_text(answer.content))
-            if rest is None:
-                return ParseFailure("truncated", "the answer ends inside the thinking")
-            calls = [_written(piece) for piece in _TAG.split(rest)[1:]]
+        calls = [_written(piece) for piece in _TAG.split(rest)[1:]]
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error))
     return calls or ParseFailure("no_action", "there is no tool call in the answer")
+
+
+def read_tool_calls(calls: Sequence[ToolCall]) -> tuple[Call, ...] | ParseFailure:
+    """Calls that the server read, in order; a failure where one of them cannot be used."""
+    try:
+        return tuple(_read(call) for call in calls)
+    except ArgumentError as error:
+        return ParseFailure(error.kind, str(error))
 
 
 def as_text(answer: Answer) -> str:

@@ -1,0 +1,90 @@
+"""`mai-agent families`: every model family, what it counts on, and what proves that it is spoken to the letter."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent.families.registry import family_names, get_family
+from foundation.arguments import Parser
+from foundation.families import family_data, family_folder
+from foundation.printing import put, put_json
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the table."""
+    parser = Parser(
+        prog="mai-agent families",
+        description="Lists the model families: their models, the grid that points count on, how images are resized, "
+        "what of the past a request shows, published scores, and the proofs that come with the program.",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.add_argument("family", nargs="?", metavar="NAME", help="of one family, or of a model: only that one")
+    options = parser.parse_args(argv)
+    names = family_names() if options.family is None else [get_family(options.family).facts.name]
+    told = [described(name) for name in names]
+    if options.json:
+        put_json(told, indent=2)
+    else:
+        put(*(line for family in told for line in (*_lines(family), "")))
+    return 0
+
+
+def described(name: str) -> dict[str, Any]:
+    """One family as JSON."""
+    facts = get_family(name).facts
+    rule = facts.image
+    return {
+        "name": facts.name,
+        "models": list(facts.models),
+        "grid": facts.navigation,
+        "grounding_grid": facts.grounding,
+        "image": {"factor": rule.factor, "min_pixels": rule.min_pixels, "max_pixels": rule.max_pixels},
+        "history": facts.history or f"{facts.reference_images} images",
+        "scores": family_data(name).get("scores", {}),
+        "proven_by": proofs(name),
+    }
+
+
+def proofs(name: str) -> list[str]:
+    """What comes with a family to prove it: answers and calls of which it is known what they must be read as."""
+    folder = family_folder(name)
+    answers = [
+        json.loads(line)
+        for path in sorted((folder / "samples").glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    broken = sum(bool(answer.get("malformed") or "failure" in answer) for answer in answers)
+    calls = folder / "calls.jsonl"
+    counted = len(calls.read_text(encoding="utf-8").splitlines()) if calls.is_file() else 0
+    golden = folder / "golden.json"
+    steps = sorted(map(int, json.loads(golden.read_text(encoding="utf-8"))["requests"])) if golden.is_file() else []
+    return [
+        *([f"{len(answers)} answers, {broken} of them malformed"] if answers else []),
+        *([f"{counted} calls written and read back"] if counted else []),
+        *([f"requests of steps {', '.join(map(str, steps))}"] if steps else []),
+        *family_data(name).get("proven_by", ()),
+    ]
+
+
+def _lines(family: dict[str, Any]) -> list[str]:
+    image = family["image"]
+    grids = dict.fromkeys(_grid(family[key]) for key in ("grid", "grounding_grid"))
+    rows = {
+        "models": ", ".join(family["models"]),
+        "grid": "; grounding: ".join(grids),
+        "image": f"sides in steps of {image['factor']}, {image['min_pixels']:,} to {image['max_pixels']:,} pixels",
+        "history": family["history"],
+        "scores": "; ".join(f"{name}: {_score(value)}" for name, value in family["scores"].items()),
+        "proven by": "; ".join(family["proven_by"]),
+    }
+    return [family["name"], *(f"  {title:<10} {text}" for title, text in rows.items() if text)]
+
+
+def _grid(counted: int | str) -> str:
+    if counted == 1:
+        return "fractions of the screen"
+    return "pixels of the image as sent" if isinstance(counted, str) else f"0 to {counted}"
+
+
+def _score(value: Any) -> str:
+    return ", ".join(f"{size} {score}" for size, score in value.items()) if isinstance(value, dict) else str(value)

@@ -1,0 +1,66 @@
+"""What was said in an answer, wherever the server put it: reasoning, text and calls, told apart once for all families.
+
+Servers keep reasoning apart or leave it in the text, in tags that differ by model; a server with the wrong parser takes
+the whole answer, call and all, for reasoning and leaves the text empty.
+"""
+
+import re
+from dataclasses import dataclass
+
+from agent.families.base import Call, ParseFailure
+from agent.families.lenient_json import clean_text
+from agent.families.syntaxes.tool_calls import read_tool_calls
+from foundation.chat_stream import Answer
+
+#: <think>, <thinking>, <gui_think>, <think_never_used_51bce...>, <seed:think>, Kimi's ◁think▷.
+_OPEN = re.compile(r"[<◁]\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>▷]", re.IGNORECASE)
+_CLOSE = re.compile(r"(?:<\s*/|◁\s*/)\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>▷]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An answer, taken apart.
+
+    Args:
+        thought: what the model thought, wherever that stood.
+        text: what it said besides; where calls are written unless the server read them.
+        calls: those that the server read; a failure where one cannot be used. None where it read none.
+        cut: the text ends inside the reasoning.
+        swallowed: `text` is what the server took for reasoning, as nothing else was said: one call in it counts, but
+            several may be talk about calls.
+    """
+
+    thought: str
+    text: str
+    calls: tuple[Call, ...] | ParseFailure | None = None
+    cut: bool = False
+    swallowed: bool = False
+
+
+def heard(answer: Answer) -> Heard:
+    """An answer, taken apart."""
+    reasoning, content = clean_text(answer.reasoning).strip(), clean_text(answer.content)
+    if answer.tool_calls:
+        inline = _inline(content)
+        thought = "\n".join(part for part in (reasoning, inline.thought, inline.text.strip()) if part)
+        return Heard(thought, inline.text, read_tool_calls(answer.tool_calls))
+    if not content.strip() and reasoning:
+        return Heard("", _CLOSE.sub("", _OPEN.sub("", reasoning)), swallowed=True)
+    inline = _inline(content)
+    thought = "\n".join(part for part in (reasoning, inline.thought) if part)
+    return Heard(thought, inline.text, cut=inline.cut)
+
+
+def _inline(content: str) -> Heard:
+    """The reasoning in tags at the beginning of a text, and the rest: it ends at the first closing tag.
+
+    So a call which is only talked about is never carried out. A chat template may have written the opening tag.
+    """
+    opening, closing = _OPEN.search(content), _CLOSE.search(content)
+    if closing is not None and (opening is None or opening.start() < closing.start()):
+        begin = 0 if opening is None else opening.end()
+        before = content[: opening.start()] if opening is not None else ""
+        return Heard((before + content[begin : closing.start()]).strip(), content[closing.end() :])
+    if opening is not None and not content[: opening.start()].strip():
+        return Heard(content[opening.end() :].strip(), "", cut=True)
+    return Heard("", content)
