@@ -2,21 +2,39 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from stubs.real_vllm import RealVllm
     from stubs.shared_sandbox import SharedSandbox
 
     from agent.sandbox.desktop import Sandbox
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Outside pytest's own folders: what is kept here between runs takes longer to make than a test may take.
+CACHE = ROOT / ".cache-test"
+#: scripts/test names a file here that is there while it installs the vLLM, beside the tests that need none.
+INSTALLING = os.environ.get("MAI_TEST_VLLM_IS_INSTALLED_WHEN_GONE")
 
 # What CI tries is the same every time; on a person's machine every run tries something new.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("person", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "person")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test with the real vLLM waits for it to be installed; its own time begins after that."""
+    if INSTALLING is not None and "vllm_python" in getattr(item, "fixturenames", ()):
+        while Path(INSTALLING).exists():
+            time.sleep(0.5)
+    return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,3 +90,40 @@ def sandbox(shared_sandbox: "SharedSandbox", monkeypatch: pytest.MonkeyPatch) ->
     running.applied()
     forget_pyautogui()
     return running
+
+
+@pytest.fixture(scope="session")
+def vllm_python() -> Path:
+    """The Python of an environment with a vLLM that runs on the CPU. Its `vllm` command is broken: run it with -m."""
+    python = ROOT / ".venv-vllm" / "bin" / "python"
+    if not (python.parent.parent / ".installed").is_file():
+        pytest.fail("There is no vLLM to test with: run scripts/test, which installs it.", pytrace=False)
+    return python
+
+
+@pytest.fixture(scope="session")
+def vllm_environ() -> dict[str, str]:
+    """Variables with which the real vLLM starts in half the time, offline, and leaves the person's caches alone.
+
+    The CPU build runs its model in a process of its own unless VLLM_ENABLE_V1_MULTIPROCESSING is 0; each process spends
+    eight seconds on imports. The first start also looks the model's class up in one more process and remembers it
+    under VLLM_CACHE_ROOT.
+    """
+    return {
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_CACHE_ROOT": str(CACHE / "vllm"),
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_NO_USAGE_STATS": "1",
+    }
+
+
+@pytest.fixture(scope="session")
+def tiny_vlm(
+    vllm_python: Path, vllm_environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[RealVllm]":
+    """A real vLLM that serves tests/models/tiny-qwen3-vl: a model that finds coloured shapes, as MAI-UI answers."""
+    from stubs.real_vllm import RealVllm
+
+    log = tmp_path_factory.mktemp("tiny-vlm") / "log"
+    with RealVllm(vllm_python, ROOT / "tests/models/tiny-qwen3-vl", "MAI-UI-tiny", vllm_environ, log) as running:
+        yield running

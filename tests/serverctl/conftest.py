@@ -1,14 +1,9 @@
-"""A real vLLM for the tests that want one: its Python, a tiny model to serve, and what makes it start quickly.
-
-scripts/test installs all this; a machine without it fails these tests rather than passing without having run them.
-"""
+"""What the tests of the controller serve with a real vLLM: a model of noise, and another release's Python files."""
 
 import hashlib
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,28 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Outside pytest's own folders: what is kept here between runs takes longer to make than a test may take.
 CACHE = ROOT / ".cache-test"
 MAKER = ROOT / "tests" / "stubs" / "tiny_qwen3_vl.py"
-
-
-#: scripts/test names a file here that is there while it installs the vLLM, beside the tests that need none.
-INSTALLING = os.environ.get("MAI_TEST_VLLM_IS_INSTALLED_WHEN_GONE")
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test with the real vLLM waits for it to be installed; its own time begins after that."""
-    if INSTALLING is not None and "vllm_python" in getattr(item, "fixturenames", ()):
-        while Path(INSTALLING).exists():
-            time.sleep(0.5)
-    return (yield)
-
-
-@pytest.fixture(scope="session")
-def vllm_python() -> Path:
-    """The Python of an environment with a vLLM that runs on the CPU. Its `vllm` command is broken: run it with -m."""
-    python = ROOT / ".venv-vllm" / "bin" / "python"
-    if not (python.parent.parent / ".installed").is_file():
-        pytest.fail("There is no vLLM to test with: run scripts/test, which installs it.", pytrace=False)
-    return python
 
 
 @pytest.fixture(scope="session")
@@ -64,19 +37,3 @@ def tiny_model(vllm_python: Path) -> Path:
         except OSError:
             shutil.rmtree(part)
     return folder
-
-
-@pytest.fixture(scope="session")
-def vllm_environ() -> dict[str, str]:
-    """Variables with which the real vLLM starts in half the time, offline, and leaves the person's caches alone.
-
-    The CPU build runs its model in a process of its own unless VLLM_ENABLE_V1_MULTIPROCESSING is 0; each process spends
-    eight seconds on imports. The first start also looks the model's class up in one more process and remembers it
-    under VLLM_CACHE_ROOT.
-    """
-    return {
-        "HF_HUB_OFFLINE": "1",
-        "VLLM_CACHE_ROOT": str(CACHE / "vllm"),
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "VLLM_NO_USAGE_STATS": "1",
-    }
