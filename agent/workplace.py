@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from agent.model.asking import Patience
 from agent.model.choose import choose_engine
-from agent.model.client import Patience
 from agent.model.engine import Engine
 from agent.model.serving import Ask, Tell
 from agent.options import RunOptions

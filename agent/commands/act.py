@@ -16,8 +16,8 @@ from agent.console.terminal import say, terminal_ask
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import DesktopPoint, Size, Viewport
+from agent.model.asking import Patience
 from agent.model.choose import choose_engine
-from agent.model.client import Patience
 from agent.model.engine import Engine
 from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from agent.families.base import Decision, Family, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
-from agent.model.client import ChatClient, Completion, Delta, Progress, Retrying, Silence
+from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Silence
 from agent.model.messages import Message
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
@@ -41,7 +41,7 @@ class Actor:
 
     def __init__(
         self,
-        client: ChatClient,
+        client: ModelClient,
         family: Family,
         history: History,
         settings: RunSettings,

@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
-from agent.model.client import ChatClient, Patience
+from agent.model.asking import ModelClient, Patience
+from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.events import ModelInUse
@@ -26,7 +27,7 @@ class ServedModel:
     engine: Engine  # what serves it
     endpoint: Endpoint  # where, with everything that the server told
     family: Family  # how it is asked, and what its answers mean
-    client: ChatClient  # asks it; closed by whoever opened this
+    client: ModelClient  # asks it; closed by whoever opened this
     remarks: tuple[str, ...] = ()  # what the person should know
 
     def in_use(self) -> ModelInUse:

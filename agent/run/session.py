@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
-from agent.model.client import Patience
+from agent.model.asking import Patience
 from agent.model.engine import Engine
 from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens, pixel_budget

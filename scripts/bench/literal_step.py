@@ -20,7 +20,8 @@ from agent.desktop.factory import open_desktop
 from agent.families.base import Decision, PromptRequest
 from agent.families.registry import get_family
 from agent.literal.server import literal_engine
-from agent.model.client import ChatClient, Patience
+from agent.model.asking import Patience
+from agent.model.client import ChatClient
 from agent.run.observe import Observation, Observer
 from agent.run.outliner import Outliner
 from agent.safety.stop import StopSwitch

@@ -23,7 +23,8 @@ from stubs.endpoint import (
 )
 
 from agent.geometry import Size
-from agent.model.client import ChatClient, Completion, Delta, Patience, Progress, Retrying, Silence
+from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, Silence
+from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.engine import ServerCondition
 from agent.model.messages import ImagePart, Message, TextPart

@@ -13,7 +13,8 @@ from agent.actions import Action
 from agent.desktop.hand import Rest
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
-from agent.model.client import ChatClient, Patience
+from agent.model.asking import Patience
+from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens
