@@ -78,8 +78,11 @@ T = TypeVar("T")
 
 
 #: Where a shell expects the name of a command; patterns write <command> for it.
+#: Programs that run another one with what follows them; where their names are also words, with an option or a number.
 _COMMAND = (
-    r"(?:(?m:^)|[;&|(`]|\$\(|\b(?:sudo|exec|nohup|env|xargs|then|do|else)[ \t])[ \t]*(?:[$#>%][ \t]+)?"
+    r"(?:(?m:^)|[;&|(`]|\$\(|\b(?:sudo|exec|nohup|env|xargs|setsid|stdbuf|ionice|then|do|else)[ \t]"
+    r"|\b(?:sudo|doas|env|xargs|nice|timeout|time|watch|parallel|taskset|chrt|strace|script|command)"
+    r"(?:[ \t]{1,9}(?:-\S{1,40}|\d\S{0,20}|\w{1,40}=\S{0,80})){1,9}[ \t])[ \t]*(?:[$#>%][ \t]+)?"
     r"(?:/(?:usr/)?(?:local/)?s?bin/)?"
 )
 

@@ -175,7 +175,7 @@ _ROLES = ("push button", "toggle button", "check box", "check menu item", "radio
 
 def risky(path: Path) -> Iterator[tuple[str, Task]]:
     """Each risky action of a file, with what it leads to."""
-    for told in tomllib.loads(path.read_text("utf-8"))["actions"]:
+    for told in (one for each in tomllib.loads(path.read_text("utf-8"))["actions"] for one in _each(each)):
         where = {key: told[key] for key in ("in", "focus", "dialog", "window") if key in told}
         before = [*told.get("first", ())]
         if "after_click" in told:
@@ -184,6 +184,13 @@ def risky(path: Path) -> Iterator[tuple[str, Task]]:
         last = step_of({key: value for key, value in told.items() if key not in ("first", "after_click", "why")}, {})
         windows = frozenset(step.window for step in (*steps, last))
         yield str(told["why"]), Task(last.words, (*steps, last), windows)
+
+
+def _each(told: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The actions that a line of the data stands for: one for each caption, text or chord that it lists."""
+    kind = next(key for key in _KINDS if key in told)
+    values = told[kind] if isinstance(told[kind], list) else [told[kind]]
+    yield from ({**told, kind: value} for value in values)
 
 
 def ordinary(path: Path) -> Iterator[Task]:
@@ -269,7 +276,7 @@ def main() -> int:
     for name, group in tasks:
         tell_ordinary(name, [(task, ask(policy, task)) for task in group], every=options.list)
     unasked = 0
-    for file in ("risky.toml", "risky_apart.toml", "risky_later.toml"):
+    for file in ("risky.toml", "risky_apart.toml", "risky_later.toml", "risky_attacker.toml"):
         unasked += tell_risky(
             file, [(why, task, ask(policy, task)) for why, task in risky(DATA / file)], every=options.list
         )
