@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from agent.workplace import Workplace
 
 
+#: What Textual gives every screen and every list; nobody looks for it by name.
+UNSOUGHT = frozenset({"app.focus_next", "app.focus_previous", "page_left", "page_right"})
+
+
 class MaiApp(App[int]):
     """`mai-agent` in a terminal; conductor, memory and clock may be replaced."""
 
@@ -124,7 +128,7 @@ class MaiApp(App[int]):
         does: dict[str, tuple[list[str], Callable[[], Any]]] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
-            if active.enabled and binding.description and not binding.system:
+            if active.enabled and binding.description and not binding.system and binding.action not in UNSOUGHT:
                 keys, _ = does.setdefault(
                     binding.description, ([], partial(self.run_action, binding.action, active.node))
                 )

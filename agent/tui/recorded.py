@@ -81,7 +81,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         deed=next(filter(None, (deed(one.answer, one.by, one.note) for one in asked)), ""),
         proposed="; ".join(one.proposed for one in actions if one.changed_to),
         approval="\n".join(_approval(one, one.approval) for one in actions if one.approval is not None),
-        outcome=error or step.reply or _not_done(actions) or actions[-1].detail or "",
+        outcome=error or step.reply or _not_done(actions) or _detail(actions[-1]),
         note=step.note or "",
         tokens=(step.tokens.prompt, step.tokens.completion, step.tokens.cached),
         milliseconds=step.milliseconds,
@@ -91,6 +91,11 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
 def _not_done(actions: list[ActionRecord]) -> str:
     """Why an action of these was not carried out, in words; "" where all were."""
     return next((WORDS[one.became] for one in actions if one.became in WHYS or one.became in _ENDED), "")
+
+
+def _detail(action: ActionRecord) -> str:
+    """What the hand said of it, where that says more than its words."""
+    return "" if action.detail in (None, action.words) else action.detail
 
 
 def _mark(actions: list[ActionRecord], last: Action[DesktopPoint] | None, error: str | None) -> Mark:

@@ -30,6 +30,7 @@ from agent.run.fates import WORDS
 from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView, deed
+from foundation.errors import ExitStatus
 
 #: What a person answered, in words.
 _ANSWERS = {"allowed": "allowed", "refused": "refused", "skipped": "skipped", "told": "not allowed"}
@@ -62,6 +63,8 @@ class Translator:
         self._streamed = ""  # of the answer under way
         self._actions: list[str] = []  # of that step, in words
         self._asked = 0.0
+        self._starting: int | None = None  # the row that tells how it starts, until there is another
+        self._starting = self._add(Row(None, "thinking", "starting"))
 
     @property
     def elapsed(self) -> float:
@@ -126,12 +129,14 @@ class Translator:
 
     # What is told beside the events
 
-    def progress(self, text: str) -> int | None:
+    def progress(self, text: str) -> int:
         """How something goes that takes a while: the stage of a run that is made ready, else a row of its own."""
-        if self.view.state != "preparing":
+        if self.view.state != "preparing" or self._starting is None:
             return self._between(text)
-        self.view.stage = text
-        return None
+        row = self.view.rows[self._starting]
+        row.words = self.view.stage = " ".join(text.split())
+        row.thought = f"{row.thought}\n{self.elapsed:5.1f} s  {row.words}".lstrip("\n")
+        return self._starting
 
     def failed(self, message: str, status: int) -> int:
         """The run could not begin, or broke off."""
@@ -146,8 +151,11 @@ class Translator:
 
     def answered(self) -> None:
         """Nothing is asked any more."""
-        if self.view.state == "asking":
-            self._runs_on()
+        if self.view.state != "asking":
+            return
+        self._runs_on()
+        if self.view.bundle is None:  # asked before it began
+            self.view.state = "preparing"
 
     def pausing(self) -> None:
         """The person wants a pause, which comes before the next step."""
@@ -162,6 +170,10 @@ class Translator:
         return self.view.rows[self._step]
 
     def _add(self, row: Row) -> int:
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            self.view.rows[starting] = row
+            return starting
         self.view.rows.append(row)
         return len(self.view.rows) - 1
 
@@ -261,6 +273,8 @@ class Translator:
         view = self.view
         view.state, view.status, view.seconds = "ended", int(event.status), self.elapsed  # waits for the person too
         view.stage, view.outcome, view.evidence = event.message, event.outcome, list(event.evidence)
+        if self._starting is not None:  # before anything else came
+            return self._between(event.message, failed=event.status != ExitStatus.DONE)
         if self._step is None:
             return None
         row = self._row()  # cut off in mid-step

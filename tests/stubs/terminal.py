@@ -7,7 +7,7 @@ from typing import Any
 from PIL import Image
 from textual.pilot import Pilot
 
-from agent.actions import Action, Click
+from agent.actions import Action, Click, TypeText
 from agent.families.base import Call
 from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
 from agent.options import RunOptions
@@ -36,6 +36,11 @@ from foundation.errors import ExitStatus
 SNAPSHOTS = Path(__file__).parents[1] / "tui" / "snapshots"
 VIEWPORT = Viewport(Region(0, 0, 960, 540), Size(960, 540))
 INSTRUCTION = "open settings and enable dark mode"
+#: Seconds: a little longer than a key must be alone to be an answer.
+ALONE = 0.3
+CLICK: Action[DesktopPoint] = Click(DesktopPoint(412, 233))
+SUDO = TypeText("sudo rm -rf /\n")
+RISK = ("the text looks like a command that changes the system (rule “commands”)", "typing in xfce4-terminal")
 
 
 class FakeConductor:

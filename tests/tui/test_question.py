@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from stubs.terminal import Bench, run_screen, shown
+from stubs.terminal import ALONE, Bench, run_screen, shown
 from textual.pilot import Pilot
 
 from agent.actions import Action, CallTool, Click, OpenApp, PressKeys, TypeText
@@ -13,7 +13,6 @@ from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
 from agent.tui.conductor import Run
 
-ALONE = 0.3  # seconds: longer than a key must be by itself
 SIZES = [(140, 40), (80, 24), (40, 12)]
 TERMINAL = Situation(focused=Place("Xfce4-terminal", "me@host: ~"))
 HARMLESS = "echo harmless words that go on and on; "

@@ -14,9 +14,12 @@ from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from agent.tui.widgets.approval import ApprovalPanel
 from agent.tui.widgets.prompt import Prompt, Purpose
+from agent.tui.widgets.status import StatusLine
 
 #: An answer is a key by itself: so many seconds pass before and after it without another.
 _ALONE = 0.2
+#: What is said for a moment stays so many seconds.
+_SAID = 3.0
 #: Rows of the history that stay beside a question on terminals that are not low, and the share of the screen that a
 #: question may take, if that is more than enough for the reason and a page of text.
 _ROWS, _ENOUGH, _SHARE = 3, 14, 0.6
@@ -29,7 +32,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 
 
 class AnsweringScreen(StepsScreen):
-    """Has an `ApprovalPanel` and a `Prompt`, and takes the person's answers."""
+    """Has an `ApprovalPanel`, a `Prompt` and a `StatusLine`, and takes the person's answers."""
 
     BINDINGS: ClassVar = [
         Binding("y", "answer('yes')", "Yes, once", show=False),
@@ -42,12 +45,14 @@ class AnsweringScreen(StepsScreen):
 
     asking = getters.query_one(ApprovalPanel)
     prompt = getters.query_one(Prompt)
+    status = getters.query_one(StatusLine)
 
     def __init__(self, view: RunView, clock: Callable[[], float]) -> None:
         super().__init__(view)
         self._clock = clock
         self._keys = 0
         self._key_times = (-_ALONE, -_ALONE)  # of the last key, and of the one before
+        self._said, self._said_until = "", 0.0
 
     def key_pressed(self) -> None:
         """A key is about to do whatever it does."""
@@ -73,9 +78,23 @@ class AnsweringScreen(StepsScreen):
         self.remove_class("-writing")
         self.fit_question()
 
-    def say(self, text: str) -> None:
-        """Say something for a moment, where it covers nothing."""
-        raise NotImplementedError
+    def say(self, text: str, seconds: float = _SAID) -> None:
+        """Say something for a moment, in the line at the bottom."""
+        self._said, self._said_until = text, self._clock() + seconds
+        self.show_status()
+        self.set_timer(seconds, self.show_status)
+
+    def show_status(self) -> None:
+        """Show how the run stands, or for a moment what is said instead."""
+        if self._said and self._clock() < self._said_until:
+            self.status.say(self._said)
+        else:
+            self.status.show(self.view, *self.standing)
+
+    @property
+    def standing(self) -> tuple[float, str]:
+        """Seconds that the run has taken, and a few words about its server."""
+        return self.view.seconds, ""
 
     def _all_was_shown(self) -> bool:
         """Whether it may be approved; where not, goes on to what was not in sight yet, and says so."""

@@ -2,13 +2,14 @@
 
 from typing import ClassVar
 
-from textual import getters
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
+
+from agent.tui.widgets.text_scroll import TextScroll
 
 #: What a person wants to do, and by which keys.
 TASKS: dict[str, list[tuple[str, str]]] = {
@@ -64,29 +65,17 @@ class HelpScreen(ModalScreen[None]):
             width: 90%; max-width: 84; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
             border-title-color: $text-accent;
         }
-        & VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+        & TextScroll { height: auto; max-height: 100%; }
     }
     """
-    BINDINGS: ClassVar = [
-        Binding("escape,q,question_mark,enter", "dismiss", "Back"),
-        Binding("down,j", "scroll(1)", "Down", show=False),
-        Binding("up,k", "scroll(-1)", "Up", show=False),
-        Binding("pagedown,space", "scroll(8)", "Page down", show=False),
-        Binding("pageup", "scroll(-8)", "Page up", show=False),
-    ]
-
-    list = getters.query_one(VerticalScroll)
+    BINDINGS: ClassVar = [Binding("escape,q,question_mark,enter", "dismiss", "Back")]
 
     def compose(self) -> ComposeResult:
         box = Vertical()
         box.border_title = "keys, by what you want to do"
         box.border_subtitle = "Esc: back"
-        with box, VerticalScroll(can_focus=False):
+        with box, TextScroll():
             yield Static(_words())
-
-    def action_scroll(self, lines: int) -> None:
-        """Go on in the list, or back."""
-        self.list.scroll_relative(y=lines, animate=False)
 
 
 def _words() -> Content:

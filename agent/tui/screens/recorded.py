@@ -6,10 +6,8 @@ from pathlib import Path
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.content import Content
 from textual.widgets import Footer, Static
 
-from agent.safety.text import harmless
 from agent.tui.recorded import read_view
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
@@ -36,7 +34,7 @@ class RecordedScreen(StepsScreen):
         """Read it, without holding the keys up."""
         self.view = view = await asyncio.to_thread(read_view, self._path)
         self.show_rows(0 if view.rows else -1)
-        self.query_one("#stage", Static).update(Content(f" {harmless(view.stage)}"))
+        self.query_one("#stage", Static).update(self.stage_words())
         self.show_receipt()
         self.query_one(StatusLine).show(view, view.seconds)
         self.refresh_bindings()

@@ -37,11 +37,11 @@ class ReplayScreen(StepsScreen):
         try:
             self.view = view = await asyncio.to_thread(replayed_view, self._bundle)
         except MaiError as error:
-            self.query_one("#stage", Static).update(Content.styled(f" {harmless(str(error))}", "$text-error"))
+            self.query_one("#stage", Static).update(Content.styled(harmless(str(error)), "$text-error"))
             return
         self.show_rows(0 if view.rows else -1)
         colour = "$text-success" if view.status == 0 else "$text-warning"
-        self.query_one("#stage", Static).update(Content.styled(f" {harmless(view.stage)}", colour))
+        self.query_one("#stage", Static).update(Content.styled(harmless(view.stage), colour))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's
         """There is nothing to undo in a replay."""

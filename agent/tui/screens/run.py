@@ -6,14 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual import getters, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.options import RunOptions
-from agent.safety.text import harmless
 from agent.tui.conductor import (
     ApprovalWanted,
     Conductor,
@@ -45,8 +44,6 @@ _LOAD = 3.0
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2
-#: What is said for a moment stays so many seconds.
-_SAID = 3.0
 
 
 class RunScreen(AnsweringScreen):
@@ -62,8 +59,6 @@ class RunScreen(AnsweringScreen):
         Binding("ctrl+r", "search", "Search past instructions", show=False),
     ]
 
-    status = getters.query_one(StatusLine)
-
     def __init__(self, conductor: Conductor, memory: Memory, options: RunOptions, clock: Callable[[], float]) -> None:
         super().__init__(RunView(dry_run=options.dry_run, sandbox=options.sandbox), clock)
         self._conductor = conductor
@@ -76,7 +71,6 @@ class RunScreen(AnsweringScreen):
         self._stale: int | None = None
         self._load = ""
         self._applied: tuple[object, ...] = ()
-        self._said, self._said_until = "", 0.0
 
     def compose(self) -> ComposeResult:
         yield from self.compose_steps()
@@ -106,8 +100,8 @@ class RunScreen(AnsweringScreen):
         earlier = [*(row for row in self.view.rows if row.earlier), *_heading(self.view)]
         self.view = RunView(instruction, "preparing", earlier, dry_run=options.dry_run, sandbox=options.sandbox)
         self._translator = Translator(self.view, self._clock)
-        self.show_rows(-1)
-        self.detail.show(None)
+        self.show_rows(len(self.view.rows) - 1)
+        self.show_row(len(self.view.rows) - 1)
         self._conductor.start(instruction)
         self._leave_line()
         self.show_status()
@@ -164,48 +158,37 @@ class RunScreen(AnsweringScreen):
         self._stale = None
 
     def _beat(self) -> None:
-        if self.view.state == "running" and self._translator is not None:
+        if self.view.state in ("preparing", "running") and self._translator is not None:
             elapsed = self._translator.elapsed
             self.history.beat(int(elapsed / _BEAT), elapsed)
 
     def _show_stream(self) -> None:
         self._changed(self._stale)
 
-    def say(self, text: str, seconds: float = _SAID) -> None:
-        """Say something for a moment, in the line at the bottom."""
-        self._said, self._said_until = text, self._clock() + seconds
-        self.show_status()
-        self.set_timer(seconds, self.show_status)
-
     # What is shown
 
     def show_status(self) -> None:
         """Show how the run stands: the line at the bottom, the one above it, and the keys that apply."""
         view = self.view
-        elapsed = self._translator.elapsed if self._translator else 0.0
-        if self._said and self._clock() < self._said_until:
-            self.status.say(self._said)
-        else:
-            self.status.show(view, elapsed, self._load if view.active else "")
+        super().show_status()
         self.show_receipt()
         stage = self.query_one("#stage", Static)
-        colour = "$text-accent"
-        if view.state == "ended":
-            colour = "$text-success" if view.status == 0 else "$text-error"
-        if view.state in ("paused", "asking") or view.outcome == "unverified" or view.status == ExitStatus.STOPPED:
-            colour = "$text-warning"
-        told = f" {harmless(view.stage)}" if view.stage else ""
-        hint = "  (space: go on)" if view.state == "paused" else ""
-        if view.state == "ended":
-            told = f" {view.outcome_words}:{told}"
+        told, hint = self.stage_words(), ""
+        if view.state == "paused":
+            hint = "  (space: go on)"
+        elif view.state == "ended":
             hint = f"  Say what is next, or Esc and then {'u: undo, ' if self.can_undo else ''}o: recorded runs"
         stage.display = bool(told or hint) and not self.asking.display
-        sign = (" ✓", "$success") if view.state == "ended" and view.status == 0 else ""  # green in 16 colours, too
-        stage.update(Content.assemble(sign, (told, colour), (hint, "dim")))
+        stage.update(Content.assemble(told, (hint, "dim")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
         if applies != self._applied:  # making the footer anew costs more than all the rest
             self._applied = applies
             self.refresh_bindings()
+
+    @property
+    def standing(self) -> tuple[float, str]:
+        elapsed = self._translator.elapsed if self._translator else 0.0
+        return elapsed, self._load if self.view.active else ""
 
     @work(exclusive=True)
     async def _ask_load(self) -> None:

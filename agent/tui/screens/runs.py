@@ -196,7 +196,6 @@ class RunsScreen(Screen[None]):
             return
         marked, self._marked = self._marked, None
         self._fill()
-        self.app.clear_notifications()
         self.app.push_screen(CompareScreen(marked, bundle.path))
 
     def action_again(self) -> None:
@@ -237,6 +236,10 @@ class RunsScreen(Screen[None]):
         opened = graphical and await asyncio.to_thread(webbrowser.open, report.as_uri())
         words = f"Its report opens in your browser: {report}" if opened else f"No browser here; the report is {report}"
         self.notify(words, severity="information" if opened else "warning")
+
+    def on_screen_suspend(self) -> None:
+        """What was said here is about this screen."""
+        self.app.clear_notifications()
 
     def action_back(self) -> None:
         """From the search line to the table, from the table to the run."""

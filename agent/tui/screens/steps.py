@@ -16,7 +16,7 @@ from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from agent.tui.widgets.receipt import ReceiptPanel
-from foundation.errors import MaiError
+from foundation.errors import ExitStatus, MaiError
 
 
 class StepsScreen(Screen[None]):
@@ -57,6 +57,18 @@ class StepsScreen(Screen[None]):
         self.set_class(not self.view.instruction, "-idle")
         self.detail.idle = not self.view.instruction
 
+    def stage_words(self) -> Content:
+        """What it waits for, or how it ended; nothing while it starts, which its row tells."""
+        view = self.view
+        told = harmless(view.stage) if view.state != "preparing" else ""
+        if view.state != "ended":
+            return Content.styled(told, "$text-warning" if view.state in ("paused", "asking") else "$text-accent")
+        good = view.status == ExitStatus.DONE and view.outcome != "unverified"
+        doubtful = view.outcome == "unverified" or view.status == ExitStatus.STOPPED
+        colour = "$text-success" if good else "$text-warning" if doubtful else "$text-error"
+        sign = ("✓ ", "$success") if good else ""  # green in 16 colours, too
+        return Content.assemble(sign, (f"{view.outcome_words}: {told}", colour))
+
     def show_receipt(self) -> None:
         """Show what the run changed, once it ended."""
         self.query_one(ReceiptPanel).show(self.view)
@@ -85,9 +97,11 @@ class StepsScreen(Screen[None]):
         except MaiError as error:
             self.notify(harmless(str(error)), title="not undone", severity="error")
             return
-        for result in results:
-            told = f"{'undone' if result.done else 'not undone'}: {result.item.change.what}: {result.words}"
-            view.receipt = [*view.receipt, told]
+        told = [
+            f"{'undone' if result.done else 'not undone'}: {result.item.change.what}: {result.words}"
+            for result in results
+        ]
+        view.receipt = [*told, *view.receipt]  # on a small terminal no more than its first lines are in sight
         view.changes = tuple(change for change in view.changes if change not in [one.item.change for one in results])
         self.show_receipt()
         self.refresh_bindings()

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agent.safety.text import harmless
+from agent.tui.widgets.text_scroll import TextScroll
 
 if TYPE_CHECKING:
     from agent.undoing.undo import Undoing
@@ -21,8 +22,12 @@ class UndoScreen(ModalScreen[bool]):
     DEFAULT_CSS = """
     UndoScreen {
         align: center middle;
-        & > Vertical { width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent; padding: 0 1; }
-        & VerticalScroll { height: auto; max-height: 20; }
+        & > Vertical {
+            width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent; padding: 0 1;
+            border-title-color: $text-warning; border-title-style: bold;
+            border-subtitle-color: $text-warning; border-subtitle-style: bold;
+        }
+        & TextScroll { height: auto; max-height: 100%; }
     }
     """
     BINDINGS: ClassVar = [
@@ -35,12 +40,11 @@ class UndoScreen(ModalScreen[bool]):
         self._undoing = undoing
 
     def compose(self) -> ComposeResult:
-        with Vertical():
-            with VerticalScroll(can_focus=False):
-                yield Static(self._words())
-            able = len(self._undoing.able)
-            asked = "Undo this? y yes · n no" if able else "Nothing can be undone. n back"
-            yield Static(Content.styled(asked, "bold $text-warning"))
+        box, able = Vertical(), bool(self._undoing.able)
+        box.border_title = "Undo this?" if able else "Nothing can be undone"
+        box.border_subtitle = "y yes · n no · j k read on" if able else "n back · j k read on"
+        with box, TextScroll():
+            yield Static(self._words())
 
     def _words(self) -> Content:
         parts: list[tuple[str, str]] = []

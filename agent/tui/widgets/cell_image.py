@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: The colour of marks, and what stands for it among the sixteen colours; and of letters on dark and on light ground.
 _MARK, _MARK_SIXTEEN = (255, 0, 80), (255, 85, 85)
 _LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
-#: Brightness (0 to 255) from which on a ground is light; colours nearer to each other than this are one.
-_BRIGHT, _NEAR = 140, 70
+#: Brightness (0 to 255) from which on a ground is light; colours of which no part differs by more than this are one.
+_BRIGHT, _NEAR = 140, 100
 #: Cells from the target to the sides of its frame where no word says how wide it is.
 _HALF_WIDTH = 3
 #: A line so many pixels from the target is what is pointed at, and framed as a whole if it is no longer than that.
@@ -123,6 +123,10 @@ def _brightness(colour: Rgb) -> float:
     return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]
 
 
+def _apart(one: Rgb, other: Rgb) -> int:
+    return max(abs(mine - its) for mine, its in zip(one, other, strict=True))
+
+
 def _extent(shot: Shot, lines: Sequence[Line], across: float, down: float) -> tuple[int, int, int]:
     """The columns of the mark's sides and its row: around the words that are pointed at, or around the point."""
     point = shot.places[-1]
@@ -152,7 +156,7 @@ def _put_mark(grid: list[list[Cell]], x: int, y: int, char: str, colour: Rgb | N
     if not (0 <= y < len(grid) and 0 <= x < len(grid[y])):
         return
     ground = grid[y][x].back
-    if colour is not None and ground is not None and abs(_brightness(ground) - _brightness(colour)) < _NEAR:
+    if colour is not None and ground is not None and _apart(ground, colour) < _NEAR:
         ground = _DARK
     grid[y][x] = Cell(char, colour, ground)
 

@@ -1,12 +1,12 @@
 """The history: one line a step, drawn line by line, so that thousands of steps cost no more than a screenful."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from agent.tui.view import SIGNS, Mark, Row
 from agent.tui.widgets.colours import plain_colour
+from agent.tui.widgets.keys import motions
 from foundation.foreign_text import printable
 
 #: The theme's colour of every mark.
@@ -39,14 +40,14 @@ class History(ScrollView, can_focus=True):
         &:focus { background: $surface; }
     }
     """
-    BINDINGS = [
-        Binding("up,k", "move(-1)", "Step up", show=False),
-        Binding("down,j", "move(1)", "Step down", show=False),
-        Binding("pageup", "move(0, -1)", "Page up", show=False),
-        Binding("pagedown", "move(0, 1)", "Page down", show=False),
-        Binding("home,g", "choose(0)", "First step", show=False),
-        Binding("end,G", "choose(-1)", "Newest step", show=False),
-    ]
+    BINDINGS: ClassVar = motions(
+        ("move(-1)", "Step up"),
+        ("move(1)", "Step down"),
+        ("move(0, -1)", "Page up"),
+        ("move(0, 1)", "Page down"),
+        ("choose(0)", "First step"),
+        ("choose(-1)", "Newest step"),
+    )
 
     cursor: reactive[int] = reactive(-1)
 
@@ -115,7 +116,8 @@ class History(ScrollView, can_focus=True):
         room = max(0, width - 3 - len(number) - len(seconds) - cell_len(person))
         words = _fitted(row.words, min(room, cell_len(row.words)) if row.gist else room)
         dim = base + Style(dim=True)
-        deed = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, "text-warning"))
+        told = _COLOURS[row.mark] if row.earlier else "text-warning"  # how it ended, or what the person did
+        deed = base if chosen and self.has_focus else base + Style(color=plain_colour(variables, told))
         segments = [
             Segment(f" {shown} ", sign),
             Segment(number, dim),

@@ -1,9 +1,18 @@
-"""Keys and what they do, side by side, in as many words as there is room for."""
+"""Keys and what they do, side by side, in as many words as there is room for; and those that move in a list or text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
+
+#: What moves by one up and down, by a page up and down, and to both ends, everywhere.
+_MOTIONS = ("up,k", "down,j", "pageup", "pagedown", "home,g", "end,G")
+
+
+def motions(*actions: tuple[str, str]) -> list[BindingType]:
+    """The keys that move, in the order of `_MOTIONS`, with what each does and what that is called."""
+    return [Binding(keys, *action, show=False) for keys, action in zip(_MOTIONS, actions, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from agent.safety.shown import Line, Span, lines_of
 from agent.tui.widgets.colours import plain_colour
+from agent.tui.widgets.keys import motions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,14 @@ class Reader(ScrollView, can_focus=True):
         height: 1; overflow-x: hidden; scrollbar-size-vertical: 1; background: $boost; display: none;
     }
     """
-    BINDINGS = [
-        Binding("up,k", "move(-1)", "Line up", show=False),
-        Binding("down,j", "move(1)", "Line down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home,g", "to(0)", "Beginning", show=False),
-        Binding("end,G", "to(-1)", "End", show=False),
-    ]
+    BINDINGS: ClassVar = motions(
+        ("move(-1)", "Line up"),
+        ("move(1)", "Line down"),
+        ("page(-1)", "Page up"),
+        ("page(1)", "Page down"),
+        ("to(0)", "Beginning"),
+        ("to(-1)", "End"),
+    )
 
     class Read(Message):
         """Something came into sight that had not been before."""

@@ -1,0 +1,129 @@
+"""Answers to a question: which keys are one, and what keeps others from being one."""
+
+import pytest
+from stubs.terminal import ALONE, CLICK, RISK, SUDO, Bench, run_screen, shown
+
+from agent.actions import Click, TypeText
+from agent.geometry import DesktopPoint
+from agent.safety.policy import Approval, Question
+from agent.tui.conductor import ApprovalWanted, QuestionOver
+from agent.tui.widgets.approval import GRACE
+from agent.tui.widgets.prompt import Prompt
+
+
+async def test_a_yes_within_half_a_second_is_not_taken(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += GRACE - 0.01
+        await pilot.press("y", "a", "n")
+        assert bench.answers == []
+        bench.clock.now += 0.3
+        await pilot.press("y")
+        await pilot.pause(ALONE)
+        assert bench.answers == [Approval(allowed=True, by="you")]
+
+
+@pytest.mark.parametrize("word", ["always", "yes", "say", "no", "open settings", "axe"])
+async def test_a_word_typed_beside_the_line_answers_nothing(bench: Bench, word: str) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 1
+        await pilot.press(*("space" if char == " " else char for char in word))
+        await pilot.pause(ALONE)
+        assert bench.answers == []
+        assert "may it do this" in shown(pilot)  # nothing came in front of it
+
+
+@pytest.mark.parametrize(
+    ("keys", "approval"),
+    [
+        (["y"], Approval(allowed=True, by="you")),
+        (["a"], Approval(allowed=True, by="you", always=True)),
+        (["n"], Approval(allowed=False, by="you")),
+        (["x"], Approval(allowed=False, by="you", skip=True)),
+        (["i", *"use ls", "enter"], Approval(allowed=False, by="you", note="use ls")),
+        (["e", "end", "backspace", "backspace", "x", "enter"],
+         Approval(allowed=True, by="you", instead=TypeText("sudo rm -rf /x"))),
+        (["e", "enter"], Approval(allowed=True, by="you")),
+    ],
+    ids=["yes", "always", "no", "skip", "instead", "edit", "edit nothing"],
+)  # fmt: skip
+async def test_every_answer_to_a_question_reaches_the_run(bench: Bench, keys: list[str], approval: Approval) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 1
+        await pilot.press(*keys)
+        await pilot.pause(ALONE)
+        assert bench.answers == [approval]
+        assert "may it do this" not in shown(pilot)
+
+
+async def test_a_changed_point_is_the_persons_point(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
+        bench.clock.now += 1
+        await pilot.press("e", *["backspace"] * 7, *"10,x", "enter")
+        await pilot.pause()
+        assert bench.answers == []
+        assert "write a point as x,y" in shown(pilot)
+        await pilot.press("backspace", *"99999", "enter")
+        await pilot.pause()
+        assert bench.answers == []
+        assert "not on the screen" in shown(pilot)
+        await pilot.press(*["backspace"] * 5, *"20", "enter")
+        assert bench.answers == [Approval(allowed=True, by="you", instead=Click(DesktopPoint(10, 20)))]
+
+
+async def test_a_question_without_a_scope_offers_no_always(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        await bench.feed(pilot, *bench.asks(1, CLICK, "single step", ""))
+        bench.clock.now += 1
+        await pilot.press("a")
+        await pilot.pause(ALONE)
+        assert bench.answers == []
+        assert "always" not in shown(pilot)
+
+
+async def test_letters_typed_on_the_line_answer_no_question(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO))
+        await pilot.press("t", *"he")
+        await bench.feed(pilot, *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += 1
+        await pilot.press("y", "a", "y")
+        assert bench.answers == []
+        assert run_screen(pilot).query_one(Prompt).line.value == "heyay"
+
+
+async def test_a_question_that_is_not_asked_any_more_goes_away(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        await bench.feed(pilot, QuestionOver())
+        assert "may it do this" not in shown(pilot)
+
+
+@pytest.mark.parametrize("keys", [["s"], ["space", "space"], ["space", "s"]], ids="+".join)
+async def test_what_a_rule_asks_about_is_not_approved_by_keys_that_steer(bench: Bench, keys: list[str]) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, SUDO), *bench.asks(1, SUDO, *RISK))
+        bench.clock.now += GRACE * 2
+        await pilot.press(*keys)
+        await pilot.pause(ALONE)
+        assert bench.answers == []
+        bench.clock.now += 1
+        await pilot.press("y")
+        await pilot.pause(ALONE)
+        assert bench.answers == [Approval(allowed=True, by="you")]
+
+
+async def test_what_only_the_pause_holds_is_let_go_by_going_on(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, CLICK))
+        await pilot.press("space")
+        held = ApprovalWanted(CLICK, Question("you paused it", "", held=True), bench.answers.append)
+        await bench.feed(pilot, held)
+        bench.clock.now += GRACE * 2
+        await pilot.press("space")
+        assert bench.answers == [Approval(allowed=True, by="you")]

@@ -1,0 +1,136 @@
+"""What stands there when a run has ended: how, what changed, and undoing it."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+from stubs.terminal import CLICK, Bench, shown
+from stubs.witness import DARK, OPENED
+
+from agent.actions import Finish
+from agent.changes import Change
+from agent.run.events import (
+    Receipt,
+    RunFinished,
+    StepFinished,
+)
+from agent.tui.conductor import RunClosed, RunEvent, RunFailed
+from agent.tui.screens.undoing import UndoScreen
+from agent.undoing.plan import Item
+from agent.undoing.undo import Result
+from foundation.chat_stream import Usage
+from foundation.errors import ExitStatus
+
+UNVERIFIED = RunFinished(
+    "unverified", ExitStatus.NOT_DONE, "The model says so.", 1, 2.0, Usage(),
+    ("check box “Dark mode” not checked",), False,
+)  # fmt: skip
+UNDOABLE = replace(DARK, undo={"store": "xfconf"})
+CARRIED_OUT: list[Change] = []
+
+
+class FakeUndoing:
+    """What can be undone of a run, without a desktop."""
+
+    def __init__(self, bundle: object) -> None:
+        self.items = [Item(UNDOABLE, "undo", "set to Adwaita"), Item(OPENED, "cannot", "windows stay")]
+        self.able = self.items[:1]
+
+    def carry_out(self) -> list[Result]:
+        CARRIED_OUT.append(self.able[0].change)
+        return [Result(self.able[0], True, "put back")]
+
+
+class LongUndoing:
+    """More than there is room for."""
+
+    able: ClassVar = [Item(replace(UNDOABLE, what=f"setting {index}"), "undo", "set back") for index in range(20)]
+    items = able
+
+
+async def test_a_run_that_cannot_begin_says_why(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, RunFailed("There is no display. Run with --sandbox.", 3), RunClosed())
+        assert "There is no display." in shown(pilot)
+        assert "not done" in shown(pilot)
+
+
+async def test_giving_up_is_no_success(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        gave_up = Finish(False, "stuck")
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, gave_up))
+        await bench.feed(pilot, StepFinished(1, None, None, None, {}))
+        assert "✗   1 give up: “stuck”" in shown(pilot)
+
+
+async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((DARK,))))
+        assert "what changed" not in shown(pilot)
+        await bench.feed(pilot, *bench.ends(1), RunClosed())
+        assert "what changed" in shown(pilot)
+        assert str(DARK) in shown(pilot)
+        await pilot.press(*"next", "enter")
+        await pilot.pause()
+        assert "what changed" not in shown(pilot)
+
+
+async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_done(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt()), RunEvent(UNVERIFIED))
+        assert "nothing changed" in shown(pilot)
+        assert "check box “Dark mode” not checked" in shown(pilot)
+        assert "unverified" in shown(pilot).splitlines()[-2]
+
+
+@pytest.mark.parametrize(("key", "undone"), [("y", True), ("n", False), ("escape", False)])
+async def test_undoing_is_shown_first_and_done_after_a_yes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str, undone: bool
+) -> None:
+    monkeypatch.setattr("agent.undoing.undo.Undoing", FakeUndoing)
+    CARRIED_OUT.clear()
+    (bench.bundle / "run.json").write_text("{}")
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+        assert "u Undo" not in shown(pilot)
+        await bench.feed(pilot, RunEvent(Receipt((UNDOABLE, OPENED))), *bench.ends(1))
+        assert "u Undo" in shown(pilot)
+        await pilot.press("u")
+        for _ in range(50):
+            await pilot.pause(0.02)
+            if isinstance(pilot.app.screen, UndoScreen):
+                break
+        assert "set to Adwaita" in shown(pilot)
+        assert "windows stay" in shown(pilot)
+        await pilot.press(key)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert [UNDOABLE] * undone == CARRIED_OUT
+        assert ("undone: xfconf xsettings /Net/ThemeName: put back" in shown(pilot)) is undone
+        assert ("u Undo" in shown(pilot)) is not undone
+
+
+async def test_what_changed_nothing_offers_no_undo(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), RunEvent(Receipt((OPENED,))), *bench.ends(1))
+        assert "u Undo" not in shown(pilot)
+
+
+async def test_a_long_list_of_what_would_be_undone_is_read_by_j_and_k(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.undoing.undo.Undoing", lambda bundle: LongUndoing())
+    (bench.bundle / "run.json").write_text("{}")
+    async with bench.app().run_test(size=(60, 16)) as pilot:
+        await bench.feed(pilot, *bench.begins(), RunEvent(Receipt((UNDOABLE,))), *bench.ends(1), RunClosed())
+        await pilot.press("escape")
+        await pilot.press("u")
+        while not isinstance(pilot.app.screen, UndoScreen):
+            await pilot.pause(0.02)
+        await pilot.pause()
+        assert "setting 0" in shown(pilot)
+        await pilot.press(*"jj")
+        assert "setting 0" not in shown(pilot)
+        assert "Undo this?" in shown(pilot)
+        await pilot.press("G")
+        assert "setting 19" in shown(pilot)

@@ -1,0 +1,131 @@
+"""Stopping, pausing, telling and instructing a run from its screen."""
+
+import pytest
+from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
+
+from agent.run.events import (
+    Paused,
+    Resumed,
+)
+from agent.tui.conductor import ReplyWanted, RunClosed
+from agent.tui.widgets.prompt import Prompt
+
+
+async def test_two_escapes_stop_and_one_does_not(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("escape")
+        assert bench.conductor.stopped == []
+        bench.clock.now += 5
+        await pilot.press("escape")
+        assert bench.conductor.stopped == []
+        bench.clock.now += 0.5
+        await pilot.press("escape")
+        assert bench.conductor.stopped == ["Esc Esc"]
+
+
+async def test_two_escapes_stop_also_from_within_a_line(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("t", "h", "escape", "escape")
+        assert bench.conductor.stopped == ["Esc Esc"]
+
+
+async def test_ctrl_c_stops_at_once_and_quits_when_nothing_runs(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("ctrl+c")
+        assert bench.conductor.stopped == ["Ctrl-C"]
+        await bench.feed(pilot, *bench.ends(1), RunClosed())
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert not pilot.app.is_running
+
+
+async def test_space_pauses_and_goes_on(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+        run = bench.conductor.run
+        assert run is not None
+        await pilot.press("space")
+        assert run.steering.paused
+        await bench.feed(pilot, Paused(2, "you paused it"))
+        assert "paused" in shown(pilot)
+        await pilot.press("space")
+        assert not run.steering.paused
+        await bench.feed(pilot, Resumed(2))
+        assert run_screen(pilot).view.state == "running"
+
+
+async def test_what_is_typed_while_it_runs_is_told_to_the_model(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        await pilot.press("t", *"use the other window", "enter")
+        run = bench.conductor.run
+        assert run is not None
+        assert run.steering.take_told() == ["use the other window"]
+
+
+async def test_the_models_question_is_answered_on_the_line(bench: Bench) -> None:
+    replies: list[str] = []
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1), ReplyWanted("Which account?", replies.append))
+        assert "Which account?" in shown(pilot)
+        await pilot.press(*"work", "enter")
+        assert replies == ["work"]
+
+
+async def test_the_theme_and_the_instructions_are_remembered(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        pilot.app.theme = "nord"
+        await pilot.pause()
+    async with bench.app(None).run_test() as pilot:
+        assert pilot.app.theme == "nord"
+        await pilot.press("up")
+        assert run_screen(pilot).query_one(Prompt).line.value == INSTRUCTION
+
+
+async def test_a_past_instruction_is_searched_and_put_on_the_line(bench: Bench) -> None:
+    async with bench.app(None).run_test(size=(100, 30)) as pilot:
+        for text in ("open settings", "write a letter"):
+            pilot.app.memory.add_instruction(text)  # type: ignore[attr-defined]
+        await pilot.press("escape", "ctrl+r")
+        await pilot.pause()
+        await pilot.press(*"sett")
+        await pilot.app.screen.workers.wait_for_complete()
+        await pilot.pause(0.3)
+        await pilot.press("down", "enter")
+        await pilot.pause(0.3)
+        assert run_screen(pilot).query_one(Prompt).line.value == "open settings"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [({"sandbox": False}, True), ({}, False), ({"sandbox": False, "dry_run": True}, False)]
+)
+async def test_a_live_run_tells_how_it_is_stopped_from_anywhere(
+    bench: Bench, options: dict[str, bool], told: bool
+) -> None:
+    async with bench.app(**options).run_test(size=(120, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins())
+        assert ("ctrl+alt+shift+escape stops it" in shown(pilot)) is told
+
+
+async def test_the_end_of_one_run_does_not_take_the_line_from_the_next(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.ends(1))
+        await pilot.press("t", *"next", "enter")  # before the report of the first is written
+        await bench.feed(pilot, RunClosed(), *bench.begins(), *bench.sees(1))
+        await pilot.press("t", *"faster", "enter")
+        assert bench.conductor.started == [INSTRUCTION, "next"]
+        assert bench.conductor.run is not None
+        assert bench.conductor.run.steering.take_told() == ["faster"]
+
+
+async def test_an_instruction_that_is_finished_while_a_run_goes_on_is_told_to_it(bench: Bench) -> None:
+    async with bench.app().run_test() as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        run_screen(pilot).query_one(Prompt).open("instruct")
+        await pilot.press(*"slower", "enter")
+        assert bench.conductor.started == [INSTRUCTION]
+        assert bench.conductor.run is not None
+        assert bench.conductor.run.steering.take_told() == ["slower"]
