@@ -5,10 +5,11 @@ to move to the trash. Nothing is renamed or trashed before the file manager itse
 """
 
 import re
+from collections.abc import Iterator
 
 from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press
 from agent.literal.goals import MakeFolder, Rename, Trash
-from agent.literal.scene import CLICKABLE, TEXTS
+from agent.literal.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.tasks_open import names_it, open_step
 from agent.literal.tasks_stages import (
     empty,
@@ -33,6 +34,8 @@ _LATE, _MOST_ENTERS = 2, 3
 #: Where something without a said place may be, where no file manager is open.
 _PLACES = ("~", "Documents", "Desktop", "Downloads")
 _ITEMS = frozenset({"icon", "table cell", "list item", "table row", "tree item", "canvas"})
+#: What a file manager has above its files.
+_BARS = frozenset({"menu bar", "tool bar"})
 #: A name as file managers quote it in their status bars.
 _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
 
@@ -43,9 +46,13 @@ def make_folder(now: GoalState, goal: MakeFolder) -> Verdict:
     field = focused_entry(now)
     match stage_of(now):
         case "new folder":
-            if field is None:
-                return wait_or(now, "The field for the name", leave(now, "I found no field for a new folder's name."))
-            return empty()  # the name that stands there is selected
+            if field is not None:
+                return empty()  # the name that stands there is selected
+            if made := _new_folders(now):  # Nemo and its kind: the name is written over in place, which no tree tells
+                return type_step(f"“{made[0]}” was made at once, and waits for its name.", name, "name in place")
+            return wait_or(now, "The field for the name", leave(now, "I found no field for a new folder's name."))
+        case "name in place":
+            return press(f"Call it “{name}”.", "act", "enter", "made")
         case "empty":
             return type_step(f"Call it “{name}”.", name, "name")
         case "name":
@@ -222,10 +229,20 @@ def _is_selected(now: GoalState, name: str) -> bool:
 def _lists(now: GoalState, name: str) -> bool:
     """Whether the file manager in front shows something of that name."""
     items = _ITEMS - {"list item"}
+    shown = [one for one in now.scene.elements if one.name.split("\n")[0] == name and now.scene.in_front(one)]
+    bars = [one.box for one in now.scene.elements if one.role in _BARS and now.scene.in_front(one)]
+    # What is in Thunar's view of icons is only read; so is what stands in its title bar, above all bars.
+    below = max((box.top + box.height for box in bars), default=None)
     return any(
-        one.name.split("\n")[0] == name and now.scene.in_front(one) and one.role in items & CLICKABLE
-        for one in now.scene.elements
+        one.role in items & CLICKABLE or (one.source == "words" and below is not None and one.box.top > below)
+        for one in shown
     )
+
+
+def _new_folders(now: GoalState) -> list[str]:
+    """The names of what came into being since a new folder was asked for, and is there."""
+    asked = next((move for move in now.moves if move.about == "new folder"), None)
+    return [last_name(change.what) for change in fresh(now, asked) if change.before is None and change.after]
 
 
 def _gone(now: GoalState, name: str) -> str:
@@ -246,8 +263,21 @@ def _came(now: GoalState, name: str, failed: str) -> Verdict:
             return Done(f"“{name}” is there: {change}")
         if (change.after or "").startswith("moved to ") and last_name(change.after or "") == name:
             return Done(f"“{name}” is there: {change}")
-    shown = [
-        one.name for one in now.scene.elements if now.scene.in_front(one) and one.role in TEXTS and name in one.name
-    ]
-    said = next((f" It says: “{' '.join(text.split())[:120]}”." for text in shown if len(text) > len(name) + 8), "")
-    return wait_or(now, f"“{name}”", leave(now, f"{failed}: no file of that name came.{said}"))
+    said = next(filter(None, (_says(scene, name) for scene in _scenes(now))), "")
+    instead = "".join(f" “{other}” came instead, and is still there." for other in _new_folders(now) if other != name)
+    give_up = leave(now, f"{failed}: no file of that name came.{said}{instead}")
+    return give_up if said and now.waits else wait_or(now, f"“{name}”", give_up)
+
+
+def _scenes(now: GoalState) -> Iterator[Scene]:
+    """The screen now, and those on which was left what was begun in vain."""
+    yield now.scene
+    for move in now.tried("back"):
+        if move.screen is not None and move.screen.outline is not None:
+            yield Scene(move.screen.outline)
+
+
+def _says(scene: Scene, name: str) -> str:
+    """What the window in front says about something of that name; "" for nothing."""
+    texts = (one.name for one in scene.elements if scene.in_front(one) and one.role in TEXTS and name in one.name)
+    return next((f" It says: “{' '.join(text.split())[:120]}”." for text in texts if len(text) > len(name) + 8), "")

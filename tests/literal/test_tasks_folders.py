@@ -170,3 +170,38 @@ def test_without_a_file_manager_the_folder_is_opened_first():
 def test_a_name_that_leads_elsewhere_is_refused(name):
     (reply, *_) = follow(f"rename draft.txt to {name}", folder())
     assert ending(reply)[0] == "fail"
+
+
+def test_a_folder_that_is_made_at_once_gets_its_name_in_place():
+    untitled, named = file_change("Untitled Folder", None, "a folder"), file_change("Invoices", None, "a folder")
+    screens = [folder(), folder(changes=[untitled]), folder(changes=[untitled]), folder(changes=[named])]
+    replies = follow("create a folder called Invoices", *screens)
+    assert done(replies)[:-1] == ["ctrl+shift+n", "Invoices", "enter"]
+    assert ending(replies[-1]) == ("success", True)
+
+
+def test_a_folder_of_another_name_that_came_instead_is_told():
+    untitled = file_change("Untitled Folder", None, "a folder")
+    replies = follow("create a folder called Invoices", folder(), *[folder(changes=[untitled])] * 9)
+    assert ending(replies[-1])[0] != "success"
+    assert "“Untitled Folder” came instead, and is still there" in str(replies[-1].arguments)
+
+
+def test_what_the_file_manager_says_against_a_name_ends_it_soon_and_is_told():
+    refusal = element(
+        "label", 'The file "Invoices" already exists.', 120, 120, 250, 20, window="Attention", app="Thunar"
+    )
+    attention = ShownWindow("Attention", "Thunar", Region(100, 100, 300, 150), active=True)
+    refused = screen(refusal, windows=(attention, replace(HOME, active=False)))
+    screens = [folder(), asking("New Folder"), asking(""), asking("Invoices"), refused, refused, *[folder()] * 3]
+    replies = follow("create a folder called Invoices", *screens)
+    assert done(replies)[3:6] == ["enter", "wait", "escape"]
+    assert "already exists" in str(replies[-1].arguments)
+
+
+@pytest.mark.parametrize(("top", "known"), [(200, True), (5, False)])
+def test_a_name_read_among_the_files_exists_already_and_one_in_the_title_bar_does_not(top, known):
+    bar = element("menu bar", "", 0, 20, 640, 20, **OF_HOME)
+    read = element("label", "Invoices", 200, top, 60, 12, **(OF_HOME | {"source": "words"}))
+    replies = follow("create a folder called Invoices", folder(bar, read))
+    assert ("exists already" in str(replies[-1].arguments)) is known
