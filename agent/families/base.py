@@ -131,6 +131,7 @@ class PromptRequest:
     #: what a person may choose of the family's own ways; a family passes over those it does not have
     options: Mapping[str, Any] = field(default_factory=dict)
     sent: Size | None = None  # the size of the image in place of which None stands
+    model: str = ""  # the served model's name, for families that ask their models differently; "" where not known
 
     @property
     def size(self) -> Size:
@@ -153,6 +154,7 @@ class FamilyFacts:
     navigation: int | str = 1000  # what points count on, as in `points.grid_of`
     grounding: int | str = 1000  # the same, of answers to a question for one point
     reference_images: int = 3  # images in a request of its own client, the current one included
+    most_images: int | None = None  # more images in a request make its models worse; None where that is not known
     history: str = ""  # what its own client shows of the past, in a few words
     several: bool = False  # whether its models are trained to make several calls in one answer, done in order
     function: str = "computer_use"  # the name under which its models call actions
@@ -173,6 +175,7 @@ class FamilyFacts:
             navigation=grid.get("navigation", grid.get("grounding", 1000)),
             grounding=grid.get("grounding", grid.get("navigation", 1000)),
             reference_images=data.get("history", {}).get("images", 3),
+            most_images=data.get("history", {}).get("most"),
             history=data.get("history", {}).get("words", ""),
             several=data.get("call", {}).get("several", False),
             function=data.get("call", {}).get("function", "computer_use"),

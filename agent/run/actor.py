@@ -154,6 +154,7 @@ class Actor:
             apps=self._apps,
             system_prompt=self._system_prompt,
             options=settings.options,
+            model=self._client.endpoint.model or "",
         )
         empty = self._family.request(prompt)
         fixed = sum(map(estimate_tokens, replace(empty, messages=[*empty.messages, *feedback]).texts()))

@@ -132,8 +132,8 @@ def _context(
     facts, limits = actor.family.facts, actor.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
     images = settings.history_images
-    if images is None and settings.history == "sliding":
-        images = facts.reference_images
+    if images is None:
+        images = facts.reference_images if settings.history == "sliding" else facts.most_images
     history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
     apps = tuple(desktop.applications.names()[:_MOST_APPS])
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))

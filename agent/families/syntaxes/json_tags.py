@@ -14,6 +14,7 @@ from typing import Any
 from agent.families.base import ArgumentError, Call, ParseFailure
 from agent.families.computer_use import ACTION_NAMES, FUNCTIONS
 from agent.families.lenient_json import JsonFailure, first_object, open_brackets
+from agent.families.syntaxes.objects import only_object
 
 _THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
 _THINK_OPEN = re.compile(r"<\s*think(?:ing)?\s*>", re.IGNORECASE)
@@ -83,24 +84,16 @@ def _find_call(rest: str) -> dict[str, Any]:
 
 def _find_untagged(rest: str) -> dict[str, Any]:
     """A call without its tags: taken only when it is the one call in the text. Raises ArgumentError."""
-    candidates: list[dict[str, Any]] = []
-    failure: JsonFailure | None = None
-    remaining = rest
-    for _ in range(20):
-        found = first_object(remaining, closed=False)
-        if isinstance(found, JsonFailure):
-            failure = found
-            break
-        value, remaining = found
-        if _looks_like_call(value) and value not in candidates:
-            candidates.append(value)
-    if len(candidates) > 1:
-        raise ArgumentError("ambiguous", "there are several calls and no <tool_call> tag says which one counts")
-    if candidates:
-        return candidates[0]
-    if failure is not None and failure.kind == "cut":
-        raise _no_object(failure)
-    raise ArgumentError("no_action", "there is no tool call in the answer")
+    try:
+        return only_object(rest, _looks_like_call, "tool call")
+    except ArgumentError as error:
+        if error.kind == "ambiguous":
+            raise ArgumentError(
+                error.kind, "there are several calls and no <tool_call> tag says which one counts"
+            ) from error
+        if error.kind == "bad_json":  # a broken object outside any tag need not be a call
+            raise ArgumentError("no_action", "there is no tool call in the answer") from error
+        raise
 
 
 def _looks_like_call(value: Mapping[str, Any]) -> bool:

@@ -1,0 +1,224 @@
+"""Holo3, Holo3.1 and Holo4 as a `Family`.
+
+Two formats, and a run stays in one of them. *Structured*: the answer is one object of a schema, which stands in the
+system text and is sent as a constraint too; past answers are replayed as that object, written anew, and results come
+back in messages of the user. *Native*: tools of the API; results come back in messages of the tool. In both, an
+observation is a message of its own, whose wrapper stays when its screenshot goes (hub.hcompany.ai/agent-loop).
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.computer_use import Vocabulary
+from agent.families.heard import Heard, heard
+from agent.families.holo import tools
+from agent.families.holo.localisation import localisation_request
+from agent.families.layouts import in_turn
+from agent.families.pointed import pointed
+from agent.families.points import grid_of
+from agent.families.syntaxes.objects import only_object
+from agent.families.syntaxes.xml_parameters import xml_calls
+from agent.geometry import Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer, ToolCall
+from foundation.families import family_data
+
+_TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
+_EVICTED = "[screenshot evicted]"
+_POINT = {
+    "type": "object",
+    "properties": {name: {"type": "integer", "minimum": 0, "maximum": 1000} for name in ("x", "y")},
+    "required": ["x", "y"],
+    "additionalProperties": False,
+}
+_MOST_CALLS = 5
+
+
+class Holo3(Family):
+    """The family. Its options: "format" (`structured` or `native`; else by the model's name), "batch", "thinking"."""
+
+    def __init__(self) -> None:
+        super().__init__("holo3")
+        data = family_data(self.facts.name)
+        self._words = Vocabulary.of(data, grid_of(data["grid"]["navigation"], ()))
+        self._native_names: list[str] = data["native"]["names"]
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one step."""
+        native, desktop = self._is_native(prompt), prompt.options.get("style", "desktop") != "reference"
+        declared = tools.declared(desktop=desktop)
+        schema = step_schema(declared, batch=bool(prompt.options.get("batch")))
+        opening = [Message.text("system", _system(prompt, None if native else schema))]
+        if prompt.skipped:
+            opening.append(Message.text("user", _TEXTS["skipped"].replace("{skipped}", str(prompt.skipped))))
+        quiet = _TEXTS["done"] if desktop else ""
+        messages = in_turn(opening, prompt, lambda step: (_called if native else _told)(step, quiet), _observation)
+        return ChatRequest(
+            messages,
+            self.facts.sampling,
+            tools=[{"type": "function", "function": tool} for tool in declared] if native else (),
+            tool_choice="required" if native else None,
+            schema=None if native else schema,
+            reasoning_effort="medium" if prompt.options.get("thinking", True) else None,
+            template_arguments={"enable_thinking": bool(prompt.options.get("thinking", True))},
+        )
+
+    def _is_native(self, prompt: PromptRequest) -> bool:
+        chosen = prompt.options.get("format")
+        if chosen in ("structured", "native"):
+            return bool(chosen == "native")
+        return any(name in prompt.model.lower() for name in self._native_names)
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+        """The decision in an answer of either format, its actions in order."""
+        told = heard(answer)
+        thought, calls = _read(told)
+        return decide(thought, calls, lambda call: tools.read_tool(call, self._words))
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer of the structured format."""
+        return _dumped({"note": None, "thought": thought, **_flat_calls(calls)})
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point."""
+        return localisation_request(_TEXTS["localisation"].strip(), instruction, image, _POINT, thinking=False)
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in a grounding answer, as a click."""
+        return pointed(answer, grid_of(self.facts.grounding, sent))
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return _TEXTS["feedback"].replace("{message}", failure.message)
+
+
+def create() -> Holo3:
+    """The family, as the registry asks for it."""
+    return Holo3()
+
+
+def step_schema(declared: Sequence[Mapping[str, Any]], *, batch: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a step: one flat call, or an array of them.
+
+    A note is asked for in every step: models that leave the first one empty leave all of them empty.
+    """
+    call = {"anyOf": [tools.flat_schema(tool) for tool in declared]}
+    calls = {"type": "array", "items": call, "minItems": 1, "maxItems": _MOST_CALLS}
+    name = "tool_calls" if batch else "tool_call"
+    note = {"type": "string", "minLength": 1, "description": "facts from the observation that later steps need"}
+    thought = {"type": "string", "description": "reasoning about the next step, a line"}
+    return {
+        "type": "object",
+        "properties": {"note": note, "thought": thought, name: calls if batch else call},
+        "required": ["note", "thought", name],
+        "additionalProperties": False,
+    }
+
+
+def _system(prompt: PromptRequest, schema: Mapping[str, Any] | None) -> str:
+    """The system text: what a person put in its place, or ours; then the task, and the schema of the answer."""
+    sections = [_TEXTS["role"].strip()] if prompt.system_prompt is None else [prompt.system_prompt]
+    if prompt.system_prompt is None:
+        several = schema is not None and "tool_calls" in schema["properties"]
+        manner = _TEXTS["native" if schema is None else "structured"]
+        sections.append(manner.strip().replace("{calls}", _TEXTS["batch" if several else "one"]))
+        if prompt.apps and prompt.options.get("style", "desktop") != "reference":
+            sections.append(_TEXTS["apps"].replace("{apps}", ", ".join(prompt.apps)))
+    if prompt.tools:
+        sections.append("# Further tools\n" + "\n".join(json.dumps(tool, ensure_ascii=False) for tool in prompt.tools))
+    sections.append(f"<task>\n{prompt.instruction}\n</task>")
+    if schema is not None:
+        sections.append(f"<output_format>\n```json\n{json.dumps(schema)}\n```\n</output_format>")
+    return "\n\n".join(sections)
+
+
+def _observation(images: Sequence[EncodedImage | None], after: PastStep | None) -> Iterable[Message]:  # noqa: ARG001
+    """An observation; of one whose screenshot is gone, the wrapper stays."""
+    shown = [ImagePart(image) for image in images] if images else [TextPart(_EVICTED)]
+    return [Message("user", (TextPart("<observation>\n"), *shown, TextPart("\n</observation>")))]
+
+
+def _told(step: PastStep, quiet: str) -> Iterator[Message]:
+    """A past step of the structured format: the object, and what came of each of its tools."""
+    yield Message.text("assistant", _dumped(_object(step)))
+    results = [quiet] * len(step.calls)
+    if said := [text for text in (step.tool_result, step.note) if text]:
+        results[-1] = " ".join(said)
+    for call, result in zip(step.calls, results, strict=True):
+        name = str(tools.flat(call)["tool_name"]).replace('"', "'")
+        yield Message.text("user", f'<tool_output tool="{name}">\n{result}\n</tool_output>')
+    if step.user_reply:
+        yield Message.text("user", f'<message from="user">\n{step.user_reply}\n</message>')
+
+
+def _called(step: PastStep, quiet: str) -> Iterator[Message]:
+    """A past step of the native format: the calls, what was said beside them, and a result for each."""
+    made: list[ToolCall] = []
+    for number, call in enumerate(step.calls, 1):
+        whole = tools.flat(call)
+        name = str(whole.pop("tool_name"))
+        made.append(ToolCall(call.id or f"call-{number}", name, json.dumps(whole, ensure_ascii=False)))
+    said = step.answer.content.strip() if step.answer is not None and step.answer.tool_calls else ""
+    yield Message("assistant", (TextPart(said),) if said else (), tool_calls=tuple(made))
+    for number, one in enumerate(made, 1):
+        result = " ".join(step.replies) if number == len(made) else ""
+        yield Message.result(one.id, TextPart(result or quiet))
+
+
+def _object(step: PastStep) -> dict[str, Any]:
+    """The object of a past answer: the one that was parsed, never the text that was written."""
+    note: Any = None
+    if step.answer is not None:
+        try:
+            note = only_object(heard(step.answer).text, _is_step).get("note")
+        except ArgumentError:
+            note = None
+    calls = list(step.calls)
+    if len(calls) == 1 and isinstance(calls[0].arguments.get("tool_call"), Mapping):  # a whole step, told as an action
+        note = calls[0].arguments.get("note", note)
+        calls = [Call("", calls[0].arguments["tool_call"])]
+    return {"note": note, "thought": step.thought, **_flat_calls(calls)}
+
+
+def _flat_calls(calls: Sequence[Call]) -> dict[str, Any]:
+    flat = [tools.flat(call) for call in calls]
+    return {"tool_call": flat[0]} if len(flat) == 1 else {"tool_calls": flat}
+
+
+def _dumped(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _is_step(value: Mapping[str, Any]) -> bool:
+    return any(name in value for name in ("tool_call", "tool_calls", "tool_name")) or (
+        "name" in value and "arguments" in value
+    )
+
+
+def _read(told: Heard) -> tuple[str, Sequence[Call] | ParseFailure]:
+    """The thought and the calls of an answer, whichever format it is in."""
+    if told.calls is not None:
+        return told.thought, told.calls
+    if told.cut:
+        return told.thought, ParseFailure("truncated", "the answer ends inside the thinking")
+    if not told.text.strip():
+        return told.thought, ParseFailure("empty", "the answer is empty")
+    if "<function=" in told.text:  # a native call that the server did not read
+        before, _, _ = told.text.partition("<tool_call>" if "<tool_call>" in told.text else "<function=")
+        return "\n".join(filter(None, (told.thought, before.strip()))), xml_calls(told.text)
+    try:
+        value = only_object(told.text, _is_step, "tool call")
+        written = value.get("tool_calls", value.get("tool_call", value))
+        calls = [tools.unflat(one) for one in (written if isinstance(written, list) else [written])]
+    except ArgumentError as error:
+        return told.thought, ParseFailure(error.kind, str(error))
+    thought = value.get("thought")
+    if not calls:
+        return told.thought, ParseFailure("no_action", "the list of tool calls is empty")
+    return thought.strip() if isinstance(thought, str) and thought.strip() else told.thought, calls

@@ -1,0 +1,114 @@
+"""Reads answers to a question for one point, however a grounder writes them. Total: nothing unclear gives a point.
+
+Accepted: JSON with `x` and `y`, or with a point or box under one of the usual names, also in a list; `Click(x, y)`,
+`(x, y)`, `[x, y]`, tags such as `<point>`, two numbers and nothing else. Refused: an answer that is cut off, several
+different points where nothing says which one counts, fractions where a grid is counted on.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from agent.actions import Absent, Click
+from agent.families.base import Call, Decision, ParseFailure
+from agent.families.heard import Heard, heard
+from agent.families.lenient_json import JsonFailure, first_object, open_brackets
+from agent.families.points import PointError, read_pair
+from agent.geometry import Grid, GridPoint
+from foundation.chat_stream import Answer
+
+#: Which of several points counts: only one may be there, or the first, or the last.
+Which: TypeAlias = Literal["only", "first", "last"]
+
+_KEYS = ("coordinate", "coordinates", "point", "point_2d", "position", "click", "bbox", "bbox_2d", "box")
+_NESTED = ("arguments", "tool_call", "action", "answer")
+_N = r"([-+]?[0-9]{1,6}(?:\.[0-9]{1,17})?)"
+_COMMA = r"\s*[,，]\s*"
+# Two or four numbers, ended by a bracket, brace, quote or tag: a number that is cut off does not count.
+_PAIR = re.compile(
+    rf"[\[(（]\s*(?:x\s*=\s*)?{_N}{_COMMA}(?:y\s*=\s*)?{_N}(?:{_COMMA}{_N}{_COMMA}{_N})?\s*(?=[\])）}}<\"'])"
+)
+_TAG = re.compile(rf"<\s*(?:point|box|click)\s*>\s*{_N}(?:\s*[,，]\s*|\s+){_N}\s*<")
+_BARE = re.compile(rf"\s*{_N}{_COMMA}{_N}\s*\.?\s*")
+_MOST_OBJECTS = 20
+
+
+def pointed(
+    answer: Answer,
+    grid: Grid,
+    which: Which = "only",
+    absent: Callable[[str, Sequence[tuple[float, float]]], bool] | None = None,
+) -> Decision | ParseFailure:
+    """The point in an answer, as a click.
+
+    A point off the grid is kept, and clamped where it is mapped: nothing is clicked on the strength of this alone, and
+    an evaluation then scores what the model said. `absent` tells from the text and its points whether the model says
+    that there is no such thing.
+    """
+    told = heard(answer)
+    if isinstance(told.calls, ParseFailure):
+        return told.calls
+    try:
+        points = _points(told, fractions=max(grid.width, grid.height) <= 1)
+    except PointError as error:
+        return ParseFailure("bad_point", str(error), told.thought)
+    if absent is not None and absent(told.text, points):
+        return Decision(told.thought, (Absent(),), (Call("grounding", {}),))
+    if told.cut:
+        return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
+    if not points:
+        return _nothing(told)
+    if which == "only" and len(points) > 1:
+        return ParseFailure("ambiguous", "there are several points and no mark which one counts", told.thought)
+    x, y = points[-1 if which == "last" else 0]
+    return Decision(told.thought, (Click(GridPoint(x, y, grid)),), (Call("grounding", {"coordinate": [x, y]}),))
+
+
+def _nothing(told: Heard) -> ParseFailure:
+    text = told.text.strip()
+    if not text:
+        return ParseFailure("empty", "the answer is empty", told.thought)
+    begun = min((text.find(mark) for mark in "{[(（" if mark in text), default=-1)
+    if begun >= 0 and ("（" in text[begun:] or open_brackets(text[begun:].replace("(", "[").replace(")", "]"))):
+        return ParseFailure("truncated", "the answer ends before the point does", told.thought)
+    return ParseFailure("no_action", "there is no point in the answer", told.thought)
+
+
+def _points(told: Heard, *, fractions: bool) -> list[tuple[float, float]]:
+    """The different points of an answer, in order. Raises PointError: one is of another coordinate space."""
+    if told.calls:
+        return _unique(_in_object(call.arguments, fractions=fractions) for call in told.calls)  # type: ignore[union-attr]
+    objects: list[tuple[float, float] | None] = []
+    remaining = told.text
+    for _ in range(_MOST_OBJECTS):
+        found = first_object(remaining, closed=False)
+        if isinstance(found, JsonFailure):
+            break
+        value, remaining = found
+        objects.append(_in_object(value, fractions=fractions))
+    if points := _unique(objects):
+        return points
+    pattern = _TAG if _TAG.search(told.text) else _PAIR
+    written = [
+        [float(number) for number in match.groups() if number is not None] for match in pattern.finditer(told.text)
+    ]
+    if not written and (bare := _BARE.fullmatch(told.text)):
+        written = [[float(bare[1]), float(bare[2])]]
+    return _unique(read_pair(pair, fractions=fractions) for pair in written)
+
+
+def _in_object(value: Mapping[str, Any], *, fractions: bool) -> tuple[float, float] | None:
+    """The point in a JSON object; None where it has none. Raises PointError: it is of another coordinate space."""
+    nested = [value[key] for key in _NESTED if isinstance(value.get(key), Mapping)]
+    for one in (value, *nested):
+        for written in (*(one[key] for key in _KEYS if key in one), one):
+            try:
+                return read_pair(written, fractions=fractions)
+            except PointError as error:
+                if error.reason == "fraction":
+                    raise
+    return None
+
+
+def _unique(points: Any) -> list[tuple[float, float]]:
+    return list(dict.fromkeys(point for point in points if point is not None))
