@@ -27,13 +27,7 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
 
     Raises UsageError: the image has no area, or is more than 200 times longer than wide, which the processors refuse.
     """
-    if min(width, height) < 1:
-        raise UsageError(f"An image of {width}x{height} has no area.", "Give both sides in pixels, 1 or more.")
-    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
-        raise UsageError(
-            f"An image of {width}x{height} is more than {MAX_ASPECT_RATIO} times longer than wide.",
-            "No supported model takes such an image: cut it into pieces.",
-        )
+    _check(width, height)
     area = width * height
     fitted_width, fitted_height = (round(side / factor) * factor for side in (width, height))
     if fitted_width * fitted_height > max_pixels:
@@ -47,21 +41,51 @@ def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixe
     return fitted_width, fitted_height
 
 
+def linear_resize(width: int, height: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
+    """The size at which UI-TARS 1.0's own client sends an image: its sides keep their ratio, whatever its tokens are.
+
+    `linear_resize` of bytedance/UI-TARS (codes/ui_tars/action_parser.py, Apache-2.0). Raises UsageError as above.
+    """
+    _check(width, height)
+    if width * height > max_pixels:
+        shrink = math.sqrt(max_pixels / (width * height))
+        width, height = (max(1, int(side * shrink)) for side in (width, height))
+    if width * height < min_pixels:
+        grow = math.sqrt(min_pixels / (width * height))
+        width, height = (math.ceil(side * grow) for side in (width, height))
+    return width, height
+
+
+def _check(width: int, height: int) -> None:
+    if min(width, height) < 1:
+        raise UsageError(f"An image of {width}x{height} has no area.", "Give both sides in pixels, 1 or more.")
+    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
+        raise UsageError(
+            f"An image of {width}x{height} is more than {MAX_ASPECT_RATIO} times longer than wide.",
+            "No supported model takes such an image: cut it into pieces.",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """A model family's resize rule: the numbers that `smart_resize` takes, and whether images are tokens at all."""
+    """A model family's resize rule: the numbers that `smart_resize` takes, and what else holds of its images."""
 
     factor: int
     min_pixels: int
     max_pixels: int
     counts: bool = True  # False for what reads pixels and knows no tokens
+    linear: bool = False  # True for who sends images by `linear_resize`; the server then fits them to its factor
 
     def fit(self, width: int, height: int) -> tuple[int, int]:
         """The size in pixels at which an image is sent. Raises UsageError as `smart_resize` does."""
+        if self.linear:
+            return linear_resize(width, height, self.min_pixels, self.max_pixels)
         return smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
 
     def tokens(self, width: int, height: int) -> int:
         """Vision tokens of an image of a fitted size: one for each square of `factor` pixels; 0 where none count."""
+        if self.linear:
+            width, height = smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
         return width * height // self.factor**2 if self.counts else 0
 
     def capped(self, max_pixels: int | None) -> "ImageRule":

@@ -13,7 +13,7 @@ A new family is a folder with
 - `golden.json`: the requests of steps 1, 2, 5 and 12 as its published client sends them
   (tests/families/test_golden_requests.py).
 
-What families share, they compose: answers taken apart (`heard`), the words of computer use (`computer_use`), points and
-grids (`points`), the ways of writing calls (`syntaxes`), the order of a history (`layouts`), JSON with mistakes
-(`lenient_json`).
+What families share, they compose: answers taken apart (`heard`), the words of computer use (`computer_use`), families'
+own names for them (`own_names`), points and grids (`points`), answers that give one point (`grounding`), the ways of
+writing calls (`syntaxes`), the order of a history (`layouts`), JSON with mistakes (`lenient_json`).
 """

@@ -134,6 +134,11 @@ class PromptRequest:
     model: str = ""  # the served model's name, for families that ask their models differently; "" where not known
 
     @property
+    def reference(self) -> bool:
+        """Whether the published client's messages are wanted; our own for a desktop are the default."""
+        return bool(self.options.get("style", "desktop") == "reference")
+
+    @property
     def size(self) -> Size:
         """The size in pixels of the newest image as sent, which some families state in words."""
         newest = self.images[-1] if self.images else None

@@ -7,7 +7,7 @@ import pytest
 from agent.families.base import Call, ParseFailure
 from agent.families.points import PointError, grid_of, read_point
 from agent.families.registry import family_names, get_family
-from agent.families.syntaxes.named_arguments import named_calls
+from agent.families.syntaxes.named_arguments import as_named, named_calls
 from agent.families.syntaxes.tool_calls import as_text, tool_calls
 from agent.families.syntaxes.xml_parameters import xml_calls
 from agent.geometry import Grid, Size
@@ -67,6 +67,8 @@ def test_an_xml_call_that_is_missing_or_cut_is_refused(text: str, kind: str) -> 
             [Call("hotkey", {"key": "ctrl s"}), Call("click", {"start_box": "(40,60)"})],
         ),
         ("wait()", [Call("wait", {})]),
+        ("wait())", [Call("wait", {})]),
+        (r"type(content='\d C:\\')", [Call("type", {"content": "\\d C:\\"})]),
         ("type(content='it's \"here\"\\n')", [Call("type", {"content": "it's \"here\"\n"})]),
         ("type(content='f(x='a')', clear=True)", [Call("type", {"content": "f(x='a')", "clear": "True"})]),
         ('scroll(point="<point>1 2</point>", direction="up")\n',
@@ -79,6 +81,13 @@ def test_an_xml_call_that_is_missing_or_cut_is_refused(text: str, kind: str) -> 
 )  # fmt: skip
 def test_named_arguments_are_read_in_order(text: str, calls: list[Call]) -> None:
     assert named_calls(text) == calls
+
+
+@pytest.mark.parametrize("text", ["it's", "C:\\new", "a\n\tb\r", "\\", "\\'", "'", '"', "f(x='a')", "ends with\\"])
+def test_a_named_argument_that_is_written_is_read_back(text: str) -> None:
+    calls = [Call("type", {"content": text}), Call("click", {"at": "(1,2)"})]
+    assert named_calls("\n\n".join(map(as_named, calls))) == calls
+    assert as_named(Call("click", {"at": [1, 2], "0": 3})) == "click(at='(1,2)', '3')"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from foundation.errors import UsageError
 from foundation.families import detect_family, family_names, image_rule
-from foundation.images import MAX_ASPECT_RATIO, ImageRule, smart_resize
+from foundation.images import MAX_ASPECT_RATIO, ImageRule, linear_resize, smart_resize
 
 Q3 = ImageRule(32, 65_536, 16_777_216)
 Q25 = ImageRule(28, 3_136, 12_845_056)
@@ -170,3 +170,18 @@ def test_the_family_is_known_by_the_models_name(model: str, family: str | None) 
 
 def test_a_model_of_another_family_than_those_in_question_is_not_guessed() -> None:
     assert detect_family("Qwen/Qwen3-VL-8B-Instruct", ["mai-ui"]) is None
+
+
+# `linear_resize` of the published client, which is floating-point arithmetic and no more.
+@pytest.mark.parametrize(
+    ("size", "sent"),
+    [((1920, 1080), (1920, 1080)), ((2560, 1440), (1939, 1091)), ((3840, 2160), (1939, 1091)), ((40, 30), (65, 49))],
+)
+def test_a_linear_rule_keeps_the_ratio_and_counts_the_tokens_of_the_server(
+    size: tuple[int, int], sent: tuple[int, int]
+) -> None:
+    rule = ImageRule(28, 3_136, 2_116_800, linear=True)
+    assert rule.fit(*size) == sent
+    assert rule.tokens(*sent) == ImageRule(28, 3_136, 2_116_800).tokens(*smart_resize(*sent, 28, 3_136, 2_116_800))
+    with pytest.raises(UsageError):
+        linear_resize(1000, 1, 3_136, 2_116_800)

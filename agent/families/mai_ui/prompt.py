@@ -37,7 +37,7 @@ def navigation_messages(prompt: PromptRequest) -> list[Message]:
     """The messages of a navigation request, in the style that is chosen."""
     system = prompt.system_prompt if prompt.system_prompt is not None else _system_text(prompt)
     opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
-    reference = is_reference(prompt.options)
+    reference = prompt.reference
     if prompt.skipped and not reference:
         opening.append(Message.text("user", f"({prompt.skipped} earlier steps are left out here.)"))
 
@@ -56,7 +56,7 @@ def grounding_messages(instruction: str, image: Any) -> list[Message]:
 
 
 def _system_text(prompt: PromptRequest) -> str:
-    reference = is_reference(prompt.options)
+    reference = prompt.reference
     # The published client always asks for a thought, and lists ask_user and double_click only beside tools.
     thinking = is_thinking(prompt.options) or reference
     actions = [_TEXTS["desktop_actions"]]

@@ -1,6 +1,8 @@
 """Calls as UI-TARS and others write them: `click(start_box='(197,525)')`, one a line. Parsed, never run."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from agent.families.base import Call, ParseFailure
 from agent.families.lenient_json import MAX_CHARS, clean_text
@@ -8,9 +10,15 @@ from agent.families.lenient_json import MAX_CHARS, clean_text
 _NAME = re.compile(r"\s*([A-Za-z_][\w.]{0,79})\s*\(\s*", re.ASCII)
 _KEY = re.compile(r"([A-Za-z_]\w{0,79})\s*=\s*", re.ASCII)
 #: What ends a quoted value: models do not escape the quotes in a text, so a quote counts only where the call goes on.
-_QUOTE_END = {quote: re.compile(rf"(?<!\\){quote}\s*(?=,\s*[A-Za-z_]\w*\s*=|\)\s*(?:\n|$))") for quote in "'\""}
-_CALL_END = re.compile(r"\)[^\S\n]*(?:\n|$)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+#: It is no quote's end behind a single backslash, but behind two, which stand for one.
+_QUOTE_END = {
+    quote: re.compile(rf"(?<!\\)((?:\\\\)*){quote}\s*(?=,\s*[A-Za-z_]\w*\s*=|\)+\s*(?:\n|$))") for quote in "'\""
+}
+#: Models close a bracket too many now and then.
+_CALL_END = re.compile(r"\)+[^\S\n]*(?:\n|$)")
+#: What a backslash stands for with the character behind it; before any other it is a backslash, as in Python.
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+_QUOTED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def named_calls(text: str) -> list[Call] | ParseFailure:
@@ -51,8 +59,8 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
         end = _QUOTE_END[text[start]].search(text, start + 1)
         if end is None:
             return None
-        value, after = text[start + 1 : end.start()], end.end()
-        value = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), value, flags=re.DOTALL)
+        value, after = text[start + 1 : end.end(1)], end.end()
+        value = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), value, flags=re.DOTALL)
     else:
         after, depth = start, 0
         while after < len(text) and (depth or text[after] not in ",)"):
@@ -62,3 +70,17 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
         if after == len(text) or not value:
             return None
     return value, re.compile(r",\s*").match(text, after).end() if text[after] == "," else after  # type: ignore[union-attr]
+
+
+def as_named(call: Call, brackets: str = "()") -> str:
+    """A call as it is written, every value in quotes; a point that is a list stands in `brackets`."""
+    return f"{call.name}({', '.join(_written(name, value, brackets) for name, value in call.arguments.items())})"
+
+
+def _written(name: str, value: Any, brackets: str) -> str:
+    if isinstance(value, list):
+        value = brackets[0] + ",".join(str(item) for item in value) + brackets[1]
+    if isinstance(value, Mapping):
+        value = ",".join(str(item) for item in value.values())
+    quoted = re.sub(r"[\\'\n\t\r]", lambda match: _QUOTED[match[0]], str(value))
+    return f"'{quoted}'" if name.isdecimal() else f"{name}='{quoted}'"

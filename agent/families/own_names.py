@@ -1,0 +1,67 @@
+"""A family's own calls, such as `left_double(start_box='(1,2)')`, said in the words of computer use.
+
+What each means is data: its `family.toml`, or a file that several families share, has the tables `calls` (by the name
+of a call, the arguments that it stands for: its "action", and what holds where the call says nothing), and `arguments`
+(by the name of an argument, its name in computer use; for one call in its `calls`, under "arguments").
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.actions import Action
+from agent.families.base import ArgumentError, Call
+from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action
+from agent.geometry import Grid, GridPoint
+
+#: How many equal calls in a row are meant: a key may be pressed three times; more is a model that repeats itself.
+MOST_EQUAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNames:
+    """The calls that a family has, and what they stand for."""
+
+    calls: Mapping[str, Mapping[str, Any]]
+    arguments: Mapping[str, str]
+    words: Vocabulary
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], grid: Grid) -> "OwnNames":
+        """As the tables `calls` and `arguments` of a file have it, and what else `Vocabulary.of` reads."""
+        calls = {name.lower(): means for name, means in data["calls"].items()}
+        return cls(calls, data.get("arguments", {}), Vocabulary.of(data, grid))
+
+    def read(self, call: Call) -> Action[GridPoint]:
+        """The action of a call. Raises ArgumentError: there is no such call, or an argument does not fit."""
+        call = named(call)
+        means = self.calls.get(call.name.strip().lower())
+        if means is None:
+            raise ArgumentError("unknown_action", f"there is no action {call.name[:40]!r}")
+        names = {**self.arguments, **means.get("arguments", {})}
+        usual = {name: value for name, value in means.items() if name != "arguments"}
+        given = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
+        return read_action({**usual, **given, "action": means["action"]}, self.words)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a call of this name."""
+        return isinstance(name, str) and name.strip().lower() in self.calls
+
+
+def named(call: Call) -> Call:
+    """The call under the name of its action, where that is one of its arguments."""
+    action = call.arguments.get("action")
+    if call.name.lower() not in FUNCTIONS or not isinstance(action, str):
+        return call
+    return Call(action, {name: value for name, value in call.arguments.items() if name != "action"}, call.id)
+
+
+def unrepeated(calls: Sequence[Call]) -> int:
+    """How many calls of an answer count: those before one call that comes more than `MOST_EQUAL` times in a row.
+
+    Of those that repeat, the first counts.
+    """
+    for begin in range(len(calls) - MOST_EQUAL):
+        if all(call == calls[begin] for call in calls[begin : begin + MOST_EQUAL + 1]):
+            return begin + 1
+    return len(calls)

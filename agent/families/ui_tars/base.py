@@ -1,0 +1,108 @@
+"""What UI-TARS 1.0, 1.5 and Doubao's share: one prompt in the user's turn, answers of `Thought:` and `Action:`."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.grounding import parse_grounding
+from agent.families.heard import heard
+from agent.families.layouts import in_turn
+from agent.families.own_names import OwnNames, named, unrepeated
+from agent.families.points import grid_of
+from agent.families.syntaxes.named_arguments import as_named
+from agent.families.syntaxes.thought_action import thought_and_calls
+from agent.families.syntaxes.tool_calls import as_text
+from agent.geometry import Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer
+
+_FOLDER = Path(__file__).parent
+_TEXTS: dict[str, Any] = tomllib.loads((_FOLDER / "skeleton.toml").read_text(encoding="utf-8"))
+#: The calls of every version.
+CALLS: dict[str, Any] = tomllib.loads((_FOLDER / "calls.toml").read_text(encoding="utf-8"))
+
+
+class UiTars(Family):
+    """A version of UI-TARS. Its options: "style" (`reference` or `desktop`), and "language" (of its thoughts).
+
+    Args:
+        name: of the family.
+        texts: its own texts: "actions" and "desktop_actions", the lines of its action space; "grounding_action".
+        replayed: what is made of an answer's text before it is shown to the model again; None for nothing.
+    """
+
+    def __init__(self, name: str, texts: dict[str, Any], replayed: Callable[[str], str] | None = None) -> None:
+        super().__init__(name)
+        self._texts = _TEXTS | texts
+        self._replayed = replayed
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one action, or several."""
+        text = self._prompt(prompt) if prompt.system_prompt is None else prompt.system_prompt
+        opening = [
+            *([Message.text("system", self._texts["system"])] if self._texts["system"] else []),
+            Message.text("user", text + self._texts["task"].format(instruction=prompt.instruction)),
+        ]
+        if prompt.skipped and not prompt.reference:
+            opening.append(Message.text("user", f"({prompt.skipped} earlier steps are left out here.)"))
+        return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
+
+    def _prompt(self, prompt: PromptRequest) -> str:
+        actions, notes = [self._texts["actions"]], list(self._texts["notes"])
+        if not prompt.reference:
+            actions.append(self._texts["desktop_actions"])
+            notes += self._texts["desktop_notes"]
+            if prompt.apps:
+                actions.append(self._texts["desktop_action"].format(apps=", ".join(prompt.apps)))
+        listed = "\n".join(f"- {note}" for note in notes).format(language=prompt.options.get("language", "English"))
+        return str(self._texts["prompt"]).format(actions="\n".join(filter(None, actions)), notes=listed)
+
+    def _replay(self, step: PastStep) -> list[Message]:
+        answer = (step.answer and step.answer.content) or self.written(step.thought, step.calls)
+        text = self._replayed(answer) if self._replayed else answer
+        # The published client knows no notes: what there is to say of a step stands where a person would say it.
+        return [Message.text("assistant", text), *(Message.text("user", reply) for reply in step.replies)]
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer in the published form, further calls after a blank line."""
+        return f"Thought: {thought}\nAction: " + "\n\n".join(as_named(named(call)) for call in calls)
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The decision in an answer: one action, or several."""
+        names = OwnNames.of(CALLS, grid_of(self.facts.navigation, sent))
+        said = heard(answer)
+        if said.calls is not None:
+            return decide(said.thought, said.calls, names.read)
+        if said.cut:
+            return ParseFailure("truncated", "the answer ends inside the thinking", said.thought)
+        spoken, calls, counted = thought_and_calls(said.text)
+        thought = "\n".join(part for part in (said.thought, spoken) if part)
+        if isinstance(calls, ParseFailure):
+            return decide(thought, calls, names.read)
+        return decide(thought, calls, names.read, most=min(counted, unrepeated(calls)))
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point."""
+        text = self._texts["grounding"].format(actions=self._texts["grounding_action"], instruction=instruction)
+        system = [Message.text("system", self._texts["system"])] if self._texts["system"] else []
+        return ChatRequest([*system, Message("user", (TextPart(text), ImagePart(image)))], self.facts.sampling)
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in a grounding answer, as a click."""
+        return parse_grounding(as_text(answer), grid_of(self.facts.grounding, sent))
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return (
+            f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again with `Thought:`, "
+            "then `Action:` and one call of the Action Space."
+        )
+
+
+def texts_of(folder: Path) -> dict[str, Any]:
+    """The texts of one version. Raises OSError, ValueError as reading its `prompt.toml` does."""
+    return tomllib.loads((folder / "prompt.toml").read_text(encoding="utf-8"))

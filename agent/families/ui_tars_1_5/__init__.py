@@ -1,0 +1,1 @@
+"""ui_tars_1_5: see `family.toml`."""

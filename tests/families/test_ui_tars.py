@@ -1,0 +1,78 @@
+"""UI-TARS: what its versions share, and what they do not."""
+
+import pytest
+
+from agent.actions import Click
+from agent.families.base import Call, Decision, PastStep, PromptRequest
+from agent.families.registry import detect_family, get_family
+from agent.geometry import Size
+from agent.model.messages import TextPart
+from foundation.chat_stream import Answer
+
+
+def replayed(name: str, answer: str) -> str:
+    """A past answer as a request shows it to the model."""
+    step = PastStep("", (Call("wait", {}),), answer=Answer(answer))
+    request = get_family(name).request(PromptRequest("Do it.", (None,), (step,), options={"style": "reference"}))
+    part = request.messages[2].parts[0]
+    assert isinstance(part, TextPart)
+    return part.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (
+            "Thought: a\nAction: click(start_box='(1,2)') ",
+            "Thought: a\nAction: click(start_box='<|box_start|>(1,2)<|box_end|>')",
+        ),
+        (
+            "Action: drag(start_box='(1,2)', end_box='(3,4)')\nAction: wait()",
+            "Action: drag(start_box='<|box_start|>(1,2)<|box_end|>', end_box='<|box_start|>(3,4)<|box_end|>')"
+            "\n\nwait()",
+        ),
+        ("Action: click(start_box='(1, 2)')", "Action: click(start_box='(1, 2)')"),
+        ("Action: type(content='x') ", "Action: type(content='x') "),
+    ],
+)
+def test_box_tokens_go_back_into_an_answer_of_one_and_a_half_as_its_client_puts_them(answer: str, shown: str) -> None:
+    assert replayed("ui-tars-1.5", answer) == shown
+    assert replayed("ui-tars", answer) == answer
+
+
+def test_points_are_pixels_of_the_image_that_was_sent_in_one_and_a_half_only() -> None:
+    answer = Answer("Thought: a\nAction: click(start_box='(966,546)')")
+    for name, share in (("ui-tars-1.5", 0.5), ("ui-tars", 0.966)):
+        read = get_family(name).parse(answer, [Size(1932, 1092)])
+        assert isinstance(read, Decision)
+        click = read.actions[0]
+        assert isinstance(click, Click)
+        assert click.point.x / click.point.grid.width == share
+
+
+def test_the_desktop_style_names_the_applications_and_keeps_the_reference_clean() -> None:
+    for style in ("desktop", "reference"):
+        prompt = PromptRequest(
+            "Do it.", (None,), apps=("Firefox", "Files"), options={"style": style, "language": "German"}
+        )
+        text = "".join(get_family("ui-tars-1.5").request(prompt).texts())
+        assert ("open_app(app_name='')" in text and "Firefox, Files" in text) is (style == "desktop")
+        assert "German" in text
+
+
+def test_a_persons_text_stands_in_the_place_of_the_prompt_before_the_task() -> None:
+    request = get_family("ui-tars").request(PromptRequest("Do it.", (None,), system_prompt="Be brief."))
+    assert list(request.texts())[1] == "Be brief.\n## User Instruction\nDo it.\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("ByteDance-Seed/UI-TARS-1.5-7B", "ui-tars-1.5"),
+        ("mradermacher/UI-TARS-1.5-7B-GGUF", "ui-tars-1.5"),
+        ("ByteDance-Seed/UI-TARS-72B-DPO", "ui-tars"),
+        ("ui-tars-2b-sft", "ui-tars"),
+    ],
+)
+def test_the_version_is_told_by_the_models_name(model: str, family: str) -> None:
+    assert detect_family(model) == family
