@@ -30,17 +30,19 @@ class Click(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class LongPress(Generic[P]):
-    """Hold the left button still at a point."""
+    """Hold the left button still at a point; `held` keys are down meanwhile."""
 
     point: P
     seconds: float = 1.0
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Move(Generic[P]):
-    """Move the pointer without pressing anything."""
+    """Move the pointer, `held` keys down, without pressing a button; one that is down stays so."""
 
     point: P
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class ButtonDown(Generic[P]):
 
     point: P | None
     button: Button = "left"
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class ButtonUp(Generic[P]):
 
     point: P | None
     button: Button = "left"
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,15 +282,15 @@ def describe(action: Action[P], names: Sequence[str] = ()) -> str:
         case Click(point):
             return f"{_clicks(action)} {at(point)}"
         case LongPress(point, seconds):
-            return f"hold the button for {seconds:g} s {at(point)}"
+            return f"{_with(action.held)}hold the button for {seconds:g} s {at(point)}"
         case Move(point):
-            return f"move to {at(point, '')}"
+            return f"{_with(action.held)}move to {at(point, '')}"
         case Drag(start, end):
             origin = "the pointer" if start is None else at(start, "")
             return f"{_with(action.held)}drag from {origin} to {at(end, '')}"
         case ButtonDown(point, button) | ButtonUp(point, button):
             does = "press and hold" if isinstance(action, ButtonDown) else "release"
-            return f"{does} the {button} button" + ("" if point is None else f" {at(point)}")
+            return f"{_with(action.held)}{does} the {button} button" + ("" if point is None else f" {at(point)}")
         case Scroll(point, dx, dy):
             ways = [
                 f"{abs(amount)} {way}"

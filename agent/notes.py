@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 NoteKind: TypeAlias = Literal[
     "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "skipped", "changed", "said",
-    "acted", "left_out", "first_only", "doubted",
+    "acted", "left_out", "first_only", "doubted", "let_go", "needs_drag",
 ]  # fmt: skip
 #: What each kind says; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
@@ -25,6 +25,8 @@ _TEXTS: dict[NoteKind, str] = {
     "first_only": "Only the first call of your answer counted, the others ({}) did not: make one at a time.",
     "doubted": "You say that the task is done, but {}. Look again and go on. If it is done after all, say so again.",
     "changed": "The person changed your action: {}.",
+    "let_go": "What you held down ({}) was let go.",
+    "needs_drag": "The person has to be asked about that, and nothing is held down meanwhile: use one drag instead.",
     "said": "The person says: “{}”.",
     "acted": "The person used the computer meanwhile ({}): look again.",
 }

@@ -79,6 +79,17 @@ class Applications(Protocol):
     def lists_foreign(self, name: str) -> bool:
         """Whether an entry of that name in the menus was not put there by the system."""
 
+    def browser(self) -> Opens | None:
+        """What would show a web page; without names where nothing would, None if that is not known."""
+
+    def visit(self, url: str, stop: StopSwitch) -> str:
+        """Show a web page in the browser, in a new tab where it runs already, and say what happened.
+
+        Raises:
+            ActionFailedError: that is no address of a web page, there is no browser, or it ended with an error.
+            StoppedError: the stop switch was set.
+        """
+
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
         """Open one, or a file or folder of the home with one; wait for its window, and say what happened.
 

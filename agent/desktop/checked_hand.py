@@ -6,13 +6,30 @@ A model thinks for seconds, and a person may read a question for minutes; window
 import time
 from collections.abc import Callable
 
-from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys
+from agent.actions import (
+    TYPING,
+    Action,
+    ButtonDown,
+    ButtonUp,
+    Click,
+    Drag,
+    HoldKeys,
+    KeyDown,
+    KeyUp,
+    LongPress,
+    Move,
+    OpenApp,
+    PressKeys,
+    VisitPage,
+    points_of,
+)
 from agent.desktop.focus import put_back_above
 from agent.desktop.hand import ActionFailedError, Hand
 from agent.desktop.sighting import changed_at, changed_focus, sight
 from agent.desktop.surroundings import Meant, aims
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows, receiver
 from agent.geometry import DesktopPoint
+from agent.keys import MODIFIERS
 from foundation.errors import EnvironmentLacksError
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"
@@ -60,19 +77,23 @@ class CheckedHand:
         self._own = own
         self._home = home
         self._meant = meant
+        self._switching = False  # a key is kept down that brings up another window when it is released
 
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out, where it still goes where it was meant to; see `Hand.perform`."""
         windows = self._windows.get()
-        if windows is None or isinstance(action, OpenApp):
+        if windows is None or isinstance(action, OpenApp | VisitPage):
             return self._hand.perform(action)
         try:
-            self._check(action, windows)
+            if not _ends_or_waits(action):
+                self._check(action, windows)
             before = _Ours.of(windows, self._own) if self._may_bring_up(action, windows) else None
         except EnvironmentLacksError as error:  # a window that closed in between, or a lost connection
             self._windows.close()
             raise ActionFailedError(_CHANGED) from error
         done = self._hand.perform(action)
+        if isinstance(action, KeyDown | KeyUp) and _SWITCHING & set(action.keys):
+            self._switching = isinstance(action, KeyDown)
         if before is not None and before.put_back(windows):
             raise ActionFailedError(_OWN_RAISED)
         return done
@@ -88,10 +109,7 @@ class CheckedHand:
             changed = changed_focus(meant.seen, now) if typing else changed_at(meant.seen, now, points)
             if changed:
                 raise ActionFailedError(f"{changed}: look again")
-        # A text that the person changed goes where it was to go, or nowhere.
-        judged = meant.judged
-        same = judged is not None and (judged.action == action or (typing and isinstance(judged.action, TYPING)))
-        allowed = judged.windows if judged is not None and same else None
+        allowed = _allowed(action, meant)
         if typing:
             focused = self._with_focus(windows)
             if allowed is not None and allowed != (focused.id if focused else None,):
@@ -106,7 +124,7 @@ class CheckedHand:
         self, action: Action[DesktopPoint], meant: Meant, found: list[Window | None], windows: Windows
     ) -> bool:
         """Whether it goes to what a panel shows for our own window, as the names of elements tell."""
-        if not self._own or meant.hit is None or meant.hit.action != action:
+        if not self._own or meant.hit is None or points_of(meant.hit.action)[-1:] != points_of(action)[-1:]:
             return False
         if all(window is None or windows.is_ordinary(window.id) for window in found):
             return False  # pages may write what they want
@@ -118,9 +136,9 @@ class CheckedHand:
         """Whether it may raise, minimise or close a window that it does not touch, and we have one."""
         if not self._own:
             return False
-        if isinstance(action, PressKeys | HoldKeys):
+        if isinstance(action, PressKeys | HoldKeys | KeyDown | KeyUp):
             return bool(_SWITCHING & set(action.keys))
-        if not isinstance(action, Click | LongPress | Drag):
+        if not isinstance(action, Click | LongPress | Drag | ButtonDown | ButtonUp):
             return False
         found = [windows.at(*point.rounded()) for point in aims(action, self._home, windows)]
         return any(window is None or not windows.is_ordinary(window.id) for window in found)
@@ -140,6 +158,19 @@ class CheckedHand:
                 return now
         raise ActionFailedError(_OWN_FOCUS)
 
+    def lift(self) -> None:
+        """See `Hand.lift`; what that brings up of ours is put back."""
+        windows = self._windows.get() if self._switching and self._own else None
+        self._switching = False
+        try:
+            before = None if windows is None else _Ours.of(windows, self._own)
+            self._hand.lift()
+            if before is not None and windows is not None:
+                before.put_back(windows)
+        except EnvironmentLacksError:
+            self._windows.close()
+            self._hand.lift()
+
     def release_all(self) -> None:
         """See `Hand.release_all`."""
         self._hand.release_all()
@@ -148,6 +179,28 @@ class CheckedHand:
         """Release everything and close the connection."""
         self._hand.close()
         self._windows.close()
+
+
+def _ends_or_waits(action: Action[DesktopPoint]) -> bool:
+    """Whether an action only releases, where it is, or names modifiers that are pressed with a later one."""
+    if isinstance(action, KeyDown):
+        return set(action.keys) <= set(MODIFIERS)
+    return isinstance(action, KeyUp) or (isinstance(action, ButtonUp) and action.point is None)
+
+
+def _allowed(action: Action[DesktopPoint], meant: Meant) -> tuple[WindowId | None, ...] | None:
+    """The windows that an action was judged to reach; None where it is not known."""
+    judged = meant.judged
+    if judged is None:
+        return None
+    if isinstance(action, TYPING):  # a text that the person changed goes where it was to go, or nowhere
+        return judged.windows if isinstance(judged.action, TYPING) else None
+    match action, judged.action:
+        case ((Move(point) | ButtonUp(point)), Drag(end=end)) if point == end:  # with a button down, judged as a drag
+            return judged.windows[-1:]
+        case ButtonDown(point), Click(judged_point) if point == judged_point:
+            return judged.windows
+    return judged.windows if judged.action == action else None
 
 
 class _Ours:

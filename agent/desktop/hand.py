@@ -34,14 +34,20 @@ class Hand(Protocol):
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Carry the action out and say in words what was done.
 
+        What `KeyDown` and `ButtonDown` press stays down until it is released, or lifted, or an action fails. The action
+        names all keys that are down meanwhile (`agent.safety.held`).
+
         Raises:
             ActionFailedError: it could not be done; nothing is left pressed.
             StoppedError: the stop switch was set, or the person took the pointer to a corner.
             EnvironmentLacksError: the display is gone.
         """
 
+    def lift(self) -> None:
+        """Release the keys that are kept down; modifiers are pressed again where an action names them. Never raises."""
+
     def release_all(self) -> None:
-        """Release whatever is still held down; never raises."""
+        """Release whatever is still held down, and keep nothing; never raises."""
 
     def close(self) -> None:
         """Release everything and give back what is held open."""
@@ -58,6 +64,9 @@ class RecordingHand:
     def perform(self, action: Action[DesktopPoint]) -> str:
         """Say what would be done."""
         return f"would {describe(action)}"
+
+    def lift(self) -> None:
+        """Nothing is ever held."""
 
     def release_all(self) -> None:
         """Nothing is ever held."""

@@ -15,6 +15,8 @@ from agent.actions import (
     TOUCHING,
     TYPING,
     Action,
+    ButtonDown,
+    ButtonUp,
     Click,
     Drag,
     HoldKeys,
@@ -23,6 +25,7 @@ from agent.actions import (
     OpenApp,
     PressKeys,
     Scroll,
+    VisitPage,
     points_of,
 )
 from agent.desktop.base import Applications
@@ -146,7 +149,7 @@ class DesktopSurroundings:
         if self._trail is None:
             there = self._asked(windows, lambda known: known.windows()) or []
             self._trail = Trail(frozenset(window.id for window in there))
-        if isinstance(action, OpenApp):
+        if isinstance(action, OpenApp | VisitPage):
             seen, window = self._of_opening(action), None
         elif isinstance(action, TYPING):
             seen, window = self._of_typing(action, windows)
@@ -166,7 +169,7 @@ class DesktopSurroundings:
     def glance(self, action: Action[DesktopPoint]) -> Situation:
         """See `Surroundings.glance`."""
         self._hits = None
-        if isinstance(action, OpenApp) or not isinstance(action, TOUCHING):
+        if isinstance(action, OpenApp | VisitPage) or not isinstance(action, TOUCHING):
             return UNKNOWN
         windows = self._connected()
         if isinstance(action, TYPING):
@@ -190,8 +193,11 @@ class DesktopSurroundings:
         if self._elements is not None:
             self._elements.close()
 
-    def _of_opening(self, action: OpenApp) -> Situation:
-        found = self._applications.identify(action.name, action.application)
+    def _of_opening(self, action: OpenApp | VisitPage) -> Situation:
+        if isinstance(action, VisitPage):
+            found = self._applications.browser()
+        else:
+            found = self._applications.identify(action.name, action.application)
         if found is None:
             return UNKNOWN
         return Situation(opens=found.names, facts=frozenset({"not the system's"} if found.foreign else ()))
@@ -396,11 +402,13 @@ def _leads_away(action: Action[DesktopPoint]) -> bool:
 
 
 def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:
-    """The points that an action really touches: also where the pointer is, for a drag that names no start."""
+    """The points that an action really touches: also where the pointer is, for one that begins there."""
     points = points_of(action)
     if isinstance(action, Scroll) and not points:
         return [home]
-    if isinstance(action, Drag) and action.start is None and windows is not None:
+    from_pointer = isinstance(action, Drag) and action.start is None
+    from_pointer = from_pointer or (isinstance(action, ButtonDown | ButtonUp) and action.point is None)
+    if from_pointer and windows is not None:
         with suppress(EnvironmentLacksError):  # the hand will find out
             return [DesktopPoint(*map(float, windows.pointer())), *points]
     return points

@@ -20,6 +20,7 @@ from agent.families.base import ArgumentError, Call
 from agent.families.points import PointError, read_pair, read_point
 from agent.geometry import Grid, GridPoint
 from agent.keys import MODIFIERS, UnknownKeyError, chord
+from foundation.configs import load_config
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -266,7 +267,7 @@ def _web_search(call: _Arguments) -> Action[GridPoint]:
     query = call.text("query")
     if len(query) > _MAX_ADDRESS // 10:
         raise ArgumentError("bad_argument", "a web search is a few words")
-    return actions.VisitPage(_WORDS["search_address"] + quote_plus(query))
+    return actions.VisitPage(load_config("web.toml")["search_address"] + quote_plus(query))
 
 
 def _terminate(call: _Arguments) -> Action[GridPoint]:

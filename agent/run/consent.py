@@ -26,24 +26,35 @@ class Consent:
     surroundings: Surroundings | None = None  # looks at the desktop for the policy; None where nobody can
     grants: Grants = field(default_factory=Grants)  # what the person allowed for good
 
+    def question(self, judged: Action[DesktopPoint], situation: Situation) -> Question | None:
+        """What is to be asked about an action, by what it comes to; None where it may simply go ahead."""
+        found = self.policy.question(judged, situation)
+        if found is None and (held := self.steering.hold):
+            return Question(held, "", held=True, situation=situation)
+        return found
+
+    def would_ask(self, question: Question, *, dry_run: bool) -> bool:
+        """Whether a person is asked now: it was not allowed for good, and the run is no dry one."""
+        return bool(self.steering.hold) or not (dry_run or self.grants.allow(question))
+
     async def ask(
         self,
         step: int,
         index: int,
         target: Action[DesktopPoint],
+        question: Question | None,
         dry_run: bool,
         emit: Emit,
         race: Race,
         worker: Worker,
         situation: Situation,
     ) -> tuple[Approval, Situation]:
-        """What policy and person say of an action, and what is known of the place that it goes to at last.
+        """What the person says to a question about an action, and what is known of the place that it goes to at last.
 
         Nothing is emitted when it may simply go ahead. In a dry run nobody is asked, but what would be asked is told.
         """
-        question = self.policy.question(target, situation)
         held = self.steering.hold
-        if question is None and held:
+        if question is None and held:  # meanwhile
             question = Question(held, "", held=True, situation=situation)
         if question is None:
             return Approval(allowed=True, by="policy"), situation

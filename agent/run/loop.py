@@ -12,7 +12,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent.actions import ENDING, Absent, Answer, EndAction, Finish, Move, Wait, describe, map_points, shorten
+from agent.actions import (
+    ENDING,
+    Absent,
+    Answer,
+    EndAction,
+    Finish,
+    KeyDown,
+    KeyUp,
+    Move,
+    Remember,
+    Wait,
+    describe,
+    map_points,
+    shorten,
+)
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
 from agent.run import events
@@ -97,6 +111,7 @@ class Loop:
                 end = await self._until_it_ends()
             finally:
                 self._race.end()
+                self._performer.end()
                 await self._let_go()
             self._sink.emit(await self._last_look(end))
         except SinkFailedError as failure:
@@ -199,7 +214,7 @@ class Loop:
     async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
         words = "; ".join(map(describe, decision.actions))
-        waiting = all(isinstance(action, Wait) for action in decision.actions)
+        waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
         verdict = self._detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)

@@ -11,9 +11,14 @@ from agent.actions import (
     TOUCHING,
     Action,
     AskUser,
+    ButtonDown,
+    ButtonUp,
     CallTool,
+    KeyDown,
+    KeyUp,
     OpenApp,
     Remember,
+    VisitPage,
     Wait,
     describe,
     map_points,
@@ -24,12 +29,15 @@ from agent.geometry import DesktopPoint, GridPoint
 from agent.notes import Note
 from agent.run.context import RunContext, ToolFailedError
 from agent.run.events import Acted, Dropped
+from agent.run.holding import Holding
 from agent.run.observe import Observation
 from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
 from agent.run.worker import Worker
+from agent.safety.addresses import facts_of
 from agent.safety.naming import Aim, aim_of, named
+from agent.safety.situation import Situation
 from agent.screen.outline import Element
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import MaiError
@@ -37,6 +45,8 @@ from foundation.errors import MaiError
 #: Seconds of rest after which a person who takes over has been noticed (agent.desktop.takeover: what applications do to
 #: the pointer after an action is waited for, then a pointer that is on its way).
 _NOTICED_WITHIN = 1.0
+#: What changes nothing that could be seen.
+_UNSEEN = (Wait, KeyDown, KeyUp, ButtonDown, ButtonUp)
 
 
 @dataclass(slots=True)
@@ -68,6 +78,7 @@ class Performer:
         self._race = race
         self._observing = observing
         self._acting = acting
+        self._holding = Holding(context, acting)
 
     async def perform(
         self, step: int, seen: Observation, actions: tuple[Action[GridPoint], ...], done: Performed, emit: Emit
@@ -77,11 +88,23 @@ class Performer:
         What ends the run, and all that stands after it, is left to the caller. Raises StoppedError: in the middle of an
         action, or while waiting.
         """
+        await self._in_order(step, seen, actions, done, emit)
+        await self._race(self._holding.lift())  # a person who types while the model thinks would type ctrl+q
+        done.notes += self._holding.take_notes()
+
+    def end(self) -> None:
+        """The run ends."""
+        self._holding.end()
+
+    async def _in_order(
+        self, step: int, seen: Observation, actions: tuple[Action[GridPoint], ...], done: Performed, emit: Emit
+    ) -> None:
         for index, action in enumerate(actions):
             if isinstance(action, ENDING):
                 return
             match action:
                 case AskUser(question):
+                    await self._holding.let_go()
                     reply = await self._race.for_person(self._context.person.ask(question))
                     done.reply, done.settled = reply, None
                     done.notes += [] if reply else [Note("nobody")]
@@ -108,17 +131,24 @@ class Performer:
         self, step: int, index: int, seen: Observation, action: Action[GridPoint], done: Performed, emit: Emit
     ) -> bool:
         """Carry out one action, if it may be, and watch what comes of it; whether the next one may follow."""
-        target = map_points(action, seen.viewport.to_desktop)
+        held = self._holding.held
+        target = held.effective(map_points(action, seen.viewport.to_desktop))
+        judged = held.judged(target)  # None for what only ends something
         if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         elements: tuple[Element, ...] = ()
         aim = Aim()
-        if isinstance(action, (*TOUCHING, CallTool)):
+        if judged is not None and isinstance(action, (*TOUCHING, CallTool)):
             consent = self._context.consent
-            situation = await consent.look(target, self._race, self._observing, emit)
+            situation = await self._look(judged, emit)
             elements, aim = situation.elements, aim_of(target, situation)
+            question = consent.question(judged, situation)
+            asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
+            if asks and not await self._free_hands(done):
+                emit(Dropped(step, target, "left out", index=index))
+                return False
             verdict, situation = await consent.ask(
-                step, index, target, self._settings.dry_run, emit, self._race, self._observing, situation
+                step, index, target, question, self._settings.dry_run, emit, self._race, self._observing, situation
             )
             if verdict.answer in ("refused", "skipped", "told"):
                 done.settled = None  # a person who is asked may do anything meanwhile
@@ -133,28 +163,49 @@ class Performer:
                 return False
             if verdict.instead is not None:
                 target = verdict.instead
+                judged = held.judged(target)
                 elements, aim = situation.elements, aim_of(target, situation)
                 done.notes.append(Note("changed", describe(target)))
         told = partial(
             Acted, step, target, dry_run=not self._context.hand.touches, elements=elements, index=index, aim=aim
         )
         acted = await self._act(target, told, named(target, aim), done, emit)
-        await self._context.consent.did(target, self._race, self._observing)
+        if judged is not None:
+            await self._context.consent.did(judged, self._race, self._observing)
         if acted.error is not None:
+            await self._holding.let_go()
             done.notes.append(Note("failed", acted.error))
-        elif acted.dry_run:
-            done.notes.append(Note("dry_run"))
+        else:
+            self._holding.did(target)
+            done.notes += [Note("dry_run")] if acted.dry_run else []
         if isinstance(action, CallTool):
             done.settled = None  # it may have changed the screen, and nobody watched
             return False  # what follows was decided without its result
         done.settled = await self._settle(action, acted)
         changed = not unchanged(seen.fingerprint, done.settled)
-        if not (changed or acted.error or acted.dry_run or isinstance(action, Wait)) and self._settings.remarks:
+        if not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN)) and self._settings.remarks:
             done.notes.append(Note("no_effect"))
         done.changed = changed
         for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):
             done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
         return acted.error is None
+
+    async def _free_hands(self, done: Performed) -> bool:
+        """Let go of what is held down, for a person is to be asked; whether the action may still be done after it."""
+        if self._holding.held.button is None:
+            await self._race(self._holding.lift())
+            return True
+        await self._holding.let_go()  # which is to drop, and may be to click: what was approved went as far as here
+        done.settled = None
+        done.notes.append(Note("needs_drag"))
+        return False
+
+    async def _look(self, judged: Action[DesktopPoint], emit: Emit) -> Situation:
+        """What is known of the place that an action goes to, and of the address of a page."""
+        situation = await self._context.consent.look(judged, self._race, self._observing, emit)
+        if not isinstance(judged, VisitPage):
+            return situation
+        return replace(situation, facts=situation.facts | facts_of(judged.url, self._settings.instruction))
 
     async def _act(
         self, target: Action[DesktopPoint], acted: Callable[..., Acted], words: str, done: Performed, emit: Emit
@@ -185,7 +236,7 @@ class Performer:
 
     async def _settle(self, action: Action[GridPoint], acted: Acted) -> Settled:
         rule, stop = self._settings.settle, self._context.stop
-        if isinstance(action, OpenApp):  # windows come up empty and are painted in several goes
+        if isinstance(action, OpenApp | VisitPage):  # windows come up empty and are painted in several goes
             rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))

@@ -6,7 +6,7 @@ Nothing of it is cut off here. Whoever shows it decides what fits at once, and l
 import json
 from dataclasses import dataclass
 
-from agent.actions import TYPING, Action, CallTool, HoldKeys, OpenApp, PressKeys, TypeText, describe
+from agent.actions import TYPING, Action, CallTool, HoldKeys, OpenApp, PressKeys, TypeText, VisitPage, describe
 from agent.geometry import DesktopPoint
 from agent.safety.naming import aim_of
 from agent.safety.policy import Question
@@ -50,7 +50,7 @@ def asked(action: Action[DesktopPoint], question: Question) -> Asked:
         what=_what(action, known, text),
         where=_where(action, known),
         text=text,
-        ours=isinstance(action, OpenApp | CallTool),
+        ours=isinstance(action, OpenApp | VisitPage | CallTool),
         marks=merged(spans),
         found=tuple(dict.fromkeys(lost)) if text else (),
         facts=tuple(facts),
@@ -67,6 +67,8 @@ def _what(action: Action[DesktopPoint], known: Situation, text: str) -> str:
             return f"type {count}" + (f" on {lines:,} lines" if lines > 1 else "")
         case OpenApp() if text:
             return "open"
+        case VisitPage():
+            return "visit a web page"
         case CallTool(name):
             return "call a tool" if _is_long(name) else f"call the tool “{name}”"
         case PressKeys() if text:
@@ -80,6 +82,9 @@ def _where(action: Action[DesktopPoint], known: Situation) -> str:
     if isinstance(action, OpenApp):
         opens = ", ".join(dict.fromkeys(one_line(one, _LONGEST_NAME) for one in known.opens or () if one))
         return f"which starts {opens}" if opens else ""
+    if isinstance(action, VisitPage):
+        opens = next((one_line(one, _LONGEST_NAME) for one in known.opens or () if one), "")
+        return f"with {opens}" if opens else ""
     if isinstance(action, CallTool):
         return "outside of the desktop"
     if isinstance(action, TYPING):
@@ -106,6 +111,8 @@ def _text(action: Action[DesktopPoint]) -> str:
     match action:
         case TypeText(text):
             return text
+        case VisitPage(url):
+            return url
         case OpenApp(name, application) if _is_long(name) or _is_long(application):
             return f"{name}\nwith {application}" if application else name
         case CallTool(name, arguments):

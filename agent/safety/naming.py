@@ -6,7 +6,7 @@ both are told, because either may be the lie.
 
 from dataclasses import dataclass
 
-from agent.actions import TYPING, Action, Drag, OpenApp, TypeText, describe, points_of
+from agent.actions import TYPING, Action, Drag, OpenApp, TypeText, VisitPage, describe, points_of
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line
@@ -50,7 +50,7 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
         return Aim(names, _window(situation.focused, situation.elements), _box(situation.focused), field)
     points = points_of(action)
     if not points:
-        if isinstance(action, OpenApp):
+        if isinstance(action, OpenApp | VisitPage):
             return Aim()
         return Aim(window=_window(situation.under, situation.elements), box=_box(situation.under))
     known, words = situation.elements, situation.words.splitlines()

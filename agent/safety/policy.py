@@ -19,10 +19,12 @@ from agent.actions import (
     OpenApp,
     PressKeys,
     TypeText,
+    VisitPage,
     shorten,
     to_json,
 )
 from agent.geometry import DesktopPoint
+from agent.safety.addresses import site_of
 from agent.safety.policy_file import load_policy
 from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Situation
@@ -141,7 +143,7 @@ class Policy:
 def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
     """Whether it is known where the action goes: what is allowed for good without that would be allowed anywhere."""
     place = situation.focused if isinstance(action, TYPING) else situation.under
-    return isinstance(action, OpenApp | CallTool) or (place is not None and bool(place.app or place.title))
+    return isinstance(action, OpenApp | VisitPage | CallTool) or (place is not None and bool(place.app or place.title))
 
 
 #: What a rule goes by, in words.
@@ -169,12 +171,15 @@ def scope_of(action: Action[DesktopPoint], situation: Situation) -> str:
             return f"pressing {'+'.join(keys)}{_in(situation.focused)}"
         case OpenApp(name):
             return f"opening {_application(name, situation.opens)}"
+        case VisitPage(url):
+            return f"visiting pages of {shorten(site_of(url))}" if site_of(url) else ""
         case CallTool(name):
             return f"calling the tool {shorten(name)}, with any arguments"
         case Click(_, button, count):
             kind = f"{'' if button == 'left' else f'{button}-'}{'double-' if count == 2 else ''}clicking"
         case _:
             kind = _POINTING[to_json(action)["type"]]
+    kind = "+".join([*getattr(action, "held", ()), kind])
     aim = _aim(situation)
     aim = f"{' to' if isinstance(action, Drag) else ''} {aim}" if aim else ""
     origin = f" from {situation.origin.app}" if situation.origin and situation.origin != situation.under else ""

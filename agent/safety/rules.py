@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationInfo, model_validator
 
@@ -24,6 +25,7 @@ from agent.actions import (
     OpenApp,
     PressKeys,
     TypeText,
+    VisitPage,
     points_of,
     to_json,
 )
@@ -39,7 +41,19 @@ from agent.screen.outline import Element
 #: whatever presses what is shown (a click, Enter or space on what has the focus), "activate" what opens it (a double
 #: click, Enter).
 _ActionName: TypeAlias = Literal[
-    "click", "long_press", "move", "drag", "scroll", "type", "key", "hold", "open", "call_tool", "press", "activate"
+    "click",
+    "long_press",
+    "move",
+    "drag",
+    "scroll",
+    "type",
+    "key",
+    "hold",
+    "open",
+    "visit",
+    "call_tool",
+    "press",
+    "activate",
 ]
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll", "press", "activate"})
 _ON_DESKTOP = _POINTING | {"type", "key", "hold"}
@@ -55,7 +69,7 @@ _HOLDING = frozenset(
 #: Which conditions say something about which actions.
 _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
-    "patterns": frozenset({"type", "open", "call_tool"}),
+    "patterns": frozenset({"type", "open", "visit", "call_tool"}),
     "windows": _ON_DESKTOP,
     "words": _POINTING,
     "says": _POINTING,
@@ -63,8 +77,8 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "elements": _ON_DESKTOP,
     "buttons": frozenset({"click"}),
     "excepted": frozenset({"open", "call_tool"}),
-    "given": _ON_DESKTOP | {"open"},
-    "unless": _ON_DESKTOP | {"open"},
+    "given": _ON_DESKTOP | {"open", "visit"},
+    "unless": _ON_DESKTOP | {"open", "visit"},
 }
 #: What tells a fact: where that is lost, a rule that needs it may hold. All others follow from what the run did.
 _TOLD_BY: dict[str, Sense] = {
@@ -194,6 +208,8 @@ class Rule(PolicyPart):
             return self._opens(action, situation)
         if isinstance(action, CallTool):
             return not self.excepts(action) and self._names((action.name,))
+        if isinstance(action, VisitPage):
+            return self._names((action.url, unquote(action.url)))
         if self.patterns and not self._is_entered(action, situation):
             return False
         return self._is_aimed(action, situation) and (
@@ -298,7 +314,7 @@ class Allowed(PolicyPart):
         return None
 
     def _in_windows(self, action: Action[DesktopPoint], situation: Situation) -> bool:
-        if isinstance(action, OpenApp):
+        if isinstance(action, OpenApp | VisitPage):
             return any(found(one, name) for one in self.windows for name in situation.opens or ())
         needed = [situation.focused] if isinstance(action, TYPING) else [situation.under]
         if to_json(action)["type"] == "drag":

@@ -30,6 +30,9 @@ Fact: TypeAlias = Literal[
     "corner of a window",  # the same, for windows that draw their title bar themselves
     "not the system's",  # what would be started was not installed by the system, or came since the run began
     "may be a program",  # a file of that name in the usual folders would start something
+    "named site",  # the person's instruction names the site of the page that is visited, or quotes its address
+    "usual search",  # the page is that of the shipped search engine
+    "carries much",  # its address holds much that the instruction does not
     "beside programs",  # programs lie in the folder that the window shows, and what is read there is no other file
 ]  # fmt: skip
 FACTS: tuple[Fact, ...] = get_args(Fact)

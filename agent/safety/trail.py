@@ -18,6 +18,7 @@ from agent.actions import (
     OpenApp,
     PressKeys,
     TypeText,
+    VisitPage,
     points_of,
 )
 from agent.geometry import DesktopPoint, Region
@@ -276,7 +277,7 @@ class Trail:
 
     def _did_point(self, action: Action[DesktopPoint], seen: Situation, window: Hashable) -> None:
         self._launcher = False
-        if isinstance(action, OpenApp):
+        if isinstance(action, OpenApp | VisitPage):
             return
         said = (seen.words, *(one.name for one in seen.elements))
         app = seen.under.app if seen.under else ""
@@ -294,6 +295,8 @@ class Trail:
             self._here.aimed = seen.words
         if text and isinstance(action, Click) and action.count >= 2:
             self._here.selected = _WORD if action.count == 2 else _LINE
+        if text and isinstance(action, Click) and "shift" in action.held:  # up to there
+            self._here.selected = _LINE
         if isinstance(action, Drag) and (text or not seen.elements):
             self._here.selected = _LINE
 

@@ -7,21 +7,26 @@ from dataclasses import replace
 
 from agent.actions import (
     Action,
+    ButtonDown,
+    ButtonUp,
     Click,
     Drag,
     Finish,
     HoldKeys,
+    KeyDown,
     LongPress,
     Move,
     OpenApp,
     PressKeys,
     Scroll,
     TypeText,
+    VisitPage,
     describe,
     points_of,
 )
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
+from agent.safety.addresses import is_web_page
 from agent.safety.shown import spelled_out
 
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\\": "\\\\"}
@@ -53,12 +58,14 @@ def editable(action: Action[DesktopPoint]) -> str:
             return _written(point)
         case Drag(start, end):
             return _written(end) if start is None else f"{_written(start)} {_written(end)}"
-        case Scroll(point) if point is not None:
+        case Scroll(point) | ButtonDown(point) | ButtonUp(point) if point is not None:
             return _written(point)
         case TypeText(text):
             return "".join(map(_escaped, text))
-        case PressKeys(keys) | HoldKeys(keys):
+        case PressKeys(keys) | HoldKeys(keys) | KeyDown(keys):
             return "+".join(keys)
+        case VisitPage(url):
+            return url if url.isprintable() else ""
         case OpenApp(name):
             return name if name.isprintable() else ""
         case _:
@@ -79,17 +86,23 @@ def edited(action: Action[DesktopPoint], written: str, screen: Region | None = N
 
 def _edited(action: Action[DesktopPoint], written: str) -> Action[DesktopPoint]:
     match action:
-        case Click() | LongPress() | Move() | Scroll():
+        case Click() | LongPress() | Move() | Scroll() | ButtonDown() | ButtonUp():
             return replace(action, point=_points(written, 1)[0])
         case Drag(None):
             return replace(action, end=_points(written, 1)[0])
         case Drag():
             start, end = _points(written, 2)
-            return Drag(start, end)
+            return replace(action, start=start, end=end)
         case TypeText():
             return TypeText(_ESCAPED.sub(_unescaped, written))
         case PressKeys():
             return PressKeys(chord(written))
+        case KeyDown():
+            return KeyDown(chord(written))
+        case VisitPage():
+            if not is_web_page(written.strip()):
+                raise ValueError("write an address that begins with https:// or http://")
+            return VisitPage(written.strip())
         case HoldKeys(_, seconds):
             return HoldKeys(chord(written), seconds)
         case OpenApp():

@@ -220,6 +220,9 @@ class Hand:
         self.done.append(action)
         return "done"
 
+    def lift(self):
+        pass
+
     def release_all(self):
         pass
 

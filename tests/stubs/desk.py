@@ -88,6 +88,9 @@ class FakeHand:
             self._screen.marks += 1
         return detail or "done"
 
+    def lift(self) -> None:
+        pass
+
     def release_all(self) -> None:
         pass
 

@@ -11,7 +11,8 @@ from agent.geometry import Grid, GridPoint
 class Several:
     """MAI-UI, whose answers give an action for every line of the text that is to be typed."""
 
-    def __init__(self) -> None:
+    def __init__(self, **more: Any) -> None:
+        self._more = more
         self._family = get_family("mai-ui")
 
     def __getattr__(self, name: str) -> Any:
@@ -25,6 +26,7 @@ class Several:
         words: dict[str, Any] = {
             "click": Click(GridPoint(500, 500, Grid.relative(999))), "alt+f4": PressKeys(("alt", "f4")),
             "ask": AskUser("Which?"), "weather": CallTool("weather", {"city": "Rome"}), "done": Finish(True),
+            **self._more,
         }  # fmt: skip
         actions = tuple(words.get(line, TypeText(line)) for line in action.text.split())
         return replace(decision, actions=actions, calls=decision.calls * len(actions))

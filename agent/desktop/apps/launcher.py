@@ -22,6 +22,7 @@ from agent.desktop.base import Opens
 from agent.desktop.door import Started, start_program
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
+from agent.safety.addresses import is_web_page
 from agent.safety.stop import StopSwitch
 
 #: A first start from a cold disk can take this long; a warm one takes 0.2 to 0.3 s.
@@ -69,6 +70,9 @@ class Launcher:
             return Opens()
         if path is not None and may_start_something(path):  # no application's name can make that an ordinary thing
             return Opens((str(path),))
+        return self._opens(app)
+
+    def _opens(self, app: App) -> Opens:
         if not sys.platform.startswith("linux"):
             return Opens((app.name,))
         names = tuple(filter(None, (app.name, app.id, app.program.rsplit("/", 1)[-1])))
@@ -101,6 +105,27 @@ class Launcher:
             before = {window.id for window in known.windows()} if known else set()
             what = app.name if path is None else f"{path} with {app.name}"
             return self._wait_for_window(what, self._start(app, path), known, before, stop)
+
+    def browser(self) -> Opens | None:
+        """See `Applications.browser`."""
+        app = self._browser()
+        return Opens() if app is None else self._opens(app)
+
+    def visit(self, url: str, stop: StopSwitch) -> str:
+        """See `Applications.visit`."""
+        if not is_web_page(url):
+            raise ActionFailedError(f"{url[:60]!r} is no address of a web page: use one with http:// or https://")
+        app = self._browser()
+        if app is None:
+            raise ActionFailedError("no web browser is installed, so no page can be visited")
+        with closing(Connection(self._open_windows)) as connection:
+            known = connection.get()
+            before = {window.id for window in known.windows()} if known else set()
+            return self._wait_for_window(f"{url[:200]} with {app.name}", self._start(app, url), known, before, stop)
+
+    def _browser(self) -> App | None:
+        types = ["x-scheme-handler/https", "x-scheme-handler/http", "text/html"]
+        return self.catalogue.opener(types, openers.chosen_for(types, self._environ))
 
     def _meant(self, name: str, application: str) -> tuple[App, Path | None]:
         """The application to start, and the file or folder that it opens.
@@ -141,8 +166,8 @@ class Launcher:
         hint = f"; similar names: {', '.join(similar)}" if similar else ""
         return f"no installed application, file or folder is called {name[:60]!r}{hint}"
 
-    def _start(self, app: App, path: Path | None) -> Started:
-        command = linux.start_command(app, path)
+    def _start(self, app: App, opened: Path | str | None) -> Started:
+        command = linux.start_command(app, opened)
         if command is None:
             raise ActionFailedError(f"{app.name} needs a terminal, and none is installed")
         home = self._environ.get("HOME", "")

@@ -112,12 +112,12 @@ def _is_own(path: Path, environ: Mapping[str, str]) -> bool:
     return os.geteuid() != 0 and any(os.access(place, os.W_OK) for place in (real, real.parent))
 
 
-def start_command(app: App, path: Path | None = None) -> list[str] | None:
-    """The program and arguments that start an application, with a file to open where one is given.
+def start_command(app: App, opened: Path | str | None = None) -> list[str] | None:
+    """The program and arguments that start an application, with a file or an address to open where one is given.
 
     None where it needs a terminal and there is none.
     """
-    command = [*app.command, *([] if path is None else [str(path)])]
+    command = [*app.command, *([] if opened is None else [str(opened)])]
     if not app.terminal:
         return command
     terminal = next((name for name in _TERMINALS if shutil.which(name)), None)

@@ -1,0 +1,66 @@
+"""What a web address says of itself, before it is visited: whose site, named by whom, and how much it carries away.
+
+A page is asked for by its address, and whoever serves it reads all of that: an address that a model makes can carry out
+what it has seen on the screen.
+"""
+
+import re
+from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
+
+from agent.safety.situation import Fact
+from foundation.configs import load_config
+
+#: Characters that a path or a search may have without being much. A search of ten words has about 60.
+_MUCH = 80
+_HOST = re.compile(r"localhost|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}")
+
+
+def is_web_page(url: str) -> bool:
+    """Whether an address is one that a browser fetches from a web server, and nothing hides in it."""
+    return bool(_parts(url)) and url.isprintable() and not any(char.isspace() or char in '"\\<>' for char in url)
+
+
+def site_of(url: str) -> str:
+    """The host of an address; "" where it has none."""
+    parts = _parts(url)
+    return "" if parts is None else (parts.hostname or "")
+
+
+def facts_of(url: str, instruction: str) -> frozenset[Fact]:
+    """What is known of an address against what the person asked for."""
+    parts = _parts(url)
+    if parts is None:
+        return frozenset()
+    found: set[Fact] = set()
+    said = instruction.casefold()
+    if _is_named(parts, said):
+        found.add("named site")
+    if (parts.scheme, parts.netloc, parts.path) in _searches():
+        found.add("usual search")
+    told = unquote(f"{parts.path}?{parts.query}#{parts.fragment}")
+    # What stands in the instruction was given away by the person: it is not the model's to carry.
+    left = [word for word in re.split(r"[\s/?&=#+._~-]+", unquote_plus(told)) if word.casefold() not in said]
+    if parts.username or parts.password or sum(map(len, left)) > _MUCH or any(len(word) > _MUCH // 2 for word in left):
+        found.add("carries much")
+    return frozenset(found)
+
+
+def _is_named(parts: SplitResult, said: str) -> bool:
+    """Whether a text names the site: the host, or one that this is a part of (example.org for docs.example.org)."""
+    host = parts.hostname or ""
+    named = {one.removeprefix("www.") for one in _HOST.findall(said)}
+    return any(host == one or host.endswith(f".{one}") for one in named)
+
+
+def _searches() -> list[tuple[str, str, str]]:
+    usual = urlsplit(load_config("web.toml")["search_address"])
+    return [(usual.scheme, usual.netloc, usual.path)]
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        return parts if web else None
+    except ValueError:  # a broken port, or a bracket that is not closed
+        return None
