@@ -26,6 +26,8 @@ _REPEATS, _REPEATED_CHARS, _KEPT = 12, 48, 3
 _REPEATED = re.compile(rf"(.{{1,8}}?)\1{{{_REPEATS - 1},}}", re.DOTALL)
 LINE_END = re.compile(r"\r\n|\n|\r")
 _LINE_ENDS = {"\n": "⏎", "\r": "⟨CR⟩", "\r\n": "⟨CR⟩⏎"}
+#: Unicode's categories of signs (emoji, pictures, hexagrams) and of numbers that are no digits.
+_OFTEN_WIDE = frozenset({"So", "No"})
 #: Lines are broken after a space, if that leaves no more than this share of them empty.
 _EMPTY = 0.4
 
@@ -173,7 +175,18 @@ def _cells(drawn: str) -> int:
     """How wide it may come out: terminals differ, and what is wider than thought would push the end out of sight."""
     if len(drawn) == 1 and unicodedata.combining(drawn):
         return 0
-    return sum(2 if unicodedata.east_asian_width(char) in "WFA" and not char.isascii() else 1 for char in drawn)
+    return sum(2 if _may_be_wide(char) else 1 for char in drawn)
+
+
+def _may_be_wide(char: str) -> bool:
+    """Whether a terminal may draw a character on two cells.
+
+    Signs and numbers of odd forms too: later versions of Unicode than Python's made some of them wide, such as
+    hexagrams, and other tables will follow.
+    """
+    return not char.isascii() and (
+        unicodedata.east_asian_width(char) in "WFA" or unicodedata.category(char) in _OFTEN_WIDE
+    )
 
 
 def _fitting(atoms: Iterable[_Atom], width: int) -> Iterator[_Atom]:

@@ -34,6 +34,19 @@ def test_every_character_is_on_exactly_one_line_and_every_line_fits(text: str, w
     assert at == len(text)
 
 
+def test_no_character_is_drawn_wider_than_the_line_has_room_for() -> None:
+    every = (chr(code) for code in range(0x20, 0x110000) if not 0xD800 <= code < 0xE000)
+    wide = "".join(char for char in every if cell_len(char) > 1)
+    assert [line.text for line in lines_of(wide, 30) if cell_len(line.text) > 30] == []
+
+
+@pytest.mark.parametrize("filler", ["\u4dc0\u4dc1", "\u2630\u2631", "\U0001d360\U0001d361", "☎✂"])
+def test_signs_that_are_wide_push_nothing_out_of_sight(filler: str) -> None:
+    hidden = "; rm -rf ~"
+    for line in lines_of(filler[0] * 10 + filler[1] * 9 + hidden, 38):
+        assert cell_len(line.text) <= 38
+
+
 @given(TEXTS)
 def test_what_is_drawn_can_be_seen_and_steers_nothing(text: str) -> None:
     for char in "".join(drawn(text)):
