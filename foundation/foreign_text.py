@@ -5,8 +5,10 @@ width, tags) or pretend to be lines of ours (line ends). Here all of that is spe
 that it is there, and what it is. Whatever prints goes through `foundation.printing`, which applies this.
 """
 
+import json
 import re
 import unicodedata
+from typing import Any
 
 #: Characters that Python calls printable and that show nothing: of Unicode's Default_Ignorable_Code_Point
 #: (DerivedCoreProperties, 16.0) those that are letters or marks.
@@ -33,6 +35,19 @@ def harmless(text: str) -> str:
 def on_one_line(text: str) -> str:
     """The text on one line, with each white space as one blank; everything else as in `printable`."""
     return printable(" ".join(text.split()))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A value as JSON in which every language can be read, and whatever is not simply seen is escaped.
+
+    A lone surrogate, which no file can hold, becomes a question mark.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "replace").decode("utf-8")
+    return _ODD.sub(lambda odd: "".join(map(_escaped, odd[0])), text)
+
+
+def _escaped(char: str) -> str:
+    return char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1]  # line ends are those of JSON
 
 
 def spell(char: str) -> str:

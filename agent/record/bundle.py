@@ -4,7 +4,6 @@ Each step's line is written at once, so a crash, a kill or a full disk loses at 
 padded when it is made and later rewritten in place, because on a full disk there is room for nothing new.
 """
 
-import json
 import os
 import re
 import secrets
@@ -27,6 +26,7 @@ from agent.record.run_record import ChangeRecord, ReceiptRecord, RunRecord
 from agent.record.step_record import AnswerRecord, BetweenRecord, ImageRecord, StepRecord, with_firsts
 from agent.run import events
 from foundation.errors import EnvironmentLacksError
+from foundation.foreign_text import json_text
 
 #: Bytes kept for run.json from the start; its end (outcome, message, totals) fits in them.
 _RESERVED = 8192
@@ -66,7 +66,7 @@ class Recorder:
         self._seen: events.Observed | None = None
         self._recorded = 0
         self._known_first: int | None = None  # how many secrets were known when the first line was written
-        self._run_bytes = _RESERVED + len(json.dumps(instruction, ensure_ascii=False).encode("utf-8", "replace"))
+        self._run_bytes = _RESERVED + len(json_text(instruction).encode())
         with _disk_errors(self.path):
             runs.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.path.mkdir(mode=0o700)
@@ -241,7 +241,7 @@ class Recorder:
 
     def _write_run(self) -> None:
         run = self.redactor.data(self._run.model_dump())  # what was found later may be in it since the beginning
-        data = json.dumps(run, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        data = json_text(run, indent=1).encode()
         if len(data) > self._run_bytes:  # make room first: a disk that is full must not leave half of an object
             os.lseek(self._run_file, 0, os.SEEK_END)
             _write_all(self._run_file, b" " * (len(data) - self._run_bytes))
@@ -284,7 +284,7 @@ def _numbered(step: int, index: int) -> str:
 
 
 def _line(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+    return (json_text(value) + "\n").encode()
 
 
 def _write_file(path: Path, data: bytes) -> None:

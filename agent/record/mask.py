@@ -8,6 +8,7 @@ from agent.record.read import Bundle
 from agent.record.redact import Redactor
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.files import write_atomically
+from foundation.foreign_text import json_text
 from foundation.stray_output import LOG_NAME
 
 _FILES = ("run.json", "steps.jsonl", LOG_NAME)
@@ -70,4 +71,4 @@ def _masked(piece: str, redactor: Redactor) -> str:
     except (ValueError, RecursionError):
         return redactor.text(piece)
     masked = redactor.data(data)
-    return piece if masked == data else json.dumps(masked, ensure_ascii=False)
+    return piece if masked == data else json_text(masked)

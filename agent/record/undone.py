@@ -1,6 +1,5 @@
 """Writes into a run's record what was undone of it."""
 
-import json
 from collections.abc import Sequence
 
 from agent.changes import Change
@@ -9,6 +8,7 @@ from agent.record.redact import Redactor
 from agent.record.run_record import UndoneRecord
 from foundation.errors import EnvironmentLacksError
 from foundation.files import write_atomically
+from foundation.foreign_text import json_text
 
 
 def record_undone(bundle: Bundle, results: Sequence[tuple[Change, bool, str]], at: str) -> None:
@@ -24,9 +24,7 @@ def record_undone(bundle: Bundle, results: Sequence[tuple[Change, bool, str]], a
     bundle.run.undone = [*bundle.run.undone, *told]
     data = Redactor().data(bundle.run.model_dump())
     try:
-        write_atomically(
-            bundle.path / "run.json", json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "replace")
-        )
+        write_atomically(bundle.path / "run.json", json_text(data, indent=1).encode())
     except OSError as error:
         raise EnvironmentLacksError(
             f"It was undone, but {bundle.path} cannot be written ({error.strerror or error}).",

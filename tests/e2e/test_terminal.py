@@ -1,88 +1,24 @@
 """The real application in a real terminal (tmux), driving a real desktop: read from the pane and from the system."""
 
-import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stubs.pane import Pane
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
-ROOT = Path(__file__).parents[2]
 DARK = "open settings and enable dark mode"
 
 
-class Terminal:
-    """One tmux server of its own, with one pane in which `mai-agent` runs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.runs = folder / "runs"
-        self._socket = str(folder / "tmux")
-        self._environ = {**os.environ, "MAI_AGENT_STATE": str(folder / "state"), "COLORTERM": "truecolor"}
-        self._environ.pop("TMUX", None)
-        self._environ.pop("DISPLAY", None)
-
-    def start(self, *arguments: str, size: tuple[int, int] = (120, 36)) -> None:
-        words = [
-            sys.executable,
-            "-m",
-            "agent",
-            "--sandbox",
-            "--engine",
-            "literal",
-            "--runs",
-            str(self.runs),
-            *arguments,
-        ]
-        shell = " ".join(f"'{word}'" for word in words) + "; echo exit=$?; exec cat"
-        width, height = map(str, size)
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT), shell)
-
-    def _tmux(self, *arguments: str) -> str:
-        return subprocess.run(
-            ["tmux", "-S", self._socket, *arguments], env=self._environ, capture_output=True, text=True, check=True
-        ).stdout
-
-    @property
-    def text(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def type(self, text: str) -> None:
-        self._tmux("send-keys", "-l", text)
-
-    def wait(self, *words: str, seconds: float = 60) -> str:
-        return self.wait_until(lambda text: all(word in text for word in words), " and ".join(words), seconds)
-
-    def wait_until(self, condition: Callable[[str], bool], what: str, seconds: float = 60) -> str:
-        deadline = time.monotonic() + seconds
-        while not condition(text := self.text):
-            assert time.monotonic() < deadline, f"never: {what}\n{text}"
-            time.sleep(0.05)
-        return text
-
-    def bundle(self) -> tuple[dict[str, object], list[dict[str, object]]]:
-        newest = max(self.runs.iterdir())
-        steps = [json.loads(line) for line in (newest / "steps.jsonl").read_text().splitlines()]
-        return json.loads((newest / "run.json").read_text()), steps
-
-    def close(self) -> None:
-        subprocess.run(["tmux", "-S", self._socket, "kill-server"], env=self._environ, capture_output=True)
-
-
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    made = Terminal(tmp_path)
+def terminal(tmp_path: Path) -> Iterator[Pane]:
+    made = Pane(tmp_path)
     yield made
     made.close()
 
 
-def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Terminal) -> None:
+def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Pane) -> None:
     terminal.start("--approve", "ask", DARK)
     for number in range(1, 5):
         text = terminal.wait_until(
@@ -105,7 +41,7 @@ def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Terminal) ->
     terminal.wait("exit=0", "recorded in")
 
 
-def test_pause_tell_change_and_stop(terminal: Terminal) -> None:
+def test_pause_tell_change_and_stop(terminal: Pane) -> None:
     terminal.start("--approve", "ask")
     terminal.wait("What shall I do?")
     terminal.type("open mousepad and type 'hello'")
@@ -128,7 +64,7 @@ def test_pause_tell_change_and_stop(terminal: Terminal) -> None:
     terminal.wait("exit=")
 
 
-def test_escape_twice_stops_and_the_bundle_says_so(terminal: Terminal) -> None:
+def test_escape_twice_stops_and_the_bundle_says_so(terminal: Pane) -> None:
     terminal.start("--approve", "ask", DARK)
     terminal.wait("may it do this?")
     terminal.press("Escape")
@@ -142,7 +78,7 @@ def test_escape_twice_stops_and_the_bundle_says_so(terminal: Terminal) -> None:
     terminal.wait("exit=130")
 
 
-def test_a_pause_holds_the_run_until_it_goes_on(terminal: Terminal) -> None:
+def test_a_pause_holds_the_run_until_it_goes_on(terminal: Pane) -> None:
     terminal.start(DARK)
     terminal.wait("step 1 of")
     terminal.press("Space")
@@ -156,7 +92,7 @@ def test_a_pause_holds_the_run_until_it_goes_on(terminal: Terminal) -> None:
     terminal.wait("exit=0")
 
 
-def test_a_small_terminal_can_do_it_all(terminal: Terminal) -> None:
+def test_a_small_terminal_can_do_it_all(terminal: Pane) -> None:
     terminal.start("--approve", "ask", DARK, size=(40, 12))
     terminal.wait("asks you")
     time.sleep(1.0)

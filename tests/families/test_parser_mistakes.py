@@ -49,6 +49,15 @@ def test_a_damaged_answer_is_read_as_it_was_meant(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "left_out"), [("", 0), (TAGGED, 0), (TAGGED.replace("579", "1"), 1), ("<tool_call>{", 0)]
+)
+def test_further_calls_are_left_out_and_counted(more: str, left_out: int) -> None:
+    decision = read(f"<thinking>x</thinking>{TAGGED}\n{more}")
+    assert isinstance(decision, Decision)
+    assert (len(decision.actions), decision.left_out) == (1, left_out)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         '{"name":"mobile_use","arguments":{"action":"click","coordinate":{"x":579,"y":550}}}',

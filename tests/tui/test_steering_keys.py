@@ -70,7 +70,8 @@ async def test_the_models_question_is_answered_on_the_line(bench: Bench) -> None
     replies: list[str] = []
     async with bench.app().run_test() as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), ReplyWanted("Which account?", replies.append))
-        assert "Which account?" in shown(pilot)
+        assert "asks you: “Which account?”" in shown(pilot)
+        bench.clock.now += 1
         await pilot.press(*"work", "enter")
         assert replies == ["work"]
 

@@ -57,7 +57,7 @@ class LiteralFamily(Family):
         thought, rest = split_thought(clean_text(as_text(answer)))
         if rest is None:
             return ParseFailure("truncated", "the answer ends inside the thinking", thought)
-        return decide(thought, json_call(rest, FUNCTION), lambda call: _read(call, words))
+        return decide(thought, json_call(rest, FUNCTION), lambda call: _read(call, words), most=1)
 
 
 def create() -> LiteralFamily:

@@ -47,7 +47,8 @@ class MaiUi(Family):
         thought, rest = split_thought(text)
         if rest is None:
             return ParseFailure("truncated", "the answer ends inside the thinking", thought)
-        return decide(thought, json_call(rest, self.facts.function), lambda call: read_call(call, self._words))
+        calls = json_call(rest, self.facts.function)
+        return decide(thought, calls, lambda call: read_call(call, self._words), most=1)
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The point in a grounding answer, as a click."""

@@ -8,6 +8,7 @@ several different calls without tags.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -23,9 +24,13 @@ _CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
 
 
 def json_call(rest: str, function: str) -> list[Call] | ParseFailure:
-    """The one call in what follows the thought; `function` is meant by calls that name only the action."""
+    """The call in what follows the thought, and those after it that have tags of their own and are no repetitions.
+
+    `function` is meant by calls that name only the action.
+    """
     try:
-        return [_as_call(_find_call(rest), function)]
+        first, more = _find_call(rest)
+        return [_as_call(first, function), *_further(more, first, function)]
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error))
 
@@ -62,21 +67,33 @@ def _call_tag(text: str) -> re.Match[str] | None:
     return opening
 
 
-def _find_call(rest: str) -> dict[str, Any]:
-    """The object of the call. Raises ArgumentError."""
+def _further(text: str, first: Mapping[str, Any], function: str) -> list[Call]:
+    """Calls after the first one, as far as they can be read."""
+    calls: list[Call] = []
+    for opening in islice(_CALL_OPEN.finditer(text), 20):
+        found = first_object(text[opening.end() :], closed=False)
+        if isinstance(found, JsonFailure) or found[0] == first:
+            continue
+        with suppress(ArgumentError):
+            calls.append(_as_call(found[0], function))
+    return calls
+
+
+def _find_call(rest: str) -> tuple[dict[str, Any], str]:
+    """The object of the call, and the text after its closing tag. Raises ArgumentError."""
     opening = _call_tag(rest)
     if opening is None:
-        return _find_untagged(rest)
+        return _find_untagged(rest), ""
     body = rest[opening.end() :]
     failure: JsonFailure | None = None
     for closing in islice(_CALL_CLOSE.finditer(body), 4):  # the first one may stand inside a string of the call
         found = first_object(body[: closing.start()], closed=True)
         if not isinstance(found, JsonFailure):
-            return found[0]
+            return found[0], body[closing.end() :]
         failure = failure or found
     found = first_object(body, closed=False)  # there is no closing tag, or all that were tried are text of the call
     if not isinstance(found, JsonFailure):
-        return found[0]
+        return found[0], ""
     if failure is None and found.kind == "none":
         raise ArgumentError("truncated", "the answer ends before the call")
     raise _no_object(failure or found)

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.options import RunOptions
+from agent.safety.shown import lines_of
 from agent.tui.conductor import (
     ApprovalWanted,
     Conductor,
@@ -28,7 +29,7 @@ from agent.tui.conductor import (
 from agent.tui.memory import Memory
 from agent.tui.screens.answering import AnsweringScreen
 from agent.tui.view import Mark, Row, RunView
-from agent.tui.widgets.approval import ApprovalPanel
+from agent.tui.widgets.approval import GRACE, ApprovalPanel
 from agent.tui.widgets.prompt import Prompt
 from agent.tui.widgets.status import StatusLine
 from foundation.errors import ExitStatus
@@ -44,6 +45,8 @@ _LOAD = 3.0
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2
+#: Of a question, so many characters are looked at for the three lines that tell it.
+_LONGEST_QUESTION = 1000
 
 
 class RunScreen(AnsweringScreen):
@@ -67,6 +70,7 @@ class RunScreen(AnsweringScreen):
         self._stop_key_told = False
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
+        self._reply_since = 0.0
         self._escaped = -_DOUBLE
         self._stale: int | None = None
         self._load = ""
@@ -129,9 +133,10 @@ class RunScreen(AnsweringScreen):
                 translator.asks()
                 self._asked(report)
             case ReplyWanted(question):
-                self._reply = report
+                self._reply, self._reply_since = report, self._clock()
                 translator.asks(question)
-                self.prompt.open("reply")
+                if not (self.prompt.line.has_focus and self.prompt.line.value):  # never take a half-typed line away
+                    self.prompt.open("reply")
                 self.app.bell()
             case QuestionOver():
                 translator.answered()
@@ -185,6 +190,11 @@ class RunScreen(AnsweringScreen):
             self._applied = applies
             self.refresh_bindings()
 
+    def stage_words(self) -> Content:
+        if self._reply is None:
+            return super().stage_words()
+        return Content.styled(_asks(self.view.stage, self.size.width), "$text-warning")
+
     @property
     def standing(self) -> tuple[float, str]:
         elapsed = self._translator.elapsed if self._translator else 0.0
@@ -221,6 +231,10 @@ class RunScreen(AnsweringScreen):
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         run = self._conductor.run
+        if event.purpose == "reply" and self._clock() - self._reply_since < GRACE:  # keys that were in flight
+            self.say("That was too fast to be a reply: press Enter once more.")
+            self.prompt.open("reply", event.text)
+            return
         self.written()
         match "tell" if event.purpose == "instruct" and self.view.active else event.purpose:
             case "instruct":
@@ -229,6 +243,10 @@ class RunScreen(AnsweringScreen):
             case "tell" if run is not None and self.view.active:
                 run.steering.tell(event.text)
                 self.say("It gets this with its next request.")
+                if self._reply is not None:  # it asked while that was written
+                    self._reply_since = self._clock()
+                    self.prompt.open("reply")
+                    return
             case "reply" if self._reply is not None:
                 self._reply.answer(event.text)
             case "instead":
@@ -312,6 +330,16 @@ class RunScreen(AnsweringScreen):
         if action == "runs":  # a letter of a word must not hide the question
             return asking is None
         return True
+
+
+def _asks(question: str, width: int) -> str:
+    """A question on three lines, in quotes and as one paragraph: what it looks like is not for a model to say."""
+    words = f"asks you: “{' '.join(question[:_LONGEST_QUESTION].split())}”"
+    lines = [line.text for line in lines_of(words, max(20, width - 2))]
+    if len(lines) > 3 or len(question) > _LONGEST_QUESTION:
+        more = "… (all of it stands above)"
+        lines = [*lines[:2], lines_of(lines[2], max(4, width - 2 - len(more)))[0].text + more]
+    return "\n".join(lines)
 
 
 def _heading(view: RunView) -> list[Row]:

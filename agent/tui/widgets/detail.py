@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from agent.actions import to_json
+from agent.actions import AskUser, to_json
 from agent.safety.text import harmless
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
@@ -89,6 +89,8 @@ def _thought(row: Row) -> Content:
     if row.mark == "asking":  # what and why stand in the question
         return Content(harmless(row.thought.strip()))
     parts: list[tuple[str, str]] = [(f"{harmless(row.words)}\n", "bold")]
+    if isinstance(row.target, AskUser):  # all of it, where the row has the beginning
+        parts = [("it asks you\n", "bold"), (f"{harmless(row.target.question)}\n", "")]
     if row.hit:
         parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))
     if row.proposed:
