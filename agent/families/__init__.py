@@ -14,6 +14,6 @@ A new family is a folder with
   (tests/families/test_golden_requests.py).
 
 What families share, they compose: answers taken apart (`heard`), the words of computer use (`computer_use`), families'
-own names for them (`own_names`), points and grids (`points`), answers that give one point (`grounding`), the ways of
+own names for them (`own_names`), points and grids (`points`), answers that give one point (`pointed`), the ways of
 writing calls (`syntaxes`), the order of a history (`layouts`), JSON with mistakes (`lenient_json`).
 """

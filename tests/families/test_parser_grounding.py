@@ -5,10 +5,9 @@ from answers import FAMILY, SCREEN, ground, ground_failure, grounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Absent, Click, map_points
+from agent.actions import Click, map_points
 from agent.families.base import Call, Decision
-from agent.families.grounding import parse_grounding
-from agent.geometry import DesktopPoint, Grid, Viewport
+from agent.geometry import DesktopPoint, Viewport
 from foundation.chat_stream import Answer
 
 PROPERTY = settings(deadline=None, max_examples=200)
@@ -122,33 +121,3 @@ def test_a_point_off_the_grid_is_kept_for_scoring_and_clamped_on_the_screen() ->
 def test_a_whole_answer_counts_where_only_the_closing_tag_of_the_reasoning_is_forgotten() -> None:
     text = '<grounding_think>The gear, not [1,2].\n<answer>\n{"coordinate": [968,176]}\n</answer>\n'
     assert ground(text) == ground(grounded(968, 176))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<point>968 176</point>",
-        "click(point='<point>968 176</point>')",
-        "<box>960 170 976 182</box>",
-        "f(x=968, y=176)",
-    ],
-)
-def test_a_point_may_stand_in_tags_or_as_arguments(text: str) -> None:
-    assert ground(text) == (968, 176)
-
-
-def test_a_family_that_can_refuse_says_so_with_a_point_of_its_own() -> None:
-    for text in ("[-1,-1]", "<answer>[-1, -1]</answer>", "It is not there: [-1,-1]"):
-        result = parse_grounding(text, Grid.relative(1000), absent=(-1, -1))
-        assert isinstance(result, Decision)
-        assert result.actions == (Absent(),)
-    one = parse_grounding("[-1,-1]", Grid.relative(1000))
-    assert isinstance(one, Decision)
-    assert isinstance(one.actions[0], Click)
-
-
-def test_fractions_are_a_point_for_who_counts_in_them() -> None:
-    result = parse_grounding("(0.25, 0.5)", Grid.relative(1))
-    assert isinstance(result, Decision)
-    assert isinstance(result.actions[0], Click)
-    assert (result.actions[0].point.x, result.actions[0].point.y) == (0.25, 0.5)

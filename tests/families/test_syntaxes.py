@@ -87,7 +87,7 @@ def test_named_arguments_are_read_in_order(text: str, calls: list[Call]) -> None
 def test_a_named_argument_that_is_written_is_read_back(text: str) -> None:
     calls = [Call("type", {"content": text}), Call("click", {"at": "(1,2)"})]
     assert named_calls("\n\n".join(map(as_named, calls))) == calls
-    assert as_named(Call("click", {"at": [1, 2], "0": 3})) == "click(at='(1,2)', '3')"
+    assert as_named(Call("click", {"at": [1, 2], "0": "3", "step": 5})) == "click(at='(1,2)', '3', step=5)"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
 from agent.families.computer_use import Vocabulary, read_call
-from agent.families.grounding import parse_grounding
 from agent.families.lenient_json import clean_text
+from agent.families.mai_ui.grounding import parse_grounding
 from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
 from agent.families.points import grid_of
 from agent.families.syntaxes.json_tags import json_call, split_thought

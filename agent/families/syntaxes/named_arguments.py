@@ -73,7 +73,7 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
 
 
 def as_named(call: Call, brackets: str = "()") -> str:
-    """A call as it is written, every value in quotes; a point that is a list stands in `brackets`."""
+    """A call as it is written, every value but numbers in quotes; a point that is a list stands in `brackets`."""
     return f"{call.name}({', '.join(_written(name, value, brackets) for name, value in call.arguments.items())})"
 
 
@@ -82,5 +82,7 @@ def _written(name: str, value: Any, brackets: str) -> str:
         value = brackets[0] + ",".join(str(item) for item in value) + brackets[1]
     if isinstance(value, Mapping):
         value = ",".join(str(item) for item in value.values())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{name}={value}"
     quoted = re.sub(r"[\\'\n\t\r]", lambda match: _QUOTED[match[0]], str(value))
     return f"'{quoted}'" if name.isdecimal() else f"{name}='{quoted}'"

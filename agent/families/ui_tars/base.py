@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.grounding import parse_grounding
 from agent.families.heard import heard
 from agent.families.layouts import in_turn
 from agent.families.own_names import OwnNames, named, unrepeated
+from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.named_arguments import as_named
 from agent.families.syntaxes.thought_action import thought_and_calls
-from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
@@ -93,7 +92,7 @@ class UiTars(Family):
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click."""
-        return parse_grounding(as_text(answer), grid_of(self.facts.grounding, sent))
+        return pointed(answer, grid_of(self.facts.grounding, sent))
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""

@@ -1,11 +1,8 @@
-"""Reads answers to a question for one point. Total: no text raises, nothing unclear gives a point.
-
-The point may stand in the JSON of an answer, in brackets, in <point> tags or as the arguments of a call.
-"""
+"""Reads MAI-UI's grounding answers. Total: no text raises, nothing unclear gives a point."""
 
 import re
 
-from agent.actions import Absent, Click
+from agent.actions import Click
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.lenient_json import JsonFailure, clean_text, first_object
 from agent.families.points import PointError, read_pair
@@ -17,22 +14,15 @@ _GROUNDING_OPEN = re.compile(r"<\s*(?:grounding_)?think(?:ing)?\s*>", re.IGNOREC
 _GROUNDING_CLOSE = re.compile(r"<\s*/\s*(?:grounding_)?think(?:ing)?\s*>", re.IGNORECASE)
 _POINT_KEYS = ("coordinate", "coordinates", "point", "bbox", "bbox_2d", "box")
 _N = r"([-+]?[0-9]{1,6}(?:\.[0-9]{1,17})?)"
-_TAGGED = re.compile(rf"<(point|box|bbox)>\s*{_N}[\s,]+{_N}(?:[\s,]+{_N}[\s,]+{_N})?\s*</\1>")
-_NAMED = re.compile(rf"\bx\s*[=:]\s*{_N}\s*,\s*y\s*[=:]\s*{_N}\s*(?=[\])}},])", re.IGNORECASE)
 # Two or four numbers in brackets, ended by a bracket, brace, quote or tag: a number that is cut off does not count.
 _PAIR = re.compile(rf"[\[(]\s*{_N}\s*[,，]\s*{_N}(?:\s*[,，]\s*{_N}\s*[,，]\s*{_N})?\s*(?=[\])}}<\"'])")
 
 
-def parse_grounding(text: str, grid: Grid, *, absent: tuple[float, float] | None = None) -> Decision | ParseFailure:
-    """The point of a grounding answer, as a click; `Absent` for the point that says that there is nothing of the kind.
+def parse_grounding(text: str, grid: Grid) -> Decision | ParseFailure:
+    """The point of a grounding answer, as a click.
 
     Nothing is clicked on the strength of this alone, so a point off the grid is kept and clamped where it is mapped:
     an evaluation then scores what the model said.
-
-    Args:
-        text: the answer, its reasoning in tags.
-        grid: what its points are counted on; fractions are refused unless they are what is counted on.
-        absent: the pair by which the family says that what was asked for is not there; None where it cannot.
     """
     text = clean_text(text)
     if not text.strip():
@@ -41,13 +31,11 @@ def parse_grounding(text: str, grid: Grid, *, absent: tuple[float, float] | None
     if body is None:
         return ParseFailure("truncated", "the answer ends inside the thinking", thought)
     try:
-        pairs = _grounding_pairs(body, fractions=max(grid.width, grid.height) <= 1)
+        pairs = _grounding_pairs(body)
     except PointError as error:
         return ParseFailure("bad_point", str(error), thought)
     if len(pairs) > 1:
         return ParseFailure("ambiguous", "there are several coordinates and no mark which one counts", thought)
-    if absent is not None and pairs == [absent]:
-        return Decision(thought, (Absent(),), (Call("grounding", {"coordinate": list(absent)}),))
     if pairs:
         x, y = pairs[0]
         return Decision(thought, (Click(GridPoint(x, y, grid)),), (Call("grounding", {"coordinate": [x, y]}),))
@@ -77,8 +65,8 @@ def _split_grounding(text: str) -> tuple[str, str | None]:
     return _GROUNDING_OPEN.sub("", before).strip(), body
 
 
-def _grounding_pairs(body: str, *, fractions: bool) -> list[tuple[float, float]]:
-    """The different pairs in an answer: the one of its JSON if it is some, else all in tags, brackets or by name.
+def _grounding_pairs(body: str) -> list[tuple[float, float]]:
+    """The different pairs in an answer: the one of its JSON if it is some, else all in brackets.
 
     Raises PointError: there is one, but in another coordinate space.
     """
@@ -88,14 +76,9 @@ def _grounding_pairs(body: str, *, fractions: bool) -> list[tuple[float, float]]
         for value in (found[0], nested if isinstance(nested, dict) else {}):
             for written in (*(value[key] for key in _POINT_KEYS if key in value), value):
                 try:
-                    return [read_pair(written, fractions=fractions)]
+                    return [read_pair(written, fractions=False)]
                 except PointError as error:
                     if error.reason == "fraction":
                         raise
-    matches = [*_PAIR.finditer(_TAGGED.sub(_in_brackets, body)), *_NAMED.finditer(body)]
-    pairs = [[float(number) for number in match.groups() if number is not None] for match in matches]
-    return list(dict.fromkeys(read_pair(pair, fractions=fractions) for pair in pairs))
-
-
-def _in_brackets(tagged: re.Match[str]) -> str:
-    return f"({','.join(number for number in tagged.groups()[1:] if number is not None)})"
+    pairs = [[float(number) for number in match.groups() if number is not None] for match in _PAIR.finditer(body)]
+    return list(dict.fromkeys(read_pair(pair, fractions=False) for pair in pairs))
