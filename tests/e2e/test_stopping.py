@@ -21,6 +21,7 @@ pytestmark = pytest.mark.e2e
 
 PROMISED = 0.25
 HOLD = act("hold_key", keys="shift", seconds=60)
+BUTTON_DOWN = act("left_mouse_down", coordinate=[300, 300])
 DRAG = act("drag", start_coordinate=[200, 200], end_coordinate=[800, 800])
 CHORD = ("xdotool", "key", "ctrl+alt+shift+Escape")
 
@@ -130,3 +131,24 @@ def test_a_run_whose_loop_hangs_lets_go_all_the_same(
 def test_a_run_that_is_killed_outright_leaves_nothing_pressed(tmp_path: Path, display: PlainDisplay) -> None:
     with FakeEndpoint([say(HOLD), say(DONE)]) as endpoint, start(tmp_path, display, endpoint) as program:
         assert let_go_after(display, lambda: program.signal(signal.SIGKILL)) < PROMISED
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_button_that_is_down_while_the_model_thinks_is_let_go(
+    tmp_path: Path, display: PlainDisplay, number: signal.Signals
+) -> None:
+    with FakeEndpoint([say(BUTTON_DOWN), silent()]) as endpoint, start(tmp_path, display, endpoint) as program:
+        wait_until(lambda: len(endpoint.requests) == 2, "the model thinks")
+        assert display.pressed() == ["button 1"]
+        assert let_go_after(display, lambda: program.signal(number)) < PROMISED
+        assert program.wait() == (-9 if number == signal.SIGKILL else 130)
+    assert display.pressed() == []
+
+
+def test_a_key_that_is_kept_down_is_up_while_the_model_thinks(tmp_path: Path, display: PlainDisplay) -> None:
+    keys = [act("key_down", keys="ctrl"), act("click", coordinate=[300, 300])]
+    with FakeEndpoint([*map(say, keys), silent()]) as endpoint, start(tmp_path, display, endpoint) as program:
+        wait_until(lambda: len(endpoint.requests) == 3, "the model thinks")
+        assert display.pressed() == []
+        program.signal(signal.SIGINT)
+        assert program.wait() == 130
