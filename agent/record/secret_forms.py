@@ -7,20 +7,41 @@ from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 #: Names that calls have for what is typed.
-_NAMES = "text|content|value|input|string|chars|keys|message|password"
-#: Names of calls that type.
-_CALLS = r"(?:type|write|typewrite|send_keys|fill|paste|input)(?:_?text|_?string|write)?"
-_STRING = r"""(?:"(?P<double>(?:\\.|[^"\\])*)"|'(?P<single>(?:\\.|[^'\\])*)'|`(?P<back>(?:\\.|[^`\\])*)`)"""
+_NAMES = r"(?:\w{1,20}_)?(?:text|content|value|input|string|chars|keys|message|password|arg|args|params)(?:_\w{1,20})?"
+#: Names of calls that type, or put into the clipboard what is pasted then.
+_CALLS = r"(?:type|write|typewrite|send_keys|fill|paste|input|copy)(?:_?text|_?string|write)?"
+_STRING = (
+    r"""[rbfu]{0,2}(?:\"{3}(?P<long>.*?)\"{3}|'{3}(?P<long_single>.*?)'{3}|"(?P<double>(?:\\.|[^"\\])*)\""""
+    r"""|'(?P<single>(?:\\.|[^'\\])*)'|`(?P<back>(?:\\.|[^`\\])*)`|[“‘](?P<curly>[^”’]*)[”’])"""
+)
+_QUOTED = ("long", "long_single", "double", "single", "back", "curly")
+#: What stands in a call before what is typed: names, numbers, and one other text.
+_BEFORE = r"""(?:[\w.\[\]]{1,40}\s*,\s*|["'][^"'\n]{0,200}["']\s*,\s*)?"""
 #: Where an answer holds what is typed, whatever its syntax: content='...', "text": "...", type("..."), and in XML.
 _TYPED = (
-    re.compile(rf"""\b(?:{_NAMES})["']?\s*[:=]\s*{_STRING}""", re.DOTALL | re.IGNORECASE),
-    re.compile(rf"\b{_CALLS}\s*\(\s*(?:[\w.\[\]]+\s*,\s*)?{_STRING}", re.DOTALL | re.IGNORECASE),
+    re.compile(rf"""\b(?:{_NAMES})["']?\s*[:=]\s*\[?\s*{_STRING}""", re.DOTALL | re.IGNORECASE),
+    re.compile(rf"\b{_CALLS}\s*\(\s*{_BEFORE}{_STRING}", re.DOTALL | re.IGNORECASE),
     re.compile(
         rf"""<(?:parameter|arg|param)(?:=|\s+name=)["']?(?:{_NAMES})["']?\s*>(?P<xml>.{{0,1000}}?)</""",
         re.DOTALL | re.IGNORECASE,
     ),
-    re.compile(rf"<(?P<tag>{_NAMES})>(?P<xml>.{{0,1000}}?)</(?P=tag)>", re.DOTALL | re.IGNORECASE),
+    re.compile(
+        rf"<(?P<tag>{_NAMES}|arg_value|argument|type)>(?P<xml>.{{0,1000}}?)</(?P=tag)>", re.DOTALL | re.IGNORECASE
+    ),
+    # without quotes: to the end of the line, in brackets, or as a shell's command
+    re.compile(
+        rf"""^[ \t]*(?:{_NAMES}|action input|type)[ \t]*[:=][ \t]*(?P<bare>[^\s"'`{{\[(<][^\n]{{0,500}})$""",
+        re.MULTILINE | re.IGNORECASE,
+    ),
+    re.compile(r"\btype[ \t]*(?:\[[^\]\n]{0,200}\][ \t]*)?\[(?P<bare>[^\]\n]{1,500})\]", re.IGNORECASE),
+    re.compile(
+        r"""\b(?:xdotool|ydotool)[ \t]+type[ \t]+(?:--?\w+[ \t]+(?:\d+[ \t]+)?)*["']?(?P<bare>[^"'\n]{1,500})""",
+        re.IGNORECASE,
+    ),
 )
+#: Single characters one after the other, as keys that are pressed.
+_SPELLED = re.compile(r"""\[\s*((?:(["'])[^"'\\\n]\2\s*,\s*){2,200}(["'])[^"'\\\n]\3)\s*,?\s*\]""")
+_LETTER = re.compile(r"""(["'])([^"'\\\n])\1""")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
 #: An answer longer than this is not searched for calls: no typed text is that far in.
@@ -34,11 +55,13 @@ def typed_in(answer: str) -> Iterator[str]:
         for pattern in _TYPED:
             for match in pattern.finditer(text):
                 groups = match.groupdict()
-                if (written := groups.get("xml")) is not None:
+                if (written := groups.get("xml") or groups.get("bare")) is not None:
                     yield html.unescape(written.strip())
                     continue
-                written = next((groups[name] for name in ("double", "single", "back") if groups.get(name)), "")
+                written = next((groups[name] for name in _QUOTED if groups.get(name)), "")
                 yield _unescaped(written)
+        for match in _SPELLED.finditer(text):
+            yield "".join(letter[2] for letter in _LETTER.finditer(match[1]))
 
 
 def _unescaped(written: str) -> str:
@@ -57,6 +80,9 @@ def forms(secret: str) -> Iterator[str]:
         yield once
         yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
         yield once.replace("/", "\\/")
+    for quote_sign in "'\"":  # as a list of keys
+        for comma in (",", ", "):
+            yield f"{quote_sign}{comma}{quote_sign}".join(secret)
     # In XML, with any of the ways to write a quote.
     escaped = html.escape(secret, quote=False)
     for double in ('"', "&quot;", "&#34;"):

@@ -43,6 +43,26 @@ def written(secret: str) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "pyperclip.copy('hunter22')", "pyautogui.write(r'hunter22')", 'keyboard.type("""hunter22""")',
+        "pyautogui.press(['h', 'u', 'n', 't', 'e', 'r', '2', '2'])", 'page.fill("#pw", "hunter22")',
+        "<arg_key>text</arg_key>\n<arg_value>hunter22</arg_value>", "Action: type\nAction Input: hunter22",
+        "type [12] [hunter22]", "xdotool type --delay 9 hunter22", "computer.type(text=f'hunter22')",
+        "type(content=‘hunter22’)", '{"action_type": "TYPE", "typed_text": "hunter22"}', '{"params": ["hunter22"]}',
+    ],
+)  # fmt: skip
+def test_what_an_answer_types_is_found_in_every_way_to_write_it(answer: str) -> None:
+    assert "hunter22" in list(typed_in(answer))
+
+
+@pytest.mark.parametrize("separator", ["', '", '","'])
+def test_a_secret_that_is_spelled_key_by_key_is_masked_too(separator: str) -> None:
+    redactor = Redactor(secrets=["hunter22"])
+    assert separator.join("hunter22") not in redactor.text(f"press([{separator.join('hunter22')}])")
+
+
 def of_a_step(raw: str, secret: str, element: Element = FIELD, reason: str = "") -> list[Event]:
     """A step in which the text is typed into an element."""
     target = TypeText(secret)
