@@ -46,7 +46,9 @@ class Vocabulary:
         swipe_turns: where the wheel turns for a swipe.
         system_buttons: the chords that stand for a phone's buttons.
         pixels_per_notch: how many of the units of a scroll by `pixels` (positive: up, and to the right) one notch is.
+        notches_up_to: the largest amount of a scroll by `pixels` that is meant in notches; 0 for none.
         held_in_text: whether the `text` of a click, drag or scroll names the modifier keys held down meanwhile.
+        status: what a task ends with where `terminate` names no status; "" where it has to.
         names: the family's own names for actions, before the shared ones.
     """
 
@@ -55,22 +57,27 @@ class Vocabulary:
     swipe_turns: Mapping[str, str] = field(default_factory=dict)
     system_buttons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     pixels_per_notch: float = _WORDS["pixels_per_notch"]
+    notches_up_to: float = 0
     held_in_text: bool = False
+    status: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
         """As a `family.toml` has it: its tables `swipe`, `system_button` and `names`; `held_in_text` in its table
-        `call`, `pixels_per_notch` in its table `scroll`. What is not there is unknown, or as usual.
+        `call`, `pixels_per_notch` and `notches_up_to` in its table `scroll`, `status` in its table `terminate`. What is
+        not there is unknown, or as usual.
         """
-        turns = dict(data.get("swipe", {}))
+        turns, scroll = dict(data.get("swipe", {})), data.get("scroll", {})
         return cls(
             grid,
             turns.pop("notches", 5),
             turns,
             {name: tuple(keys) for name, keys in data.get("system_button", {}).items()},
-            data.get("scroll", {}).get("pixels_per_notch", _WORDS["pixels_per_notch"]),
+            scroll.get("pixels_per_notch", _WORDS["pixels_per_notch"]),
+            scroll.get("notches_up_to", 0),
             data.get("call", {}).get("held_in_text", False),
+            data.get("terminate", {}).get("status", ""),
             data.get("names", {}),
         )
 
@@ -211,14 +218,27 @@ def _drag(call: _Arguments) -> Action[GridPoint]:
         ends = (*ends, "coordinate")
     if call.first(*ends) is None:  # only "coordinate": drag from the pointer to there
         return actions.Drag(None, call.point(), call.held())
-    return actions.Drag(call.point("start_coordinate", "start", "coordinate"), call.point(*ends), call.held())
+    return actions.Drag(
+        call.point("start_coordinate", "start", "coordinate", "coordinate1"), call.point(*ends), call.held()
+    )
 
 
 def _swipe(call: _Arguments) -> Action[GridPoint]:
-    turn = call.words.swipe_turns.get(call.word("direction"))
+    turn = call.words.swipe_turns.get(call.word("direction") or _swiped(call))
     if turn is None:
         raise ArgumentError("bad_argument", "a swipe needs a direction: up, down, left or right")
     return _turned(call, turn, call.words.swipe_notches)
+
+
+def _swiped(call: _Arguments) -> str:
+    """Where a finger moves that is told by both ends; "" where they are not told."""
+    if call.first("coordinate2", "end_coordinate") is None:
+        return ""
+    start, end = call.point("coordinate", "start_coordinate"), call.point("coordinate2", "end_coordinate")
+    right, down = end.x - start.x, end.y - start.y
+    if abs(right) > abs(down):
+        return "right" if right > 0 else "left"
+    return "down" if down > 0 else "up"
 
 
 def _scroll(call: _Arguments) -> Action[GridPoint]:
@@ -234,14 +254,19 @@ def _wheel(call: _Arguments, ways: tuple[str, ...], positive: Literal["up", "rig
     direction = call.word("direction")
     pixels = call.number("pixels")
     if direction in ways:
-        usual = call.words.swipe_notches if pixels is None else abs(pixels) / call.words.pixels_per_notch
+        usual = call.words.swipe_notches if pixels is None else _pixels_in_notches(call, pixels)
         notches = call.amount("amount", "notches", "clicks", default=usual, most=_MAX_NOTCHES)
         return _turned(call, direction, _notches(notches))
     if not pixels:
         ordered = ", ".join(ways)
         raise ArgumentError("bad_argument", f'{call.action} needs a direction ({ordered}), or "pixels" other than 0')
     away = {"up": "down", "right": "left"}[positive]
-    return _turned(call, positive if pixels > 0 else away, _notches(abs(pixels) / call.words.pixels_per_notch))
+    return _turned(call, positive if pixels > 0 else away, _notches(_pixels_in_notches(call, pixels)))
+
+
+def _pixels_in_notches(call: _Arguments, pixels: float) -> float:
+    amount, words = abs(pixels), call.words
+    return amount if amount <= words.notches_up_to else amount / words.pixels_per_notch
 
 
 def _notches(amount: float) -> int:
@@ -271,7 +296,7 @@ def _web_search(call: _Arguments) -> Action[GridPoint]:
 
 
 def _terminate(call: _Arguments) -> Action[GridPoint]:
-    status = call.word("status", 40)
+    status = call.word("status", 40) or call.words.status
     message = call.first("text", "message", "answer") or ""
     if status not in (*_WORDS["success"], *_WORDS["failure"]):
         raise ArgumentError("bad_argument", 'terminate needs a "status": success or fail')
@@ -297,7 +322,7 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "key_down": lambda call: actions.KeyDown(call.keys()),
     "key_up": lambda call: actions.KeyUp(call.keys()),
     "hold_key": lambda call: actions.HoldKeys(call.keys(), call.seconds()),
-    "open": lambda call: actions.OpenApp(call.text(), call.called("application")),
+    "open": lambda call: actions.OpenApp(call.text("app_name"), call.called("application")),
     "wait": lambda call: actions.Wait(call.seconds()),
     "visit": _visit,
     "web_search": _web_search,

@@ -55,6 +55,15 @@ def test_an_xml_call_that_is_missing_or_cut_is_refused(text: str, kind: str) -> 
     assert result.kind == kind
 
 
+def test_a_cut_xml_call_after_a_whole_one_may_be_left_away() -> None:
+    assert xml_calls(SEED + SEED[:40], whole=False) == [Call("click", {"point": "<point>17 58</point>"})]
+
+
+def test_a_text_in_an_xml_call_stays_a_text_and_keeps_its_white_space() -> None:
+    written = "<function=f><parameter=text>\n [1]\n\n</parameter><parameter=keys>\n[1]\n</parameter></function>"
+    assert xml_calls(written, ["text"]) == [Call("f", {"text": " [1]\n", "keys": [1]})]
+
+
 # name(argument=value)
 
 

@@ -150,9 +150,14 @@ def _as_call(value: Mapping[str, Any], function: str) -> Call:
         return Call(function, arguments)
     if not isinstance(name, str) or not name.strip():
         raise ArgumentError("bad_argument", 'the call has no "name"')
-    plain = name.strip()
+    return named(Call(name, arguments), function)
+
+
+def named(call: Call, function: str) -> Call:
+    """A call under the name that it should have: an action called as if it were a function is one of `function`."""
+    plain = call.name.strip()
     if plain.lower() in FUNCTIONS:
-        return Call(plain.lower(), arguments)
-    if plain.lower() in ACTION_NAMES and "action" not in arguments:
-        return Call(function, {"action": plain, **arguments})
-    return Call(plain[:200], arguments)
+        return Call(plain.lower(), call.arguments, call.id)
+    if plain.lower() in ACTION_NAMES and "action" not in call.arguments:
+        return Call(function, {"action": plain, **call.arguments}, call.id)
+    return Call(plain[:200], call.arguments, call.id)

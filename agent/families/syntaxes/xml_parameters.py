@@ -1,6 +1,7 @@
 """Calls as Qwen3.5 and its descendants write them: `<function=name><parameter=key>value</parameter></function>`."""
 
 import re
+from collections.abc import Collection
 
 from agent.families.base import Call, ParseFailure
 from agent.families.lenient_json import JsonFailure, clean_text, first_object
@@ -8,28 +9,42 @@ from agent.families.lenient_json import JsonFailure, clean_text, first_object
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,80})>")
 _PARAMETER = re.compile(r"<parameter=([^<>\s]{1,80})>")
 _CLOSE = "</parameter>"
+#: What ends a call: its own closing tag, or where that is missing the one around it.
+_ENDS = ("</function>", "</tool_call>")
 
 
-def xml_calls(text: str) -> list[Call] | ParseFailure:
-    """The calls in a text, in order; around them may be anything. Values are texts, but for objects and lists."""
+def xml_calls(text: str, texts: Collection[str] = (), *, whole: bool = True) -> list[Call] | ParseFailure:
+    """The calls in a text, in order; around them may be anything. Values are texts, but for objects and lists.
+
+    Args:
+        text: the answer.
+        texts: parameters whose values are texts always.
+        whole: whether a call that is cut off spoils those before it; False leaves it away.
+    """
     text = clean_text(text)
     calls: list[Call] = []
     position = 0
     while (opening := _FUNCTION.search(text, position)) is not None:
-        end = text.find("</function>", opening.end())
-        if end < 0:
-            return ParseFailure("truncated", "the answer ends in the middle of the call")
-        body = text[opening.end() : end]
-        pieces = _PARAMETER.split(body)[1:]  # name and value in turn
+        ends = [end for tag in _ENDS if (end := text.find(tag, opening.end())) >= 0]
+        if not ends:
+            cut = ParseFailure("truncated", "the answer ends in the middle of the call")
+            return cut if whole or not calls else calls
+        position = min(ends)
+        pieces = _PARAMETER.split(text[opening.end() : position])[1:]  # name and value in turn
         written = zip(pieces[::2], pieces[1::2], strict=True)
-        calls.append(Call(opening[1], {name: _value(value) for name, value in written}))
-        position = end
+        calls.append(Call(opening[1], {name: _value(value, name in texts) for name, value in written}))
     return calls or ParseFailure("no_action", "there is no <function=...> in the answer")
 
 
-def _value(written: str) -> object:
-    """What stands between the tags, its closing tag and the newlines of the layout left out."""
-    text = written.partition(_CLOSE)[0].strip()
+def _value(written: str, is_text: bool) -> object:
+    """What stands between the tags, without its closing tag and what belongs to the layout.
+
+    Of a text that is one newline on either side; anything else is cut out of all white space around it.
+    """
+    body = written.partition(_CLOSE)[0]
+    if is_text:
+        return body.removeprefix("\n").removesuffix("\n")
+    text = body.strip()
     if text[:1] in ("{", "["):
         found = first_object('{"value": ' + text + "}", closed=True)
         return text if isinstance(found, JsonFailure) else found[0].get("value", text)

@@ -1,0 +1,41 @@
+"""Typing as some models call it: where to click before it, whether to replace what is there, whether to press Enter."""
+
+from agent.actions import Action, PressKeys
+from agent.families.base import ArgumentError, Call
+from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
+from agent.geometry import GridPoint
+
+#: What says that the text replaces what is there (GUI-Owl, Fara), and that Enter follows it.
+_REPLACE = ("clear", "delete_existing_text")
+_ENTER = ("enter", "press_enter")
+_SWITCH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+_TYPING = ("type", "input_text")
+
+
+def read_typing(call: Call, words: Vocabulary, *, enter: bool = False) -> Action[GridPoint] | list[Action[GridPoint]]:
+    """The action of a call; of one that types, all that it stands for, in order. Raises ArgumentError.
+
+    `enter`: whether Enter follows a text of which the call does not say.
+    """
+    arguments = call.arguments
+    name = str(arguments.get("action", "")).strip().lower()
+    if call.name not in FUNCTIONS or words.names.get(name, name) not in _TYPING:
+        return read_call(call, words)
+    done: list[Action[GridPoint]] = []
+    if arguments.get("coordinate") not in (None, [], ""):
+        done.append(read_action({"action": "left_click", "coordinate": arguments["coordinate"]}, words))
+    if any(_is_set(arguments.get(key)) for key in _REPLACE):
+        done.append(PressKeys(("ctrl", "a")))
+    done.append(read_action({"action": "type", "text": arguments.get("text", arguments.get("text_value"))}, words))
+    said = [arguments[key] for key in _ENTER if key in arguments]
+    if _is_set(said[0]) if said else enter:
+        done.append(PressKeys(("enter",)))
+    return done
+
+
+def _is_set(value: object) -> bool:
+    """Whether a switch is on: true, 1, or either as text. Raises ArgumentError: it is none of what a switch can be."""
+    written = "" if value is None else str(value).strip().lower()
+    if written not in _SWITCH:
+        raise ArgumentError("bad_argument", "a switch of typing is true or false")
+    return _SWITCH[written]
