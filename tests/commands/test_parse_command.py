@@ -129,7 +129,7 @@ def test_any_line_gives_an_object_that_can_be_written(written: bytes) -> None:
         assert got["ok"] in (True, False)
 
 
-@pytest.mark.parametrize("family", ["nobody", "qwen3-vl"])
+@pytest.mark.parametrize("family", ["nobody", "qwen2-vl"])
 def test_a_family_without_a_parser_is_a_usage_error(mai: CommandLine, family: str) -> None:
     ran = mai("parse", "--family", family, stdin=line("x"))
     assert ran.status == ExitStatus.USAGE

@@ -15,7 +15,7 @@ WORDS = Vocabulary(GRID)
 CLICK, ALL, TEXT, ENTER = Click(GridPoint(5, 6, GRID)), PressKeys(("ctrl", "a")), TypeText("a"), PressKeys(("enter",))
 
 
-def typed(*, enter: bool = False, **arguments: Any) -> Any:
+def typed(arguments: dict[str, Any], *, enter: bool = False) -> Any:
     return read_typing(Call("computer_use", {"action": "type", "text": "a", **arguments}), WORDS, enter=enter)
 
 
@@ -28,27 +28,24 @@ def typed(*, enter: bool = False, **arguments: Any) -> Any:
         ({"delete_existing_text": True, "press_enter": False}, [ALL, TEXT]),
         ({"clear": "true", "enter": "0"}, [ALL, TEXT]),
         ({"clear": None, "enter": ""}, [TEXT]),
-        ({"text": None, "text_value": "a"}, [TEXT]),
         ({"action": "input_text", "press_enter": "True"}, [TEXT, ENTER]),
     ],
 )
 def test_typing_is_done_step_by_step(arguments: dict[str, Any], done: list[Any]) -> None:
-    if arguments.get("text", "") is None:
-        call = Call("computer_use", {"action": "type", "text_value": "a"})
-        assert read_typing(call, WORDS) == done
-    else:
-        assert typed(**arguments) == done
+    assert typed(arguments) == done
 
 
 def test_whether_enter_follows_unless_the_call_says_is_the_familys() -> None:
-    assert typed(enter=True) == [TEXT, ENTER]
-    assert typed(enter=True, press_enter=False) == [TEXT]
+    assert typed({}, enter=True) == [TEXT, ENTER]
+    assert typed({"press_enter": False}, enter=True) == [TEXT]
+    unnamed = Call("computer_use", {"action": "type", "text_value": "a"})
+    assert read_typing(unnamed, WORDS) == [TEXT]
 
 
 @pytest.mark.parametrize("arguments", [{"clear": "perhaps"}, {"enter": [1]}, {"coordinate": [1]}, {"text": ""}])
 def test_typing_that_cannot_be_told_is_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError):
-        typed(**arguments)
+        typed(arguments)
 
 
 def test_all_other_calls_are_read_as_ever() -> None:

@@ -1,0 +1,212 @@
+"""`QwenComputerUse`: the families of Qwen-VL's descendants, each made of its data and of what truly differs."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent.actions import Absent, Action, Click, Finish, points_of
+from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.computer_use import Vocabulary
+from agent.families.heard import Heard, heard
+from agent.families.layouts import in_turn
+from agent.families.pointed import Which, pointed
+from agent.families.points import grid_of
+from agent.families.qwen.constraint import json_answers
+from agent.families.qwen.prompt import Instructions, fill
+from agent.families.syntaxes.json_tags import json_call, named, split_thought
+from agent.families.text_entry import read_typing
+from agent.geometry import GridPoint, Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer
+from foundation.families import family_data
+
+#: "Action:" before what an answer says that it does.
+_LABEL = re.compile(r"^[ \t]*(?:\*\*|1\)[ \t]*)?action(?:\*\*)?[ \t]*[:：][ \t]*", re.IGNORECASE | re.MULTILINE)
+
+
+class QwenComputerUse(Family):
+    """A family that calls `computer_use` with JSON in <tool_call> tags, after a line that begins with "Action:".
+
+    Its requests: the system text; the instruction with the steps that are told in words only, beside the first
+    screenshot that is shown; then answers and screenshots in turn, answers to the letter. Its option: "style".
+    """
+
+    #: Whether the turn with the instruction begins with the screenshot.
+    image_first = True
+    #: What stands before the sentence that says what is done.
+    label = "Action: "
+    #: Which point counts in an answer to a question for one, where it has several and no call.
+    which: Which = "only"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.data: Mapping[str, Any] = family_data(name)
+        self.instructions = Instructions(name)
+        self.texts = self.instructions.texts
+
+    # asking
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one action."""
+        return self._asking(self.messages(prompt))
+
+    def messages(self, prompt: PromptRequest) -> list[Message]:
+        """The messages of a request for one action."""
+        earlier, window = self.window(prompt)
+        asked = self.asked(prompt, earlier)
+
+        def show(images: Sequence[EncodedImage | None], after: PastStep | None) -> Iterable[Message]:
+            shown = [ImagePart(image) for image in images]
+            if after is not None:
+                return [self.turn(shown, after)]
+            return [Message("user", (*shown, asked) if self.image_first else (asked, *shown))]
+
+        return in_turn(self.system(prompt), replace(prompt, steps=window), self.replay, show)
+
+    def system(self, prompt: PromptRequest) -> list[Message]:
+        """The system text, or what a person put in its place."""
+        return [Message.text("system", prompt.system_prompt or self.instructions.system(prompt))]
+
+    def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
+        """The steps that are told in words only, and those that are turns of the conversation."""
+        shown = sum(step.shown for step in prompt.steps)
+        first = len(prompt.steps) - shown
+        return prompt.steps[:first], prompt.steps[first:]
+
+    def asked(self, prompt: PromptRequest, earlier: Sequence[PastStep]) -> TextPart:
+        """The instruction, and the steps that are told in words only."""
+        lines = [
+            self.instructions.previous(number, " ".join([self.action_of(step), *step.replies]))
+            for number, step in enumerate(earlier, prompt.skipped + 1)
+        ]
+        previous = "\n".join(lines) or self.texts["nothing_previous"]
+        text = fill(self.texts["asked"], instruction=prompt.instruction, previous=previous)
+        return TextPart(f"\n{text}" if self.image_first else text)
+
+    def turn(self, shown: Sequence[ImagePart], after: PastStep) -> Message:
+        """What is seen after a step, and what came back from it."""
+        return Message("user", (*shown, *map(TextPart, after.replies)))
+
+    def replay(self, step: PastStep) -> list[Message]:
+        """A past answer: to the letter where it is known."""
+        return [Message.text("assistant", self.answered(step))]
+
+    def answered(self, step: PastStep) -> str:
+        """The text of a past answer."""
+        if step.answer is not None and step.answer.content.strip() and not step.answer.tool_calls:
+            return step.answer.content
+        return self.written(step.thought, step.calls)
+
+    def action_of(self, step: PastStep) -> str:
+        """What a step did, in its own words: the line of its answer that says so."""
+        told = step.thought if step.answer is None else step.answer.content
+        labelled = _LABEL.search(told)
+        if labelled is not None:
+            told = told[labelled.end() :]
+            return told.partition("\n")[0].partition("<tool_call>")[0].strip() or self.instructions.unsaid(step)
+        return step.thought.strip().rpartition("\n")[2].strip() or self.instructions.unsaid(step)
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer in the published form."""
+        return "\n".join([*([f"{self.label}{thought}"] if thought else []), *map(written_call, calls)])
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return fill(self.texts["feedback"], message=failure.message)
+
+    def constraint(self, options: Mapping[str, Any]) -> str | None:
+        """A regular expression of valid answers, for constrained decoding."""
+        return json_answers(self.label, self.takes(options))
+
+    def takes(self, options: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The actions that a request offers, each with the parameters that it cannot do without."""
+        reference = PromptRequest("", (), options=options).reference
+        return {name: self.texts["takes"].get(name, []) for name in self.instructions.actions(reference=reference)}
+
+    def _asking(self, messages: list[Message]) -> ChatRequest:
+        return ChatRequest(messages, self.facts.sampling, template_arguments=self.data.get("template", {}))
+
+    # reading
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The decision in an answer: one action, or those that its first call stands for."""
+        told = heard(answer)
+        if told.cut:
+            return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
+        if told.calls is None and not told.text.strip():
+            return ParseFailure("empty", "the answer is empty", told.thought)
+        words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
+        thought, calls = self.said(told)
+        read = decide(thought, calls, lambda call: self.act(call, words), most=None if self.facts.several else 1)
+        return self.finished(read) if isinstance(read, Decision) else read
+
+    def said(self, told: Heard) -> tuple[str, list[Call] | ParseFailure]:
+        """The reasoning and the calls of an answer; a failure where what was taken for reasoning has several."""
+        calls: list[Call] | ParseFailure
+        if told.calls is not None:
+            return plain(told.thought), self._renamed(told.calls)
+        thought, calls = self.written_calls(told.text)
+        if told.swallowed and isinstance(calls, list) and any(call != calls[0] for call in calls):
+            calls = ParseFailure("ambiguous", "there are several calls in the reasoning, and none after it")
+        return "\n".join(part for part in (told.thought, plain(thought)) if part), self._renamed(calls)
+
+    def written_calls(self, text: str) -> tuple[str, list[Call] | ParseFailure]:
+        """What is said before the calls in a text, and the calls."""
+        thought, rest = split_thought(text)
+        if rest is None:
+            return thought, ParseFailure("truncated", "the answer ends inside the thinking")
+        return thought, json_call(rest, self.facts.function)
+
+    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+        """What one call stands for. Raises ArgumentError."""
+        return read_typing(call, words)
+
+    def finished(self, decision: Decision) -> Decision:
+        """A decision as the family means it, where more than one of its calls tells that."""
+        return decision
+
+    def _renamed(self, calls: Sequence[Call] | ParseFailure) -> list[Call] | ParseFailure:
+        if isinstance(calls, ParseFailure):
+            return calls
+        return [named(call, self.facts.function) for call in calls]
+
+    # one point
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point."""
+        size = self.data["prompt"]["resolution"]
+        if size == "sent":
+            size = str(Size(*self.facts.image.fit(1920, 1080)) if image is None else image.size)
+        asked = (ImagePart(image), TextPart(instruction))
+        messages = [Message.text("system", self.instructions.pointing(size)), Message("user", asked)]
+        return self._asking(messages)
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in a grounding answer, as a click; `Absent` where the model says that it is not there."""
+        told = heard(answer)
+        grid = grid_of(self.facts.grounding, sent)
+        thought, calls = self.said(told)
+        words = Vocabulary.of(self.data, grid)
+        read = decide(thought, calls, lambda call: self.act(call, words), most=1)
+        if isinstance(read, Decision):
+            points = points_of(read.actions[0])
+            if points:
+                return replace(read, actions=(Click(points[-1]),))
+            if isinstance(read.actions[0], Finish) and not read.actions[0].success:
+                return replace(read, actions=(Absent(),))
+        return pointed(answer, grid, self.which)
+
+
+def written_call(call: Call) -> str:
+    """A call in the published form."""
+    body = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
+    return f"<tool_call>\n{body}\n</tool_call>"
+
+
+def plain(thought: str) -> str:
+    """What an answer says, without the label before it."""
+    return _LABEL.sub("", thought).strip()

@@ -1,0 +1,128 @@
+"""The system text of a request to one of Qwen-VL's descendants: its `computer_use` function and the form of a call."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.families.base import PastStep, PromptRequest
+from foundation.families import family_data, family_folder
+
+_WORDS = Path(__file__).with_name("words.toml")
+_MARK = re.compile(r"\{([a-z]+)\}")
+_CLICKS = ("left_click", "right_click", "middle_click", "double_click", "triple_click")
+_SCROLLS = ("scroll", "hscroll")
+#: Actions that only a desktop's own style offers: what the program can do beside what the models were trained with.
+_OPENING = "open"
+
+
+def texts_of(name: str) -> dict[str, Any]:
+    """The texts of a family's requests: the shared ones, and its own (`prompt.toml`) in their place."""
+    texts: dict[str, Any] = tomllib.loads(_WORDS.read_text(encoding="utf-8"))
+    own = family_folder(name) / "prompt.toml"
+    for key, value in (tomllib.loads(own.read_text(encoding="utf-8")) if own.is_file() else {}).items():
+        texts[key] = {**texts.get(key, {}), **value} if isinstance(value, dict) else value
+    return texts
+
+
+def fill(text: str, **values: str) -> str:
+    """A text with its marks filled, "{size}" by `size`; what comes in is not searched for marks again."""
+    return _MARK.sub(lambda mark: values.get(mark[1], mark[0]), text.strip("\n"))
+
+
+class Instructions:
+    """A family's system text, made of its data (table `prompt` of its `family.toml`) and its texts.
+
+    The table's keys: `actions` (those in the function's schema, in the published order), `described` (those that the
+    published client describes but leaves out of the schema), `parameters`, `notes` (of the function's description),
+    `resolution` ("sent" for the size of the image, or what is said in its place), `desktop` (actions that the style for
+    a desktop adds), `parts` (what the text is made of), `human` (whether the schema has the names for people).
+    """
+
+    def __init__(self, name: str) -> None:
+        self.texts = texts_of(name)
+        self._data: Mapping[str, Any] = family_data(name)["prompt"]
+        self._held = family_data(name).get("call", {}).get("held_in_text", False)
+
+    def system(self, prompt: PromptRequest) -> str:
+        """The system text of a request, in the style that is chosen."""
+        reference = prompt.reference
+        actions = self.actions(reference=reference, apps=prompt.apps)
+        described = [*actions, *self._data.get("described", ())] if reference else actions
+        notes = self._notes(prompt, reference=reference)
+        return self._text(actions, described, notes)
+
+    def pointing(self, size: str) -> str:
+        """The system text of a request for one point: a click there, or the end of the task where it is not there."""
+        notes = [fill(self.texts["notes"]["resolution"], size=size), self.texts["notes"]["centre"]]
+        offered = self.texts["pointing"]
+        return self._text(list(offered), list(offered), notes, offered, answer=False)
+
+    def actions(self, *, reference: bool, apps: Sequence[str] = ()) -> list[str]:
+        """The actions that a request offers, in order."""
+        published = list(self._data["actions"])
+        if reference:
+            return published
+        wanted = [*published, *self._data.get("described", ()), *self._data.get("desktop", ())]
+        left_out = {*self._data.get("not_here", ()), *(() if apps else (_OPENING,))}
+        return [name for name in dict.fromkeys(wanted) if name not in left_out]
+
+    def previous(self, number: int, action: str) -> str:
+        """The line that stands for a step which is told in words only."""
+        return fill(self.texts["previous"], number=str(number), action=action)
+
+    def unsaid(self, step: PastStep) -> str:
+        """What is told of a step that said nothing of itself."""
+        action = step.calls[0].arguments.get("action", step.calls[0].name) if step.calls else "no"
+        return fill(self.texts["unsaid"], action=str(action)[:40])
+
+    def _notes(self, prompt: PromptRequest, *, reference: bool) -> list[str]:
+        size, names = self._data["resolution"], list(self._data["notes"])
+        if not reference:
+            names.append("data")
+            if prompt.apps and _OPENING in self._data.get("desktop", ()):
+                names = ["apps" if name in ("desktop", "icons") else name for name in names]
+        size = str(prompt.size) if size == "sent" else size
+        return [fill(self.texts["notes"][name], size=size, apps=", ".join(prompt.apps)) for name in names]
+
+    def _text(
+        self,
+        actions: Sequence[str],
+        described: Sequence[str],
+        notes: Sequence[str],
+        words: Mapping[str, str] | None = None,
+        *,
+        answer: bool = True,
+    ) -> str:
+        schema = json.dumps(self._schema(actions, described, notes, words), ensure_ascii=False)
+        holding = self.texts["holding"] if "json_call" in self._data["parts"] else ""
+        values = {"intro": fill(self.texts["intro"]), "holding": holding, "tools": schema}
+        parts = [part for part in self._data["parts"] if answer or part != "answer"]
+        return "\n\n".join(fill(self.texts[part], **values) for part in parts)
+
+    def _schema(
+        self, actions: Sequence[str], described: Sequence[str], notes: Sequence[str], words: Mapping[str, str] | None
+    ) -> dict[str, Any]:
+        """The function's signature, in the published shape."""
+        said = words or self.texts["actions"]
+        lines = [f"* `{name}`: {said[name]}{self._held_note(name)}" for name in described]
+        used = {
+            name: dict(self.texts["parameters"][name])
+            for name in (self._data["parameters"] if words is None else ("coordinate", "status"))
+        }
+        action = {"description": "\n".join(lines), "enum": list(actions), "type": "string"}
+        function: dict[str, Any] = {
+            "name": "computer_use",
+            "description": "\n* ".join([self.texts["description"], *notes]),
+            "parameters": {"properties": {"action": action, **used}, "required": ["action"], "type": "object"},
+        }
+        if self._data.get("human", False):
+            function = {"name_for_human": "computer_use", **function, "args_format": self.texts["args_format"]}
+        return {"type": "function", "function": function}
+
+    def _held_note(self, name: str) -> str:
+        if not self._held or name not in (*_CLICKS, *_SCROLLS):
+            return ""
+        return str(self.texts["held"]["clicks" if name in _CLICKS else "scrolls"])

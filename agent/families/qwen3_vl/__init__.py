@@ -1,0 +1,1 @@
+"""Qwen3-VL (Qwen, Apache-2.0)."""

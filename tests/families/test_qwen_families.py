@@ -1,0 +1,188 @@
+"""What the families of Qwen-VL's descendants share: their requests beyond the published ones, and several calls."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from test_conformance import calls_of
+
+from agent.commands.prompt import read_request
+from agent.families.base import Call, Decision, ParseFailure
+from agent.families.qwen.family import QwenComputerUse
+from agent.families.registry import detect_family, family_names, get_family
+from agent.geometry import Size
+from agent.model.messages import to_openai
+from foundation.chat_stream import Answer
+
+QWEN = [name for name in family_names() if isinstance(get_family(name), QwenComputerUse)]
+SENT = [Size(1920, 1088)]
+
+
+def family(name: str) -> QwenComputerUse:
+    made = get_family(name)
+    assert isinstance(made, QwenComputerUse)
+    return made
+
+
+def request(name: str, steps: list[dict[str, Any]], *, style: str = "desktop", **more: Any) -> list[dict[str, Any]]:
+    """The messages of a request: its parts as texts, "IMAGE" for a screenshot."""
+    data = {"instruction": "Turn on {previous} light", "steps": steps, **more}
+    prompt = read_request(data, family(name), {"style": style})
+    messages = to_openai(family(name).request(prompt).messages, lambda _image: "IMAGE")
+    return [
+        {"role": message["role"], "parts": [part if part == "IMAGE" else part["text"] for part in message["content"]]}
+        for message in messages
+    ]
+
+
+def texts(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(part for message in messages for part in message["parts"])
+
+
+def step(name: str, thought: str = "Go on.", **more: Any) -> dict[str, Any]:
+    return {"thought": thought, "action": calls_of(name)[0]["call"]["arguments"], **more}
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_marks_in_an_instruction_are_not_filled(name: str) -> None:
+    assert "Turn on {previous} light" in texts(request(name, []))
+
+
+@pytest.mark.parametrize("name", QWEN)
+@pytest.mark.parametrize("images", [1, 3])
+def test_what_a_person_said_is_in_the_request_wherever_the_window_is(name: str, images: int) -> None:
+    said = [step(name), step(name, user_reply="The left one."), step(name, tool_result="42 files")]
+    told = texts(request(name, said, images=images))
+    assert told.count("The left one.") == told.count("42 files") == 1
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_the_newest_screenshot_ends_a_request(name: str) -> None:
+    newest = request(name, [step(name)] * 7)[-1]
+    assert newest["role"] == "user"
+    assert newest["parts"].count("IMAGE") == 1
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_a_persons_own_system_text_takes_the_place_of_all_of_it(name: str) -> None:
+    prompt = read_request({"instruction": "x"}, family(name), {}, "Just click.")
+    first = to_openai(family(name).request(prompt).messages, lambda _image: "IMAGE")[0]
+    assert (first["role"], [part["text"] for part in first["content"]]) == ("system", ["Just click."])
+
+
+@pytest.mark.parametrize("name", QWEN)
+@pytest.mark.parametrize("style", ["reference", "desktop"])
+def test_what_is_offered_can_be_written_under_constraint(name: str, style: str) -> None:
+    made = family(name)
+    wanted = re.compile(str(made.constraint({"style": style})))
+    takes = made.takes({"style": style})
+    tried = 0
+    for written in calls_of(name):
+        arguments = written["call"]["arguments"]
+        text = arguments.get("text")
+        if list(arguments)[1:] != takes.get(arguments["action"]) or (isinstance(text, str) and "\n" in text):
+            continue
+        tried += 1
+        assert wanted.fullmatch(made.written("Go on.", [Call("computer_use", arguments)])), arguments
+    assert tried >= 6
+    assert not wanted.fullmatch(made.written("Go on.", [Call("computer_use", {"action": "fly"})]))
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_only_the_first_of_several_calls_counts_and_the_others_are_counted(name: str) -> None:
+    made, calls = family(name), [Call(**each["call"]) for each in calls_of(name)[:3]]
+    read = made.parse(Answer(made.written("Go on.", calls)), SENT)
+    assert isinstance(read, Decision)
+    assert read.calls == tuple(calls[:1])
+    assert read.left_out == 2
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_what_is_wrong_with_an_answer_goes_back_to_the_model(name: str) -> None:
+    assert "no <here>" in family(name).feedback(ParseFailure("bad_point", "no <here>"))
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_a_question_for_one_point_has_the_picture_before_the_words(name: str) -> None:
+    system, asked = to_openai(family(name).grounding_request("the gear", None).messages, lambda _image: "IMAGE")
+    assert "left_click" in system["content"][-1]["text"]
+    assert asked["content"] == ["IMAGE", {"type": "text", "text": "the gear"}]
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_the_schema_in_the_system_text_is_json_of_one_function(name: str) -> None:
+    for style in ("reference", "desktop"):
+        system = "".join(request(name, [], style=style)[0]["parts"])
+        (schema,) = re.findall(r"<tools>\n(.*)\n</tools>", system)
+        function = json.loads(schema)["function"]
+        properties = function["parameters"]["properties"]
+        assert function["name"] == "computer_use"
+        assert all(name in properties["action"]["description"] for name in properties["action"]["enum"])
+        used = {key for keys in family(name).takes({"style": style}).values() for key in keys}
+        assert used <= set(properties)
+
+
+def test_earlier_steps_keep_their_numbers_when_the_oldest_are_left_out() -> None:
+    made = family("qwen3-vl")
+    prompt = read_request({"instruction": "x", "steps": [step("qwen3-vl", "Click A.")] * 6}, made, {})
+    told = to_openai(made.request(replace(prompt, skipped=30)).messages, lambda _image: "IMAGE")
+    assert told[1]["content"][1]["text"].endswith("Previous actions:\nStep 31: Click A.\nStep 32: Click A.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ("Action: Click Save.\n<tool_call>\n%s\n</tool_call>", "Click Save."),
+        ("I look.\naction: Click Save. \n<tool_call>\n%s\n</tool_call>", "Click Save."),
+        ("Action: Click Save. <tool_call>%s</tool_call>", "Click Save."),
+        ("Click Save.\n<tool_call>\n%s\n</tool_call>", "Click Save."),
+        ("<tool_call>\n%s\n</tool_call>", "Performing left_click action"),
+    ],
+)
+def test_an_earlier_step_is_told_by_the_line_that_says_what_it_did(answer: str, line: str) -> None:
+    call = json.dumps({"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [1, 2]}})
+    steps = [{"answer": answer % call}, step("qwen3-vl")]
+    told = request("qwen3-vl", steps, images=2)
+    assert told[1]["parts"][1].endswith(f"Previous actions:\nStep 1: {line}")
+    assert request("qwen3-vl", steps[:1])[2]["parts"] == [answer % call], "in the window it is there to the letter"
+
+
+def test_a_call_that_the_server_read_is_written_out_where_it_is_replayed() -> None:
+    made = family("qwen3.5")
+    call = Call("computer_use", {"action": "left_click", "coordinate": [1, 2]})
+    assert made.written("Go.", [call]).startswith("Action: Go.\n<tool_call>\n<function=computer_use>\n")
+
+
+def test_screenshots_that_are_left_out_are_told_so_with_what_came_back() -> None:
+    steps = [step("qwen3.5"), step("qwen3.5", user_reply="The left one."), step("qwen3.5"), step("qwen3.5")]
+    told = request("qwen3.5", steps, images=1)
+    assert [message["parts"] for message in told if message["role"] == "user"][1:] == [
+        ["<tool_response>\nThis screenshot has been collapsed.\n</tool_response>"],
+        ["<tool_response>\nThis screenshot has been collapsed.\nThe left one.\n</tool_response>"],
+        ["<tool_response>\nThis screenshot has been collapsed.\n</tool_response>"],
+        ["<tool_response>\n", "IMAGE", "\n</tool_response>"],
+    ]
+
+
+def test_beyond_a_hundred_steps_the_oldest_are_told_as_lines() -> None:
+    told = request("qwen3.5", [step("qwen3.5", "Wait.")] * 102)
+    assert told[1]["parts"][0].endswith("Previous actions:\nStep 1: Wait.\nStep 2: Wait.")
+    assert sum(message["role"] == "assistant" for message in told) == 100
+    assert sum(message["parts"].count("IMAGE") for message in told) == 20
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("Qwen/Qwen3-VL-8B-Instruct", "qwen3-vl"),
+        ("unsloth/Qwen3.8-27B-GGUF", "qwen3.5"),
+        ("Qwen/Qwen3.6-35B-A3B-FP8", "qwen3.5"),
+        ("qwen3.5:9b", "qwen3.5"),
+        ("Qwen/Qwen2.5-7B-Instruct", None),
+        ("Qwen/Qwen3-8B", None),
+    ],
+)
+def test_a_served_model_is_known_by_its_name(model: str, name: str | None) -> None:
+    assert detect_family(model) == name
