@@ -12,12 +12,12 @@ from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
 from agent.run.outliner import Outliner
 from agent.safety.stop import StopSwitch
-from agent.safety.text import printable
 from agent.screen.capture import Frame
 from agent.screen.languages import reading_languages
 from agent.screen.outline import Element, Outline
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.foreign_text import printable
 from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept
 

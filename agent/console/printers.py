@@ -32,6 +32,10 @@ from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
 
 
+def _types(decided: Decided) -> bool:
+    return any(isinstance(target, TypeText) for target in decided.targets)
+
+
 class JsonPrinter:
     """One event per line on standard output.
 
@@ -51,7 +55,7 @@ class JsonPrinter:
             self._waiting[-1] = replace(last, text=last.text + event.text)
             return
         told = self._redactor.data(to_json(event))  # first: it tells what to mask in what came before it
-        types = isinstance(event, Decided) and any(isinstance(target, TypeText) for target in event.targets)
+        types = isinstance(event, Decided) and _types(event)
         if types and isinstance(last, ModelDelta):
             self._waiting.append(event)
             return
@@ -68,6 +72,8 @@ class JsonPrinter:
 class PlainPrinter:
     """Lines a person can read.
 
+    What types is printed with the event after it, as in `JsonPrinter`.
+
     Args:
         asked_here: whether questions are put to the person in the same place, so that they need not be told.
     """
@@ -79,10 +85,20 @@ class PlainPrinter:
         self._asked_here = asked_here
         self._redactor = redactor or Redactor()
         self._bundle = Path()
+        self._waiting: Decided | None = None
 
     def handle(self, event: Event) -> None:
         """Print what a person should see of one event."""
         self._redactor.data(to_json(event))  # what is typed, and what a thought says of it, tells what to mask
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._tell(waiting)
+        if isinstance(event, Decided) and _types(event):
+            self._waiting = event
+        else:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._bundle = Path(event.bundle)

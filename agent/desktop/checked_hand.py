@@ -23,10 +23,11 @@ from agent.actions import (
     VisitPage,
     points_of,
 )
+from agent.desktop.aiming import aims
 from agent.desktop.focus import put_back_above
 from agent.desktop.hand import ActionFailedError, Hand
 from agent.desktop.sighting import changed_at, changed_focus, sight
-from agent.desktop.surroundings import Meant, aims
+from agent.desktop.surroundings import Meant
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows, receiver
 from agent.geometry import DesktopPoint
 from agent.keys import MODIFIERS

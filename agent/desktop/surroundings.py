@@ -7,7 +7,6 @@ make the policy ask).
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -15,25 +14,21 @@ from agent.actions import (
     TOUCHING,
     TYPING,
     Action,
-    ButtonDown,
-    ButtonUp,
     Click,
-    Drag,
-    HoldKeys,
     KeyAction,
     LongPress,
     OpenApp,
-    PressKeys,
     Scroll,
     VisitPage,
-    points_of,
 )
+from agent.desktop.aiming import aims, leads_away
 from agent.desktop.base import Applications
 from agent.desktop.elements import Elements, OpenElements
 from agent.desktop.senses import Senses
 from agent.desktop.sighting import Sighting
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint, Region
+from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.trail import TEXT_ROLES, Trail, takes_text
@@ -176,13 +171,11 @@ class DesktopSurroundings:
             window = self._asked(windows, self._receiver)
             received = self._receives(action, window.id if window else None, windows)
             return Situation(self._where(window, windows), elements=received)
-        points = aims(action, self._home, windows)
-        found = [
-            self._asked(windows, lambda known, point=point: known.at(*point.rounded()))  # type: ignore[misc]
-            for point in points
-        ]
+        points, found = self._under(action, windows)
         under = found[-1] if found else None
-        return Situation(under=self._where(under, windows), elements=self._hit(action, points, windows, under))
+        hit = self._hit(action, points, windows, under)
+        words = self._words(points) if isinstance(action, Click | LongPress) and nameless(hit) else ""
+        return Situation(under=self._where(under, windows), elements=hit, words=words)
 
     def close(self) -> None:
         """Close the connections; does not wait, because the one to a dead display may hang."""
@@ -219,11 +212,7 @@ class DesktopSurroundings:
         ), identifier
 
     def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> tuple[Situation, WindowId | None]:
-        points = aims(action, self._home, windows)
-        found = [
-            self._asked(windows, lambda known, point=point: known.at(*point.rounded()))  # type: ignore[misc]
-            for point in points
-        ]
+        points, found = self._under(action, windows)
         if windows is not None:
             self._judged = Judged(action, tuple(window.id if window else None for window in found))
         words = "" if isinstance(action, Scroll) else self._words(points)
@@ -243,6 +232,14 @@ class DesktopSurroundings:
             else frozenset(),
         )
         return seen, found[-1].id if found and found[-1] is not None else None
+
+    def _under(
+        self, action: Action[DesktopPoint], windows: Windows | None
+    ) -> tuple[list[DesktopPoint], list[Window | None]]:
+        """The points that an action touches, and the windows there."""
+        points = aims(action, self._home, windows)
+        places = [point.rounded() for point in points]
+        return points, [self._asked(windows, lambda known, at=at: known.at(*at)) for at in places]  # type: ignore[misc]
 
     def _starting(self, names: Iterable[str], place: Place | None, *, opened: bool = True) -> frozenset[Fact]:
         """Whether what is shown by one of these names would start something, when it is pressed, or opened."""
@@ -291,7 +288,7 @@ class DesktopSurroundings:
         """
         clicked_in, clicked = self._clicked
         clicked = clicked if clicked_in == window else ()
-        if clicked and _leads_away(action):
+        if clicked and leads_away(action):
             self._clicked = (None, ())
         active = self._asked(windows, lambda known: known.active())
         # Another window gets the focus only when it is typed into.
@@ -391,24 +388,3 @@ def _text_in(frame: Frame, region: Region, ocr: Ocr) -> str:
     first, last = map(frame.viewport.desktop_to_capture, (DesktopPoint(region.left, region.top), ends))
     crop = frame.image.crop((round(first.x), round(first.y), round(last.x), round(last.y)))
     return " ".join(word.text for word in ocr.words(crop, 2.0 / max(1.0, frame.viewport.scale[0])))
-
-
-def _leads_away(action: Action[DesktopPoint]) -> bool:
-    """Whether what is typed next goes elsewhere, as far as can be known."""
-    keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
-    return bool(
-        keys & {"tab", "enter", "kp_enter", "escape", "alt", "super"} or {"\t", "\n", "\r"} & set(spelled(action))
-    )
-
-
-def aims(action: Action[DesktopPoint], home: DesktopPoint, windows: Windows | None) -> list[DesktopPoint]:
-    """The points that an action really touches: also where the pointer is, for one that begins there."""
-    points = points_of(action)
-    if isinstance(action, Scroll) and not points:
-        return [home]
-    from_pointer = isinstance(action, Drag) and action.start is None
-    from_pointer = from_pointer or (isinstance(action, ButtonDown | ButtonUp) and action.point is None)
-    if from_pointer and windows is not None:
-        with suppress(EnvironmentLacksError):  # the hand will find out
-            return [DesktopPoint(*map(float, windows.pointer())), *points]
-    return points

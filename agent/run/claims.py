@@ -14,9 +14,9 @@ from agent.actions import TOUCHING, CallTool, Finish, points_of
 from agent.changes import Change
 from agent.geometry import DesktopPoint
 from agent.run.events import Acted, Event, Receipt
-from agent.safety.text import harmless
 from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
+from foundation.foreign_text import harmless
 
 #: So many elements that were touched last are looked at again, and so many sentences are evidence.
 _MOST_TOUCHED, _MOST_EVIDENCE = 5, 10

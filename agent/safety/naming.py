@@ -4,6 +4,7 @@ Names come from the screen and are a stranger's text. Where the element is calle
 both are told, because either may be the lie.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agent.actions import TYPING, Action, Drag, OpenApp, TypeText, VisitPage, describe, points_of
@@ -19,7 +20,8 @@ _CONTAINERS = frozenset(
     {
         "application", "desktop frame", "dialog", "filler", "form", "frame", "glass pane", "grouping", "html container",
         "internal frame", "landmark", "layered pane", "panel", "root pane", "scroll pane", "section", "split pane",
-        "viewport", "window", "document web", "document frame",
+        "viewport", "window", "document web", "document frame", "list", "list box", "menu bar", "page tab list",
+        "table", "tool bar", "tree", "tree table",
     }
 )  # fmt: skip
 
@@ -73,6 +75,11 @@ def named(action: Action[DesktopPoint], aim: Aim) -> str:
 def unplaced(action: Action[DesktopPoint]) -> str:
     """An action in words before it is known what it hits: click …; a person cannot place coordinates."""
     return describe(action, ["…"] * len(points_of(action)))
+
+
+def nameless(elements: Collection[Element]) -> bool:
+    """Whether what was hit is called nothing, so that only what is written there can name it."""
+    return not any(one.role not in _CONTAINERS and (one.name or one.label) for one in elements)
 
 
 def _name(element: Element | None, read: str) -> str:

@@ -28,8 +28,8 @@ from agent.safety.addresses import site_of
 from agent.safety.policy_file import load_policy
 from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Situation
-from agent.safety.text import printable
 from foundation.errors import UsageError
+from foundation.foreign_text import printable
 
 #: What a policy judges: all that touches the desktop, and tools, which act outside of it.
 JUDGED = (*TOUCHING, CallTool)

@@ -10,8 +10,6 @@ from functools import lru_cache
 
 from agent.actions import Action, HoldKeys, PressKeys, TypeText
 from agent.geometry import DesktopPoint
-from foundation.foreign_text import harmless as harmless  # noqa: PLC0414 -- also found here
-from foundation.foreign_text import printable as printable  # noqa: PLC0414 -- also found here
 
 #: Characters without a shape of their own: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties, 16.0), the
 #: interlinear annotation marks, and control characters other than tab and line end.

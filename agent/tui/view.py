@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 from agent.actions import Action
 from agent.changes import Change
 from agent.geometry import DesktopPoint, Region, Viewport
-from agent.safety.text import harmless
-from foundation.foreign_text import on_one_line
+from foundation.foreign_text import harmless, on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]
 State: TypeAlias = Literal["idle", "preparing", "running", "asking", "paused", "ended"]

@@ -25,12 +25,13 @@ from stubs.events import run_of, started, step
 from agent.actions import Click, TypeText
 from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.console.terminal import Console
-from agent.geometry import DesktopPoint
-from agent.run.events import ApprovalAsked, ApprovalGiven, ModelDelta, Warned, to_json
+from agent.geometry import DesktopPoint, Region
+from agent.run.events import Acted, ApprovalAsked, ApprovalGiven, ModelDelta, Warned, to_json
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
+from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
 CLICK = Click(DesktopPoint(10, 20))
@@ -308,6 +309,18 @@ def test_plain_lines_do_not_tell_a_secret_that_is_typed() -> None:
         printer.handle(event)
     assert "decided: type “[redacted 12 chars]”" in out.getvalue()
     assert "swordfish" not in out.getvalue()
+
+
+def test_plain_lines_do_not_tell_what_goes_into_a_password_field() -> None:
+    out = io.StringIO()
+    printer = PlainPrinter(out)
+    typed = TypeText("apple tree")
+    field = Element(1, "password text", "Unlock", Region(0, 0, 100, 20), window="Login", app="Login")
+    [seen, *_, decided, _] = step(1, act("type", "Next: apple tree.", text="apple tree"))
+    for event in (seen, decided, Acted(1, typed, True, False, "typed", None, 2.0, elements=(field,))):
+        printer.handle(event)
+    assert "decided: type “[redacted 10 chars]”" in out.getvalue()
+    assert "apple" not in out.getvalue()
 
 
 def test_plain_lines_tell_the_task_each_decision_and_the_end() -> None:

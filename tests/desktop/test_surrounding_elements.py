@@ -7,6 +7,7 @@ from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Window
 from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.safety.naming import aim_of, named
 from agent.safety.policy import Policy
 from agent.safety.situation import UNKNOWN
 from agent.screen.capture import Frame
@@ -192,6 +193,15 @@ def test_what_an_action_hits_is_told_without_all_else():
     assert desk.glance(Wait(1.0)) == UNKNOWN
     assert desk.glance(OpenApp("files")) == UNKNOWN
     assert names(desk.glance(Move(ICON)).elements) == ["Trash"]
+
+
+def test_what_nothing_else_names_is_named_by_what_is_written_there(monkeypatch):
+    desk, nowhere = around(), DesktopPoint(350, 50)
+    monkeypatch.setattr(desk, "_words", lambda points: "Adwaita-dark")
+    assert named(Click(nowhere), aim_of(Click(nowhere), desk.glance(Click(nowhere)))) == "click “Adwaita-dark” · A page"
+    assert desk.glance(Click(BUTTON)).words == ""
+    monkeypatch.setitem(SHOWN, nowhere, Element(4, "page tab list", "", Region(300, 0, 100, 100)))
+    assert named(Click(nowhere), aim_of(Click(nowhere), desk.glance(Click(nowhere)))) == "click “Adwaita-dark” · A page"
 
 
 # What is not told any more

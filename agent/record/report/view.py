@@ -14,7 +14,7 @@ from agent.record.records import ViewportRecord
 from agent.record.run_record import UndoneRecord
 from agent.record.step_record import StepRecord
 from agent.run.fates import WORDS, Fate
-from agent.safety.text import harmless
+from foundation.foreign_text import harmless
 
 Json: TypeAlias = dict[str, Any]
 

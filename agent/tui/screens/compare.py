@@ -11,12 +11,12 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from agent.safety.text import harmless
 from agent.tui.comparing import Compared, compare
 from agent.tui.recorded import read_view
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
+from foundation.foreign_text import harmless
 
 
 class CompareScreen(Screen[None]):

@@ -9,11 +9,11 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from agent.record.read import Bundle
-from agent.safety.text import harmless
 from agent.tui.replayed import replayed_view
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView
 from foundation.errors import MaiError
+from foundation.foreign_text import harmless
 
 
 class ReplayScreen(StepsScreen):

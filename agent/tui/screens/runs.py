@@ -16,9 +16,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from agent.safety.text import harmless
 from agent.tui.widgets.preview import RunPreview
 from foundation.errors import MaiError
+from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
     from agent.record.read import Bundle

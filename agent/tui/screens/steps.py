@@ -11,12 +11,12 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from agent.safety.text import harmless
 from agent.tui.view import RunView
 from agent.tui.widgets.detail import Detail
 from agent.tui.widgets.history import History
 from agent.tui.widgets.receipt import ReceiptPanel
 from foundation.errors import ExitStatus, MaiError
+from foundation.foreign_text import harmless
 
 
 class StepsScreen(Screen[None]):

@@ -9,8 +9,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from agent.safety.text import harmless
 from agent.tui.widgets.text_scroll import TextScroll
+from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
     from agent.undoing.undo import Undoing

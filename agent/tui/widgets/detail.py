@@ -10,9 +10,9 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from agent.actions import AskUser, to_json
-from agent.safety.text import harmless
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture
+from foundation.foreign_text import harmless
 
 _PAGES = ("thought", "answer", "details")
 #: The order of the stages in the details; what they mean is in docs/architecture.md.

@@ -16,13 +16,13 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from agent.safety.text import harmless
 from agent.tui.pictures.reading import Line, read_lines
 from agent.tui.pictures.ways import cells_for, may_have_graphics, wanted_way
 from agent.tui.screenshot import SHARP, Shot, picture
 from agent.tui.view import Row
 from agent.tui.widgets.cell_image import CellImage
 from agent.tui.widgets.sixel_image import SixelImage, cell_size
+from foundation.foreign_text import harmless
 
 #: Pixels of a screenshot in a cell's width, so that a letter of it has a letter's room; and the least and most across.
 _PIXELS_A_CELL, _LEAST_ACROSS = 6.5, 150

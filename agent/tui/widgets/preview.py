@@ -12,9 +12,9 @@ from textual.widgets import Static
 
 from agent.actions import points_of
 from agent.geometry import Region
-from agent.safety.text import harmless
 from agent.tui.view import Row, RunView
 from agent.tui.widgets.picture import Picture
+from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:
     from agent.record.read import Bundle

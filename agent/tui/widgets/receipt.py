@@ -5,8 +5,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.safety.text import harmless
 from agent.tui.view import RunView
+from foundation.foreign_text import harmless
 
 
 class ReceiptPanel(VerticalScroll, can_focus=False):

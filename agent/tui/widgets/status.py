@@ -3,8 +3,8 @@
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.safety.text import harmless
 from agent.tui.view import RunView, State
+from foundation.foreign_text import harmless
 
 _STATES: dict[State, tuple[str, str]] = {
     "idle": ("ready", "$text-muted"),
