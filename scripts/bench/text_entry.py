@@ -7,21 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 from common import arguments
+from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
 from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
 
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.door import number_outside
 from agent.desktop.input_hand import InputHand
-from agent.desktop.x11.input import X11Input
-from agent.desktop.x11.text import X11TextEntry
-from agent.desktop.x11.windows import open_windows
-from agent.geometry import DesktopPoint
-from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
 
@@ -38,14 +31,7 @@ def main() -> int:
     wrong: list[str] = []
     try:
         sandbox.applied()
-        stop = StopSwitch()
-        hand = InputHand(
-            stop,
-            X11Input(stop),
-            X11TextEntry(partial(number_outside, environ=sandbox.environ)),
-            Launcher(sandbox.environ, open_windows),
-            DesktopPoint(960, 540),
-        )
+        hand = sandbox_hand(sandbox.environ)
         for row in rows:
             began, before = time.monotonic(), len(wrong)
             with tempfile.TemporaryDirectory(dir=sandbox.environ["HOME"], ignore_cleanup_errors=True) as folder:

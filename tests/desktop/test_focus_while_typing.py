@@ -3,37 +3,24 @@
 import subprocess
 import threading
 import time
-from functools import partial
 
 import pytest
+from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import BEGIN, Fields, wait_for
 
 from agent.actions import Click, OpenApp, PressKeys, TypeText
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.door import number_outside
 from agent.desktop.hand import ActionFailedError
-from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.receiver import find_receiver
-from agent.desktop.x11.text import X11TextEntry
-from agent.desktop.x11.windows import X11Windows, open_windows
+from agent.desktop.x11.windows import X11Windows
 from agent.geometry import DesktopPoint
-from agent.safety.stop import StopSwitch
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
 @pytest.fixture
 def hand(sandbox):
-    stop = StopSwitch()
-    used = InputHand(
-        stop,
-        X11Input(stop),
-        X11TextEntry(partial(number_outside, environ=sandbox.environ)),
-        Launcher(sandbox.environ, open_windows),
-        DesktopPoint(960, 540),
-    )
+    used = sandbox_hand(sandbox.environ)
     yield used
     used.close()
 

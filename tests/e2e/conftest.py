@@ -34,6 +34,32 @@ class Outcome:
     def steps(self):
         return [json.loads(line) for line in (self.bundle / "steps.jsonl").read_text().splitlines()]
 
+    def inside(self, *program):
+        """How a program ended that was run beside the sandbox that the run kept, with its environment."""
+        command = ["sh", "-c", f'{self._kept.split("`")[1]}; "$@"', "sh", *program]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20)
+
+    def in_home(self, script):
+        """What a shell prints in the home of that sandbox."""
+        return self.inside("sh", "-c", f'cd "$HOME"; {script}').stdout
+
+    def stop_kept(self):
+        stop_sandbox(self._kept.split("mai-agent sandbox stop ")[1].rstrip("`."))
+
+    @property
+    def _kept(self):
+        [line] = [line for line in self.err.splitlines() if line.startswith("The sandbox stays")]
+        return line
+
+
+@pytest.fixture
+def kept():
+    """Stops the sandbox that the test's run kept."""
+    outcomes = []
+    yield outcomes.append
+    for outcome in outcomes:
+        outcome.stop_kept()
+
 
 @pytest.fixture
 def command(tmp_path):

@@ -1,36 +1,15 @@
 """The literal engine on real desktops, judged by the desktops' own tools."""
 
-import subprocess
-
 import pytest
 
-from agent.sandbox.desktop import stop_sandbox
-
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
-
-
-def in_sandbox(display_line, *program):
-    """What a program prints inside the kept sandbox that a run told of."""
-    [line] = [line for line in display_line.splitlines() if line.startswith("The sandbox stays")]
-    entry = line.split("`")[1]  # ". /tmp/.../environment"
-    return subprocess.run(["sh", "-c", f'{entry}; "$@"', "sh", *program], capture_output=True, text=True, timeout=20)
-
-
-@pytest.fixture
-def kept():
-    """Stops the sandbox that the test's run kept."""
-    outcomes = []
-    yield outcomes.append
-    for outcome in outcomes:
-        [line] = [line for line in outcome.err.splitlines() if line.startswith("The sandbox stays")]
-        stop_sandbox(line.split("mai-agent sandbox stop ")[1].rstrip("`."))
 
 
 def test_the_readme_sentence_makes_xfce_dark(command, kept):
     outcome = command("--sandbox", "--keep", "open settings and enable dark mode")
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    theme = in_sandbox(outcome.err, "xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName")
+    theme = outcome.inside("xfconf-query", "-c", "xsettings", "-p", "/Net/ThemeName")
     assert theme.stdout.strip() == "Adwaita-dark"
     assert "/Net/ThemeName was Adwaita and is Adwaita-dark" in outcome.err
     assert outcome.meta["engine"] == "literal"
@@ -49,7 +28,7 @@ def test_a_dry_run_touches_nothing(command, kept):
     outcome = command("--sandbox", "--keep", "--dry-run", "open settings and enable dark mode")
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    windows = in_sandbox(outcome.err, "wmctrl", "-l")
+    windows = outcome.inside("wmctrl", "-l")
     assert "Settings" not in windows.stdout
     assert [step["executed"] for step in outcome.steps] == [False] * len(outcome.steps)
     assert "would open “settings”" in outcome.out
@@ -63,14 +42,14 @@ def test_text_in_any_script_is_typed_into_a_terminal(command, kept):
     outcome = command("--sandbox", "--keep", sentence)
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    assert in_sandbox(outcome.err, "sh", "-c", 'cat "$HOME/typed"').stdout == text + "\n"
+    assert outcome.inside("sh", "-c", 'cat "$HOME/typed"').stdout == text + "\n"
 
 
 def test_the_calculator_calculates(command, kept):
     outcome = command("--sandbox", "--keep", "open galculator, click 7, click +, click 5 and click =, press ctrl+c")
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    assert in_sandbox(outcome.err, "xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
+    assert outcome.inside("xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
 
 
 def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
@@ -79,7 +58,7 @@ def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
     )
     kept(outcome)
     assert outcome.status == 0, outcome.out + outcome.err
-    setting = in_sandbox(outcome.err, "xfconf-query", "-c", "xfwm4", "-p", "/general/cycle_raise")
+    setting = outcome.inside("xfconf-query", "-c", "xfwm4", "-p", "/general/cycle_raise")
     assert setting.stdout.strip() == "true"
 
 

@@ -2,21 +2,12 @@
 
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
+from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
 from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
-
-from agent.desktop.apps.launcher import Launcher
-from agent.desktop.door import number_outside
-from agent.desktop.input_hand import InputHand
-from agent.desktop.x11.input import X11Input
-from agent.desktop.x11.text import X11TextEntry
-from agent.desktop.x11.windows import open_windows
-from agent.geometry import DesktopPoint
-from agent.safety.stop import StopSwitch
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 #: Swing is only in scripts/bench/text_entry.py: Java is large.
@@ -25,14 +16,7 @@ TOOLKITS = [*(name for name in COMMANDS if name != "Swing"), CHROMIUM]
 
 @pytest.fixture
 def hand(sandbox):
-    stop = StopSwitch()
-    used = InputHand(
-        stop,
-        X11Input(stop),
-        X11TextEntry(partial(number_outside, environ=sandbox.environ)),
-        Launcher(sandbox.environ, open_windows),
-        DesktopPoint(960, 540),
-    )
+    used = sandbox_hand(sandbox.environ)
     yield used
     used.close()
 

@@ -1,0 +1,20 @@
+"""The real hand on the display of a throw-away desktop."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.door import number_outside
+from agent.desktop.input_hand import InputHand
+from agent.desktop.x11.input import X11Input
+from agent.desktop.x11.text import X11TextEntry
+from agent.desktop.x11.windows import open_windows
+from agent.geometry import DesktopPoint
+from agent.safety.stop import StopSwitch
+
+
+def sandbox_hand(environ: Mapping[str, str]) -> InputHand:
+    """A hand that works in the sandbox of this environment; for who closes it."""
+    stop = StopSwitch()
+    text = X11TextEntry(partial(number_outside, environ=environ))
+    return InputHand(stop, X11Input(stop), text, Launcher(environ, open_windows), DesktopPoint(960, 540))
