@@ -1,0 +1,161 @@
+"""What the families share that answer in code: OpenCUA, and Kimi after it.
+
+The screenshots of the last steps are in turn with what was said, without its code; what came before is one answer. The
+task stands at the newest screenshot.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.actions import Action
+from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.computer_use import Vocabulary
+from agent.families.heard import heard
+from agent.families.own_names import named
+from agent.families.pointed import pointed
+from agent.families.points import grid_of
+from agent.families.syntaxes.code_calls import as_code, code_calls, last_block, read_code_call
+from agent.geometry import Grid, GridPoint, Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer
+
+_SKELETON: dict[str, Any] = tomllib.loads(Path(__file__).with_name("skeleton.toml").read_text(encoding="utf-8"))
+_HEADING = re.compile(
+    r"^[ \t]*(?=#|[A-Z]\w+[ \t]*[:：])(?:#+[ \t]*)?(Step|Observation|Thought|Action|Code)\b[^\n:：]*[:：]?[ \t]*",
+    re.MULTILINE,
+)
+_FENCE = re.compile(r"```.*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The sections of an answer."""
+
+    thought: str
+    action: str  # what is done, in words
+
+    @classmethod
+    def of(cls, thought: str, text: str) -> "Said":
+        """Of an answer whose reasoning was told apart."""
+        pieces = _HEADING.split(text)
+        sections = {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+        told = {name: _FENCE.sub("", section).strip() for name, section in sections.items()}
+        spoken = told.get("Thought") or told[""]
+        return cls("\n".join(part for part in (thought, spoken) if part), told.get("Action", ""))
+
+
+class CodeFamily(Family):
+    """A family that answers in sections, the last one a block of code. Its option: "style".
+
+    Args:
+        name: of the family.
+        folder: where its `prompt.toml` lies, with "system" and "past", how a past step is told.
+        fractions: whether points that are fractions of the screen are read as such beside the family's own grid.
+    """
+
+    def __init__(self, name: str, folder: Path, *, fractions: bool = False) -> None:
+        super().__init__(name)
+        self._texts: dict[str, Any] = _SKELETON | tomllib.loads((folder / "prompt.toml").read_text(encoding="utf-8"))
+        self._fractions = fractions
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one step."""
+        messages = [Message.text("system", self._system(prompt))]
+        older: list[str] = []
+        remarks: list[str] = []
+        for number, step in enumerate(prompt.steps, prompt.skipped + 1):
+            told = self._texts["step"].format(number=number) + self._past(step)
+            if step.shown:
+                messages += [*_joined(older), _seen(step.images, remarks), Message.text("assistant", told)]
+                older, remarks = [], list(step.replies)
+            else:
+                older.append(told)
+                # Its client has no place for replies: they go before the next screenshot that is shown.
+                remarks += step.replies
+        task = self._texts["task"].format(instruction=prompt.instruction)
+        messages += [*_joined(older), _seen(prompt.images, [*remarks, task])]
+        return ChatRequest(messages, self.facts.sampling)
+
+    def _system(self, prompt: PromptRequest) -> str:
+        if prompt.system_prompt is not None:
+            return prompt.system_prompt
+        functions = [self._texts["functions"], *([] if prompt.reference else [self._texts["desktop_functions"]])]
+        text = str(self._texts["system"]).replace("{functions}", "\n".join(functions))
+        return text if prompt.reference else text + self._texts["desktop_notes"]
+
+    def _past(self, step: PastStep) -> str:
+        """A past step as it is told again: in words, without its code."""
+        said = Said(step.thought, "; ".join(_in_words(call) for call in step.calls))
+        if step.answer is not None and step.answer.content:
+            told = heard(step.answer)
+            read = Said.of(told.thought, told.text)
+            said = Said(read.thought, read.action or said.action)
+        return str(self._texts["past"]).format(thought=said.thought, action=said.action)
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer in the published form."""
+        action = "; ".join(_in_words(call) for call in calls)
+        return f"## Thought:\n{thought}\n\n## Action:\n{action}\n\n## Code:\n{as_code([named(call) for call in calls])}"
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The decision in an answer: the calls in its last block of code."""
+        words = Vocabulary(grid_of(self.facts.navigation, sent))
+        fractions = Vocabulary(Grid.relative(1)) if self._fractions else None
+
+        def read(call: Call) -> list[Action[GridPoint]]:
+            point = [call.arguments.get(axis) for axis in "xy"]
+            return read_code_call(call, fractions if fractions is not None and _are_fractions(point) else words)
+
+        told = heard(answer)
+        if told.calls is not None:
+            return decide(told.thought, told.calls, read)
+        if told.cut:
+            return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
+        said = Said.of(told.thought, told.text)
+        if not told.text.strip():
+            return ParseFailure("empty", "the answer is empty", said.thought)
+        code = last_block(told.text)
+        return decide(said.thought or said.action, code_calls(code) if isinstance(code, str) else code, read)
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point."""
+        asked = Message("user", (ImagePart(image), TextPart(instruction)))
+        return ChatRequest([Message.text("system", self._texts["grounding"]), asked], self.facts.sampling)
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in a grounding answer, as a click."""
+        return pointed(answer, grid_of(self.facts.grounding, sent))
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return (
+            f"That answer cannot be carried out: {failure.message}. Nothing was done. Answer again with `## Action:` "
+            "and `## Code:`, one block of code with single calls and plain values."
+        )
+
+
+def _joined(older: Sequence[str]) -> list[Message]:
+    return [Message.text("assistant", "\n".join(older))] if older else []
+
+
+def _seen(images: Sequence[EncodedImage | None], texts: Sequence[str]) -> Message:
+    return Message("user", (*map(ImagePart, images), *map(TextPart, texts)))
+
+
+def _in_words(call: Call) -> str:
+    """What a call does, in the model's words where it gave some, else as code."""
+    action = call.arguments.get("action")
+    if isinstance(action, str) and "code" in call.arguments:
+        return action
+    return as_code([named(call)]).split("\n")[1]
+
+
+def _are_fractions(point: Sequence[Any]) -> bool:
+    numbers = [value for value in point if isinstance(value, int | float) and not isinstance(value, bool)]
+    return len(numbers) == 2 and all(0 <= value <= 1 for value in numbers) and any(value % 1 for value in numbers)

@@ -1,0 +1,1 @@
+"""OpenCUA 72B: the second version of the prompt."""

@@ -1,0 +1,188 @@
+"""Calls as Python code: `pyautogui.click(x=1443, y=343)`. Read as data against a list of names; never run.
+
+Only statements count that are a call of a known function with plain values. Anything else (a loop, a variable, a sum,
+an import of something unknown) spoils the code: what it would do is not known without running it.
+"""
+
+import ast
+import math
+import re
+import tomllib
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent.actions import Action, Click
+from agent.families.base import ArgumentError, Call, ParseFailure
+from agent.families.computer_use import Vocabulary, read_action
+from agent.families.lenient_json import clean_text
+from agent.geometry import GridPoint
+
+_NAMES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_BLOCK = re.compile(r"```[ \t]*(?:code|python|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_OPEN_BLOCK = re.compile(r"```[ \t]*(?:code|python|py)?[ \t]*\n?", re.IGNORECASE)
+_LONGEST = 20_000
+_MOST_CALLS = 20
+#: How often one call may press its keys, or a click its button.
+_MOST_PRESSES, _MOST_CLICKS = 50, 3
+#: No number of a call is larger.
+_LARGEST = 1e9
+
+
+def last_block(text: str) -> str | ParseFailure:
+    """The code in the last fence of an answer; that of a fence that never ends is cut off."""
+    blocks = list(_BLOCK.finditer(text))
+    rest = text[blocks[-1].end() :] if blocks else text
+    if _OPEN_BLOCK.search(rest):
+        return ParseFailure("truncated", "the answer ends in the middle of the code")
+    if not blocks:
+        return ParseFailure("no_action", "there is no code block in the answer")
+    return blocks[-1][1].strip()
+
+
+def code_calls(code: str) -> list[Call] | ParseFailure:
+    """The calls of a piece of code, in order, every value under its parameter's name."""
+    code = clean_text(code)
+    if len(code) > _LONGEST:
+        return ParseFailure("bad_argument", f"the code is longer than {_LONGEST} characters")
+    try:
+        with warnings.catch_warnings():  # about odd escapes: they would be printed over the screen
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code)
+        calls = [_call(statement) for statement in tree.body if not _is_import(statement)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, ArgumentError):
+            return ParseFailure(error.kind, str(error))
+        return ParseFailure("bad_argument", "the code is no Python")
+    if len(calls) > _MOST_CALLS:
+        return ParseFailure("bad_argument", f"the code has more than {_MOST_CALLS} calls")
+    return calls or ParseFailure("no_action", "there is no call in the code")
+
+
+def as_code(calls: Sequence[Call]) -> str:
+    """Calls as code, in a fence as their models write it."""
+    fence = "code" if all(call.name.startswith("computer.") for call in calls) else "python"
+    return f"```{fence}\n" + "\n".join(map(_as_line, calls)) + "\n```"
+
+
+def _as_line(call: Call) -> str:
+    written = [f"{name}={value!r}" for name, value in call.arguments.items()]
+    if call.name.endswith("hotkey") and isinstance(keys := call.arguments.get("keys"), list):
+        written = [repr(key) for key in keys]
+    return f"{call.name}({', '.join(written)})"
+
+
+def read_code_call(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
+    """The actions of a call of this syntax. Raises ArgumentError: it is unknown, or an argument does not fit."""
+    name = call.name.rpartition(".")[2]
+    if name not in _NAMES["actions"]:
+        raise ArgumentError("unknown_action", f"there is no function {call.name[:40]!r}")
+    given = {_NAMES["arguments"].get(key, key): value for key, value in call.arguments.items() if value is not None}
+    times, point = _times(name, given), _point(given)
+    clicks = given.pop("clicks", 0)
+    if name in ("scroll", "vscroll", "hscroll"):
+        point["direction"], point["amount"] = _wheel(name, clicks)
+    arguments = {**_NAMES["actions"][name], **given, **point}
+    if name == "press" and isinstance(arguments.get("keys"), list):  # one after the other, not together
+        keys = [read_action({**arguments, "keys": key}, words) for key in arguments["keys"][:_MOST_PRESSES]]
+        return keys * times
+    action = read_action(arguments, words)
+    return [replace(action, count=times)] if name == "click" and isinstance(action, Click) else [action] * times
+
+
+def _times(name: str, given: dict[str, Any]) -> int:
+    """How often a click clicks, or a call presses its keys; 1 for every other. Raises ArgumentError."""
+    if name not in ("click", "press"):
+        return 1
+    written, most = (
+        (given.pop("clicks", 1), _MOST_CLICKS) if name == "click" else (given.pop("presses", 1), _MOST_PRESSES)
+    )
+    if isinstance(written, bool) or not isinstance(written, int) or not 1 <= written <= most:
+        raise ArgumentError("bad_argument", f"{name} works from once to {most} times")
+    return written
+
+
+def _point(given: dict[str, Any]) -> dict[str, Any]:
+    """The point of a call, where it has one. Raises ArgumentError: half of it is missing."""
+    x, y = given.pop("x", None), given.pop("y", None)
+    if x is None and y is None:
+        return {}
+    if isinstance(x, list) and y is None:
+        return {"coordinate": x}
+    if x is None or y is None:
+        raise ArgumentError("bad_point", "a point needs x and y")
+    return {"coordinate": [x, y]}
+
+
+def _wheel(name: str, clicks: Any) -> tuple[str, float]:
+    """Where the wheel turns, and how many notches: up, or to the right, for more than none. Raises ArgumentError."""
+    if isinstance(clicks, bool) or not isinstance(clicks, int | float) or not clicks:
+        raise ArgumentError("bad_argument", f"{name} needs a number of notches other than 0")
+    ways = ("right", "left") if name == "hscroll" else ("up", "down")
+    return ways[0 if clicks > 0 else 1], abs(clicks)
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import) and all(alias.name in _NAMES["modules"] for alias in statement.names)
+
+
+def _call(statement: ast.stmt) -> Call:
+    """Raises ArgumentError: it is no call of a known function with plain values."""
+    node = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(node, ast.Name) and node.id in _NAMES["parameters"] and node.id.isupper():
+        return Call(node.id, {})
+    if not isinstance(node, ast.Call):
+        raise ArgumentError("bad_argument", "the code may hold nothing but calls: it is not run")
+    name = _name(node.func)
+    parameters = _NAMES["parameters"].get(name.rpartition(".")[2])
+    if parameters is None:
+        raise ArgumentError("unknown_action", f"there is no function {name[:40]!r}")
+    placed = [item for arg in node.args for item in (_starred(arg) if isinstance(arg, ast.Starred) else [_value(arg)])]
+    arguments: dict[str, Any] = {}
+    if parameters[:1] == ["*keys"]:
+        arguments["keys"] = placed[0] if len(placed) == 1 and isinstance(placed[0], list) else placed
+        if not placed:
+            del arguments["keys"]
+    elif len(placed) > len(parameters):
+        raise ArgumentError("bad_argument", f"{name} has too many arguments")
+    else:
+        arguments = dict(zip(parameters, placed, strict=False))
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise ArgumentError("bad_argument", "the code may hold plain values only: it is not run")
+        arguments[keyword.arg] = _value(keyword.value)
+    return Call(name, arguments)
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _NAMES["modules"]:
+        return f"{node.value.id}.{node.attr}"
+    raise ArgumentError("unknown_action", "the code calls a function that is not known")
+
+
+def _starred(node: ast.Starred) -> list[Any]:
+    value = _value(node.value)
+    if not isinstance(value, list):
+        raise ArgumentError("bad_argument", "the code may hold plain values only: it is not run")
+    return value
+
+
+def _value(node: ast.expr) -> Any:
+    """A plain value. Raises ArgumentError: it is none, or a number that no call needs."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _value(node.operand)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return -value if isinstance(node.op, ast.USub) else value
+    elif isinstance(node, ast.List | ast.Tuple):
+        return [_value(item) for item in node.elts]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str | bool | None):
+        return node.value
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        if math.isfinite(node.value) and abs(node.value) <= _LARGEST:
+            return node.value
+        raise ArgumentError("bad_argument", "a number in the code is too large")
+    raise ArgumentError("bad_argument", "the code may hold plain values only: it is not run")
