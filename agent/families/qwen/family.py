@@ -97,9 +97,13 @@ class QwenComputerUse(Family):
 
     def answered(self, step: PastStep) -> str:
         """The text of a past answer."""
-        if step.answer is not None and step.answer.content.strip() and not step.answer.tool_calls:
-            return step.answer.content
-        return self.written(step.thought, step.calls)
+        answer = self.known(step)
+        return self.written(step.thought, step.calls) if answer is None else answer.content
+
+    def known(self, step: PastStep) -> Answer | None:
+        """A past answer, where it is known to the letter and its call stands in its text."""
+        answer = step.answer
+        return None if answer is None or answer.tool_calls or not answer.content.strip() else answer
 
     def action_of(self, step: PastStep) -> str:
         """What a step did, in its own words: the line of its answer that says so."""

@@ -1,0 +1,1 @@
+"""EvoCUA (Meituan, Apache-2.0)."""

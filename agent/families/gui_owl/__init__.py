@@ -1,0 +1,1 @@
+"""GUI-Owl 7B and 32B (X-PLUG)."""
