@@ -63,8 +63,8 @@ def test_anything_else_spoils_the_code_and_nothing_is_run(code: str, tmp_path: P
 
 PIECES = [
     "pyautogui.", "click", "(", ")", "x=", "1", "-", "'", '"', ",", "\n", "[", "]", "*", "computer.wait()", "```",
-    "```python\n", "#", "\\", "\0", "\ud800", "é", "lambda: ", "0x", "1e999", "press('a')", "  ", ":", "import time", "await ",
-    "f'{", "}'",
+    "```python\n", "#", "\\", "\0", "\ud800", "é", "lambda: ", "0x", "1e999", "press('a')", "  ", ":", "import time",
+    "await ", "f'{", "}'",
 ]  # fmt: skip
 
 

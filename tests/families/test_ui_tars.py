@@ -72,7 +72,20 @@ def test_a_persons_text_stands_in_the_place_of_the_prompt_before_the_task() -> N
         ("mradermacher/UI-TARS-1.5-7B-GGUF", "ui-tars-1.5"),
         ("ByteDance-Seed/UI-TARS-72B-DPO", "ui-tars"),
         ("ui-tars-2b-sft", "ui-tars"),
+        ("ui-tars-2", "ui-tars-2"),
+        ("doubao-seed-1-8-251228", "ui-tars-2"),
     ],
 )
 def test_the_version_is_told_by_the_models_name(model: str, family: str) -> None:
     assert detect_family(model) == family
+
+
+def test_thinking_goes_back_apart_from_the_call_and_screenshots_are_results_of_a_tool() -> None:
+    answer = Answer("<seed:tool_call><function=wait></function></seed:tool_call>", "The page loads.")
+    step = PastStep("x", (Call("wait", {}),), (None,), shown=True, answer=answer)
+    request = get_family("ui-tars-2").request(PromptRequest("Do it.", (None,), (step,)))
+    roles = [message.role for message in request.messages]
+    assert roles == ["system", "system", "user", "tool", "assistant", "tool"]
+    assert request.messages[4].reasoning == "The page loads."
+    assert request.messages[4].parts == (TextPart(answer.content),)
+    assert {message.call_id for message in request.messages if message.role == "tool"} == {"1"}
