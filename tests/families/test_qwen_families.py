@@ -166,6 +166,20 @@ def test_screenshots_that_are_left_out_are_told_so_with_what_came_back() -> None
     ]
 
 
+def test_a_long_answer_from_a_page_is_told_with_its_middle_cut_out() -> None:
+    told = request("fara-1.5", [step("fara-1.5", tool_result="a" * 800 + "b" * 800)])[-1]["parts"][1]
+    assert told.startswith("a" * 500 + "\n... (600 characters left out) ...\n" + "b" * 500 + "\nHere is")
+
+
+def test_turns_without_a_screenshot_keep_only_what_the_person_said_in_the_reference_style() -> None:
+    steps = [step("fara"), step("fara", user_reply="Yes.", tool_result="42"), *[step("fara")] * 2]
+    told = request("fara", steps, style="reference", images=2)
+    assert [message["parts"] for message in told if message["role"] == "user"][:2] == [
+        ["Turn on {previous} light"],
+        ["Yes."],
+    ]
+
+
 def test_beyond_a_hundred_steps_the_oldest_are_told_as_lines() -> None:
     told = request("qwen3.5", [step("qwen3.5", "Wait.")] * 102)
     assert told[1]["parts"][0].endswith("Previous actions:\nStep 1: Wait.\nStep 2: Wait.")
@@ -184,6 +198,8 @@ def test_beyond_a_hundred_steps_the_oldest_are_told_as_lines() -> None:
         ("mPLUG/GUI-Owl-1.5-8B-Think", "gui-owl-1.5"),
         ("GUI-Owl-7B", "gui-owl"),
         ("meituan/EvoCUA-8B-20260105", "evocua"),
+        ("microsoft/Fara1.5-9B", "fara-1.5"),
+        ("microsoft/Fara-7B", "fara"),
         ("Qwen/Qwen2.5-7B-Instruct", None),
         ("Qwen/Qwen3-8B", None),
     ],

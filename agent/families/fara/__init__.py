@@ -1,0 +1,1 @@
+"""Fara-7B (Microsoft, MIT)."""

@@ -1,0 +1,1 @@
+"""Fara 1.5 (Microsoft, MIT)."""

@@ -1,0 +1,65 @@
+"""`Fara`: what Fara-7B and Fara 1.5 share, which work in a web browser."""
+
+from collections.abc import Sequence
+
+from agent.actions import Action, CallTool
+from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
+from agent.families.computer_use import FUNCTIONS, Vocabulary
+from agent.families.qwen.family import QwenComputerUse
+from agent.geometry import GridPoint
+from agent.model.messages import ImagePart, Message, TextPart
+
+#: Characters of what came back: of more, the published client cuts the middle out (max_observation_chars).
+_MOST_TOLD = 1000
+
+
+class Fara(QwenComputerUse):
+    """A family that thinks aloud, then calls; every turn with a screenshot says that it is the next one.
+
+    Turns whose screenshots are left out are left out whole, but for the task and what the person said. Its published
+    client also tells the page's address where it knows it; here that is on the screenshot.
+    """
+
+    label = ""
+
+    def messages(self, prompt: PromptRequest) -> list[Message]:
+        """The messages of a request for one action."""
+        messages = self.system(prompt)
+        previous: PastStep | None = None
+        for step in prompt.steps:
+            seen = [ImagePart(image) for image in (step.images if step.shown else ())]
+            messages += [*self._seen(prompt, seen, previous), *self.replay(step)]
+            previous = step
+        return [*messages, *self._seen(prompt, [ImagePart(image) for image in prompt.images], previous)]
+
+    def _seen(self, prompt: PromptRequest, shown: Sequence[ImagePart], after: PastStep | None) -> list[Message]:
+        if after is None:
+            return [Message("user", (*shown, TextPart(prompt.instruction)))]
+        if shown:
+            return [Message("user", (*shown, TextPart(self._told(after))))]
+        kept = [after.user_reply] if prompt.reference else after.replies
+        return [Message.text("user", text) for text in ["\n".join(text for text in kept if text)] if text]
+
+    def _told(self, after: PastStep) -> str:
+        """What stands beside the screenshot after a step: a person's reply in place of the usual words."""
+        came_back = "\n".join(text for text in (after.tool_result, after.note) if text)
+        words = after.user_reply or str(self.texts["next_screenshot"])
+        return f"{_shortened(came_back)}\n{words}" if came_back else words
+
+    def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
+        """What one call stands for; reading a page is asked of a tool, as it is no action on a desktop."""
+        arguments = call.arguments
+        name = str(arguments.get("action", "")).strip().lower() if call.name in FUNCTIONS else ""
+        if name == "read_page_answer_question":
+            question = arguments.get("question")
+            if not isinstance(question, str) or not question.strip():
+                raise ArgumentError("bad_argument", 'read_page_answer_question needs a "question"')
+            return CallTool(name, {"question": question})
+        return super().act(call, words)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _MOST_TOLD:
+        return text
+    half = _MOST_TOLD // 2
+    return f"{text[:half]}\n... ({len(text) - _MOST_TOLD} characters left out) ...\n{text[-half:]}"
