@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from agent.geometry import CapturePoint, DesktopPoint, GridPoint
+from agent.geometry import CapturePoint, DesktopPoint, GridPoint, NamedPoint
 
-P = TypeVar("P", GridPoint, CapturePoint, DesktopPoint)
-Q = TypeVar("Q", GridPoint, CapturePoint, DesktopPoint)
-_POINTS = (GridPoint, CapturePoint, DesktopPoint)
+P = TypeVar("P", NamedPoint, GridPoint, CapturePoint, DesktopPoint)
+Q = TypeVar("Q", NamedPoint, GridPoint, CapturePoint, DesktopPoint)
+_POINTS = (NamedPoint, GridPoint, CapturePoint, DesktopPoint)
 
 Button: TypeAlias = Literal["left", "right", "middle"]
 
@@ -261,7 +261,9 @@ def to_json(action: Action[P]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, _POINTS):
+    if isinstance(value, NamedPoint):
+        return value.words
+    if isinstance(value, GridPoint | CapturePoint | DesktopPoint):
         return [value.x, value.y]
     if isinstance(value, Mapping):
         return dict(value)
@@ -348,7 +350,9 @@ def shorten(text: str, limit: int = 60) -> str:
     return f"“{line[:limit]}…” ({len(text)} characters)"
 
 
-def _place(point: GridPoint | CapturePoint | DesktopPoint) -> str:
+def _place(point: NamedPoint | GridPoint | CapturePoint | DesktopPoint) -> str:
+    if isinstance(point, NamedPoint):
+        return shorten(point.words)
     if isinstance(point, DesktopPoint):  # the pixel that the hand goes to
         return "{},{}".format(*point.rounded())
     return f"{point.x:.0f},{point.y:.0f}"

@@ -2,6 +2,7 @@
 
 Most wrong clicks anywhere are a mix-up between spaces, so a point here always carries its space in its type:
 
+- `NamedPoint`: a place that a planner calls by words, and a grounder has yet to find;
 - `GridPoint`: what the model wrote, on its own grid (0..999, 0..1000, or pixels of the image it was sent);
 - `CapturePoint`: pixels of the captured monitor, before anything was resized;
 - `DesktopPoint`: what the input system takes (logical units, all monitors, may be negative).
@@ -65,6 +66,13 @@ class Grid:
     def pixels(cls, sent: Size) -> Self:
         """Pixels of the image as sent."""
         return cls(sent.width, sent.height)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPoint:
+    """A place called by words ("the Save button at the top right"), which is still to be found on the screen."""
+
+    words: str
 
 
 @dataclass(frozen=True, slots=True)

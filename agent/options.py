@@ -20,6 +20,11 @@ class RunOptions:
     instruction: str | None = None  # the first one
     engine: EngineChoice = field(default_factory=EngineChoice)  # what drives them
     family: str | None = None  # of the model; None to find it out
+    planner: EngineChoice | None = None  # an endpoint whose model says what to do; the engine then finds the places
+    planner_family: str | None = None
+    grounder: EngineChoice | None = None  # an endpoint whose model finds the places that the engine's names
+    grounder_family: str | None = None
+    zoom: Literal["auto", "off", "always"] = "auto"  # whether a place is looked at more closely before it is clicked
     system_prompt: Path | None = None  # file whose text replaces the family's system text
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules
@@ -62,6 +67,7 @@ class RunOptions:
                 api_key=settings.api_key,
                 preset=given.preset,
             ),
+            **{role: _other(role, given, settings) for role in ("planner", "grounder")},
             "thinking": not given.no_thinking,
             "policy": getattr(given, "policy", None) or (Path(stored).expanduser() if stored else None),
             "runs": runs_dir(getattr(given, "runs", None), settings),
@@ -69,3 +75,15 @@ class RunOptions:
         if values["sandbox"] and given.approve is None:
             values["approve"] = "never"
         return cls(**{name: value for name, value in values.items() if value is not None})
+
+
+def _other(role: str, given: argparse.Namespace, settings: Settings) -> EngineChoice | None:
+    """The endpoint of a model beside the engine's own; None where none is named."""
+
+    def said(name: str) -> Any:
+        return getattr(given, name, None) or settings.get(name)
+
+    url = said(role)
+    if url is None:
+        return None
+    return EngineChoice("endpoint", url, said(f"{role}_model"), settings.api_keys.get(role, ""))

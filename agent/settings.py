@@ -23,7 +23,8 @@ class Settings:
 
     values: Mapping[str, Any] = field(default_factory=dict)
     system_prompts: Mapping[str, Path] = field(default_factory=dict)
-    api_key: str = field(default="", repr=False)
+    api_key: str = field(default="", repr=False)  # of the endpoint
+    api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the other models' endpoints, by role
 
     def get(self, name: str) -> Any:
         """The value of a setting, or None."""
@@ -50,7 +51,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     for name, variable in (("endpoint", "MAI_AGENT_ENDPOINT"), ("model", "MAI_AGENT_MODEL")):
         if environ.get(variable):
             values[name] = environ[variable]
-    return Settings(values, prompts, environ.get("MAI_AGENT_API_KEY", ""))
+    keys = {role: environ.get(f"MAI_AGENT_{role.upper()}_API_KEY", "") for role in ("planner", "grounder")}
+    return Settings(values, prompts, environ.get("MAI_AGENT_API_KEY", ""), keys)
 
 
 @cache
@@ -67,6 +69,13 @@ def _schema() -> "type[BaseModel]":
         endpoint: str | None = None
         model: str | None = None
         family: str | None = None
+        planner: str | None = None
+        planner_model: str | None = None
+        planner_family: str | None = None
+        grounder: str | None = None
+        grounder_model: str | None = None
+        grounder_family: str | None = None
+        zoom: Literal["auto", "off", "always"] | None = None
         runs: str | None = None
         approve: Literal["ask", "risky", "never"] | None = None
         policy: str | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.model.asking import Patience
 from agent.model.choose import choose_engine
-from agent.model.engine import Engine
+from agent.model.engine import Engine, EngineChoice
 from agent.model.serving import Ask, Tell
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from agent.record.bundle import Recorder
     from agent.run.context import Person
     from agent.run.events import Event, RunFinished
+    from agent.run.roles import Role
     from agent.run.session import Request
     from agent.run.settings import RunSettings
     from agent.run.sink import Emit
     from agent.run.steering import Steering
 
+#: The family of a model that only says what to do.
+PLANNER = "planner"
 #: A report of more steps takes longer than a person waits without a word.
 _MANY_STEPS = 100
 
@@ -111,6 +114,7 @@ class Workplace:
         self._ask = ask
         self._opened = ExitStack()
         self._engine: Engine | None = None
+        self._others: dict[Role, Engine] = {}
         self._desk: _Desk | None = None
         self.policy: Policy = Policy.load(options.approve or "risky", options.policy)
         self.grants: Grants = Grants()
@@ -151,13 +155,15 @@ class Workplace:
         options.settings.system_prompt(options.family or DEFAULT_FAMILY, options.system_prompt)
         title = Redactor().instruction(instruction)
         with closing(Registered(f"starting-{os.getpid()}", title)):  # a server's start takes minutes
-            engine, desk = self._open(stop)
+            engines, desk = self._open(stop)
         recorder = Recorder(options.runs, instruction)
         request = Request(
             settings=run_settings,
-            engines={"actor": engine},
+            engines=engines,
+            families=self._families,
+            zoom=options.zoom,
             policy=self.policy,
-            family=options.family,
+            family=self._families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),
             monitor=options.monitor,
             environ=desk.environ,
@@ -180,22 +186,52 @@ class Workplace:
         if self._desk is not None:
             self._desk.tell_changes()
 
-    def _open(self, stop: StopSwitch) -> "tuple[Engine, _Desk]":
+    @property
+    def _main(self) -> "Role":
+        """What the engine's own model is for: it finds the places where a planner is named."""
+        planned = self._options.planner is not None and self._options.grounder is None
+        return "grounder" if planned else "actor"
+
+    @property
+    def _families(self) -> "dict[Role, str]":
+        """The families that are named or follow from who does what; the others are found out."""
+        options = self._options
+        found: dict[Role, str | None] = {"actor": options.family, "grounder": options.grounder_family}
+        if options.planner is not None:
+            found["actor"] = options.planner_family or PLANNER
+            found["grounder"] = options.grounder_family or (options.family if self._main == "grounder" else None)
+        elif options.grounder is not None:
+            found["actor"] = options.family or PLANNER
+        return {role: family for role, family in found.items() if family is not None}
+
+    def _open(self, stop: StopSwitch) -> "tuple[dict[Role, Engine], _Desk]":
         if self._desk is None:
             desk = _Desk(self._options, self._tell, self._ask)
             desk.check()
             # What can be wrong at once is found before a desktop is started for it.
-            self._engine = self._choose(stop)
+            roles = self._roles(stop)
             self._opened.callback(desk.close)
             desk.open(stop)
             self._desk = desk
-        elif self._engine is None or self._engine.name == "vllm":  # its server may have gone since
-            self._engine = self._choose(stop)
-        assert self._engine is not None
-        return self._engine, self._desk
+            return roles, desk
+        return self._roles(stop), self._desk
 
-    def _choose(self, stop: StopSwitch) -> Engine:
-        engine = choose_engine(self._options.engine, _literal_engine, self._tell, stop.check, self._ask)
+    def _roles(self, stop: StopSwitch) -> "dict[Role, Engine]":
+        """What serves the model of each role."""
+        options = self._options
+        roles: dict[Role, Engine] = {}
+        if options.planner is None or options.grounder is None:
+            if self._engine is None or self._engine.name == "vllm":  # its server may have gone since
+                self._engine = self._choose(options.engine, stop)
+            roles[self._main] = self._engine
+        named: dict[Role, EngineChoice | None] = {"actor": options.planner, "grounder": options.grounder}
+        for role, choice in named.items():
+            if choice is not None:
+                roles[role] = self._others[role] = self._others.get(role) or self._choose(choice, stop)
+        return roles
+
+    def _choose(self, choice: EngineChoice, stop: StopSwitch) -> Engine:
+        engine = choose_engine(choice, _literal_engine, self._tell, stop.check, self._ask)
         self._opened.callback(engine.close)
         return engine
 

@@ -70,3 +70,17 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--patience", metavar="SECONDS", type=positive_seconds, help="longest wait for a first token (default 300)"
     )
+
+
+def add_other_models(parser: argparse.ArgumentParser) -> None:
+    """The options for models beside the one that acts."""
+    group = parser.add_argument_group("two models")
+    group.add_argument("--planner", metavar="URL", help="an endpoint whose model says in words what to do; the "
+                       "engine's model then only finds the places")  # fmt: skip
+    group.add_argument("--grounder", metavar="URL", help="an endpoint whose model finds the places; the engine's "
+                       "model then says in words what to do")  # fmt: skip
+    for role, family in (("planner", "planner, a format for any model"), ("grounder", "found out from its name")):
+        group.add_argument(f"--{role}-model", metavar="NAME", help=f"which of the {role}'s models")
+        group.add_argument(f"--{role}-family", metavar="NAME", help=f"its family (default: {family})")
+    group.add_argument("--zoom", choices=("auto", "off", "always"), help="look closely before a click: where the first "
+                       "guess may be off (auto, default), never, or always")  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import agent
 from agent.commands import COMMANDS
-from agent.commands.arguments import add_engine, add_runs, sandbox_size
+from agent.commands.arguments import add_engine, add_other_models, add_runs, sandbox_size
 from foundation.arguments import Parser, positive, positive_seconds
 from foundation.configs import config_names
 from foundation.printing import is_terminal
@@ -49,6 +49,7 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=version, help="print the version")
     add_runs(parser)
     add_engine(parser)
+    add_other_models(parser)
     _add_sandbox(parser)
     _add_budgets(parser)
     return parser

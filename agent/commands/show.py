@@ -59,6 +59,8 @@ def _print_step(step: StepRecord, *, told: bool) -> None:
     for answer in step.answers:
         _print_facts(unusable=answer.failure.message if answer.failure else None)
     _print_facts(thought=step.thought)
+    for words in step.found:
+        _print_facts(found=words)
     for action in step.actions:
         _print_action(action)
     _print_facts(reply=step.reply)

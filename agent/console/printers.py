@@ -11,6 +11,7 @@ from agent.run.events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
+    Consulted,
     Decided,
     Dropped,
     Event,
@@ -114,6 +115,8 @@ class PlainPrinter:
                     self._line(f"  the answer cannot be used: {failure.message}")
                 for target in targets:
                     self._line(f"  decided: {unplaced(target)}")
+            case Consulted():
+                self._line(f"  {event.words}")
             case Paused(_, reason):
                 self._line(f"paused: {reason}")
             case Resumed():

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from agent.actions import Action
 from agent.changes import Change
-from agent.geometry import GridPoint, Size
+from agent.geometry import GridPoint, NamedPoint, Size
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
 from agent.screen.outline import Outline
@@ -25,6 +25,8 @@ FailureKind: TypeAlias = Literal[
     "unknown_action",
     "bad_argument",
     "bad_point",
+    "absent",  # what a planner names is not on the screen
+    "mismatch",  # at the point is something else than what the model says it wants
     "off_screen",  # a point far outside the grid: probably another coordinate space
 ]
 
@@ -45,7 +47,19 @@ class Decision:
     thought: str  # its reasoning, "" where it gave none
     actions: tuple[Action[GridPoint], ...]  # what to do, in order, at least one; points on the model's own grid
     calls: tuple[Call, ...]  # the calls as written
+    #: what the model says lies at its points, in its own words and their order; "" where it does not say
+    aims: tuple[str, ...] = ()
+    doubt: str = ""  # why what lies there may be something else, as a clause; "" where nothing says so
     left_out: int = 0  # further calls of the answer, of a family that is trained to make one at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a planner decided: like a `Decision`, but places are called by words, and a grounder is to find them."""
+
+    thought: str
+    actions: tuple[Action[NamedPoint], ...]
+    calls: tuple[Call, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ def decide(
     except ArgumentError as error:
         return ParseFailure(error.kind, str(error), thought)
     actions = [action for each in read_as for action in (each if isinstance(each, Sequence) else (each,))]
-    return Decision(thought, tuple(actions), taken, len(calls) - len(taken))
+    return Decision(thought, tuple(actions), taken, left_out=len(calls) - len(taken))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +228,11 @@ class Family(ABC):
 
         What stands for a past answer that is not known to the letter; `parse` reads it back as the same.
         """
+
+    @property
+    def grounds(self) -> bool:
+        """Whether it can be asked for one point."""
+        return type(self).grounding_request is not Family.grounding_request
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:  # noqa: ARG002
         """What the model is asked for one point. Raises UsageError where the family cannot give one."""

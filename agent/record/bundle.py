@@ -23,8 +23,16 @@ from agent.record.mask import mask_file
 from agent.record.records import TokensRecord, ViewportRecord
 from agent.record.redact import Redactor
 from agent.record.run_record import ChangeRecord, ReceiptRecord, RunRecord
-from agent.record.step_record import AnswerRecord, BetweenRecord, ImageRecord, StepRecord, with_firsts
+from agent.record.step_record import (
+    AnswerRecord,
+    BetweenRecord,
+    ConsultedRecord,
+    ImageRecord,
+    StepRecord,
+    with_firsts,
+)
 from agent.run import events
+from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError
 from foundation.foreign_text import json_text
 
@@ -89,6 +97,8 @@ class Recorder:
             case events.Observed():
                 self._flush_step()
                 self._observed(event)
+            case events.Consulted():
+                self._consulted(event)
             case events.Decided():
                 self._decided(event)
             case events.ApprovalAsked(_, _, reason, scope):
@@ -104,13 +114,8 @@ class Recorder:
                 self._action(event.index).fate = event.why
             case events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid():
                 self._before.append(BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed()))
-            case events.Acted(_, _, executed, dry_run, detail, error):
-                action = self._action(event.index)
-                action.executed, action.dry_run, action.detail, action.error = executed, dry_run, detail, error
-                action.elements = [ElementRecord(**told) for told in events.to_json(event)["elements"]]
-                action.aim = _aim(event)
-                if dry_run:
-                    self._crop_target(event, action)
+            case events.Acted():
+                self._acted(event)
             case events.StepFinished():
                 step = self._current
                 step.changed, step.note, step.reply = event.changed, event.note, event.reply
@@ -174,10 +179,29 @@ class Recorder:
             action.target_image = target_file(event.step, event.index)
             _write_file(self.path / action.target_image, crop)
 
+    def _acted(self, event: events.Acted) -> None:
+        action = self._action(event.index)
+        action.executed, action.dry_run, action.detail = event.executed, event.dry_run, event.detail
+        action.error, action.aim = event.error, _aim(event)
+        action.elements = [ElementRecord(**told) for told in events.to_json(event)["elements"]]
+        if event.dry_run:
+            self._crop_target(event, action)
+
+    def _consulted(self, event: events.Consulted) -> None:
+        self._current.consulted.append(ConsultedRecord(**_fields(event, "step")))
+        self._count(event.usage)
+
+    def _count(self, usage: Usage) -> None:
+        """The tokens of a step: those of all that was asked in it."""
+        tokens = self._current.tokens
+        for name in TokensRecord.model_fields:
+            had, count = getattr(tokens, name), getattr(usage, name)
+            setattr(tokens, name, None if count is None else (had or 0) + count)
+
     def _decided(self, event: events.Decided) -> None:
         step, told = self._current, events.to_json(event)
         step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"], parts=told["answer"]))
-        step.thought = event.thought
+        step.thought, step.doubt = event.thought, event.doubt
         step.error = None if event.failure is None else event.failure.message
         step.actions = [
             ActionRecord(call=call, action=written, grid=_grid(action), target=target)
@@ -185,9 +209,7 @@ class Recorder:
                 event.actions, told["calls"][: len(event.actions)], told["actions"], told["targets"]
             )
         ]
-        for name, count in told["usage"].items():
-            had = getattr(step.tokens, name)
-            setattr(step.tokens, name, None if count is None else (had or 0) + count)
+        self._count(event.usage)
         for name, value in event.milliseconds.items():  # several tries add up
             step.milliseconds[name] = round(step.milliseconds.get(name, 0) + value, 2)
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, c
 from agent.actions import KINDS
 from agent.changes import Change
 from agent.families.base import Call, ParseFailure
-from agent.geometry import Viewport
+from agent.geometry import DesktopPoint, Viewport
 from agent.record.action_record import CallRecord, ElementRecord
 from agent.record.actions import action_forms
 from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord
@@ -45,7 +45,7 @@ class SentImage(BaseModel):
 _FORMS: dict[Any, Any] = {
     EncodedImage: SentImage, Viewport: ViewportRecord, Usage: TokensRecord, ParseFailure: FailureRecord,
     Call: CallRecord, Change: ChangeRecord, Element: ElementRecord, ModelInUse: ModelRecord,
-    Answer: AnswerPartsRecord, ExitStatus: int,
+    Answer: AnswerPartsRecord, ExitStatus: int, DesktopPoint: tuple[float, float],
 }  # fmt: skip
 
 

@@ -9,8 +9,10 @@ from pydantic import (
     model_validator,
 )
 
+from agent.geometry import DesktopPoint
 from agent.record.action_record import ActionRecord
 from agent.record.records import Record, Text, TokensRecord, ViewportRecord
+from agent.run.fates import consulted_words
 from foundation.chat_stream import Answer, ToolCall
 
 
@@ -91,6 +93,36 @@ class BetweenRecord(Record):
         }.get(self.event, "")  # fmt: skip
 
 
+class ConsultedRecord(Record):
+    """A model that was asked besides the decision: where something is.
+
+    Args:
+        role: whose part it was; "actor" for the acting model itself.
+        model: its name at the endpoint.
+        why: "ground" for a place that a plan names, "zoom" for a closer look.
+        asked: for what, in words.
+        raw: its answer.
+        point: the place in desktop units; null where it gave none.
+        absent: it says that this is not on the screen.
+    """
+
+    role: Text = ""
+    model: Text = ""
+    why: Text = ""
+    asked: Text = ""
+    raw: Text = ""
+    point: tuple[float, float] | None = None
+    absent: bool = False
+    usage: TokensRecord = Field(default_factory=TokensRecord)
+    milliseconds: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """What came of it, on one line."""
+        point = None if self.point is None else DesktopPoint(*self.point)
+        return consulted_words(self.why, self.role, self.asked, point)
+
+
 class StepRecord(ActionRecord):
     """One step. Its own action fields are those of its first action, which scripts have always read.
 
@@ -100,6 +132,8 @@ class StepRecord(ActionRecord):
         screen: a fingerprint of the screen.
         image: the first of `images`.
         answers: all tries; the last one counts.
+        consulted: what else was asked to find the places.
+        doubt: why what lies there may be something else than what the model wanted; empty for no reason.
         changed: whether the screen changed by it; null where nothing was done.
         note: what the model was told about it.
         reply: what the person answered, or a tool.
@@ -115,6 +149,8 @@ class StepRecord(ActionRecord):
     viewport: ViewportRecord | None = None
     answers: list[AnswerRecord] = []
     thought: Text = ""
+    consulted: list[ConsultedRecord] = []
+    doubt: Text = ""
     actions: list[ActionRecord] = []
     changed: bool | None = None
     note: Text | None = None
@@ -130,6 +166,11 @@ class StepRecord(ActionRecord):
         if not self.images and self.image is not None:
             self.images = [self.image]
         return self
+
+    @property
+    def found(self) -> list[str]:
+        """How its places were found, where that was asked for by itself, and what speaks against them."""
+        return [*(one.words for one in self.consulted), *([f"doubt: {self.doubt}"] if self.doubt else [])]
 
     @property
     def each_action(self) -> list[ActionRecord]:

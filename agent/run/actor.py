@@ -8,12 +8,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent.families.base import Decision, Family, ParseFailure, PromptRequest
+from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
+from agent.families.planner.family import Planner
 from agent.families.syntaxes.tool_calls import as_text
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Silence
 from agent.model.messages import Message
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
+from agent.run.aiming import Aiming
 from agent.run.budgets import answer_tokens
 from agent.run.events import ModelDelta, Warned
 from agent.run.history import History, estimate_tokens
@@ -47,6 +49,7 @@ class Actor:
         settings: RunSettings,
         apps: tuple[str, ...],
         system_prompt: str | None = None,
+        aiming: Aiming | None = None,
     ) -> None:
         self._client = client
         self._family = family
@@ -54,6 +57,7 @@ class Actor:
         self._settings = settings
         self._apps = apps
         self._system_prompt = system_prompt
+        self._aiming = aiming
         self._added = ""
 
     @property
@@ -79,7 +83,7 @@ class Actor:
         completion = await self._ask(step, seen, self._feedback(tried), constraint, emit)
         began = time.perf_counter()
         answer = completion.answer
-        result = self._family.parse(answer, tuple(image.size for image in seen.images))
+        result = self._read(answer, seen)
         parsed = (time.perf_counter() - began) * 1000
         if isinstance(result, ParseFailure) and answer.finish_reason == "length":
             result = replace(result, kind="truncated", message=f"{result.message}; the token limit cut it off")
@@ -90,7 +94,28 @@ class Actor:
         }
         if completion.ttft_ms is not None:
             milliseconds["ttft"] = completion.ttft_ms
-        return Reading(answer, as_text(answer), result, milliseconds)
+        if isinstance(result, ParseFailure):
+            return Reading(answer, as_text(answer), result, milliseconds)
+        began = time.perf_counter()
+        insists = any(isinstance(one.result, ParseFailure) and one.result.kind == "mismatch" for one in tried)
+        settled = await self._settle(step, seen, result, insists, emit)
+        milliseconds["aim"] = (time.perf_counter() - began) * 1000
+        return Reading(answer, as_text(answer), settled, milliseconds)
+
+    def _read(self, answer: Answer, seen: Observation) -> Decision | Plan | ParseFailure:
+        if isinstance(self._family, Planner):
+            return self._family.plan(answer)
+        return self._family.parse(answer, tuple(image.size for image in seen.images))
+
+    async def _settle(
+        self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
+    ) -> Decision | ParseFailure:
+        """What was decided, with the points at which it is to be carried out."""
+        if self._aiming is not None:
+            return await self._aiming.settle(step, seen, result, insists, emit)
+        if isinstance(result, Decision):
+            return result
+        return ParseFailure("no_action", "it names a place, and no grounder is there to find it", result.thought)
 
     def _feedback(self, tried: Sequence[Reading]) -> list[Message]:
         """Unusable answers of this step, each with what was wrong with it."""

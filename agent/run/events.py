@@ -15,7 +15,7 @@ from agent.actions import Action
 from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Region, Viewport
-from agent.run.fates import Why
+from agent.run.fates import Why, consulted_words
 from agent.safety.naming import Aim
 from agent.safety.policy import PersonAnswer
 from agent.screen.encode import EncodedImage
@@ -111,6 +111,7 @@ class Decided(_Happened):
     Args:
         raw: the answer as one text.
         answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
+        doubt: why what lies at its points may be something else than what is wanted; empty for no reason.
     """
 
     step: int
@@ -123,11 +124,43 @@ class Decided(_Happened):
     usage: Usage
     milliseconds: dict[str, float]
     answer: Answer | None = field(default=None, kw_only=True)
+    doubt: str = field(default="", kw_only=True)
 
     @property
     def target(self) -> Action[DesktopPoint] | None:
         """The first action in desktop units."""
         return next(iter(self.targets), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Consulted(_Happened):
+    """A model was asked besides the decision itself: where something is.
+
+    Args:
+        role: whose part it was: "grounder", or "actor" for the acting model itself.
+        model: its name at the endpoint.
+        why: "ground" for a place that a plan names, "zoom" for a closer look.
+        asked: for what, in words.
+        raw: its answer.
+        point: the place, in desktop units; None where it gave none.
+        absent: it says that this is not on the screen.
+    """
+
+    step: int
+    role: str
+    model: str
+    why: Literal["ground", "zoom"]
+    asked: str
+    raw: str
+    point: DesktopPoint | None
+    absent: bool
+    usage: Usage
+    milliseconds: float
+
+    @property
+    def words(self) -> str:
+        """What came of it, on one line."""
+        return consulted_words(self.why, self.role, self.asked, self.point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,8 +343,8 @@ class RunFinished(_Happened):
 
 
 Event: TypeAlias = (
-    RunStarted | Observed | ModelDelta | Decided | ApprovalAsked | ApprovalGiven | Dropped | Paused | Resumed
-    | UserActed | PersonSaid | Acted | StepFinished | Warned | Receipt | RunFinished
+    RunStarted | Observed | ModelDelta | Consulted | Decided | ApprovalAsked | ApprovalGiven | Dropped | Paused
+    | Resumed | UserActed | PersonSaid | Acted | StepFinished | Warned | Receipt | RunFinished
 )  # fmt: skip
 
 
@@ -346,6 +379,8 @@ def _plain(value: Any) -> Any:
             return _plain(region) | {"captured_width": captured.width, "captured_height": captured.height}
         case Change():
             return {name: getattr(value, name) for name in ("kind", "what", "before", "after")}
+        case DesktopPoint(x, y):
+            return [_plain(float(x)), _plain(float(y))]
         case Region(left, top, width, height):
             return {"left": left, "top": top, "width": width, "height": height}
         case Element(role=role, name=name, label=label):

@@ -6,6 +6,9 @@ is not, and an action that was left out was never looked at.
 
 from typing import Literal, TypeAlias, get_args
 
+from agent.actions import shorten
+from agent.geometry import DesktopPoint
+
 #: Why an action was not carried out, and never will be.
 Why: TypeAlias = Literal[
     "refused",  # the person said no
@@ -40,3 +43,12 @@ WORDS: dict[Fate, str] = {
     "said": "",
     "broken off": "not done: the run ended before",
 }
+
+
+def consulted_words(why: str, role: str, asked: str, point: DesktopPoint | None) -> str:
+    """What came of asking where something is, on one line."""
+    who = "a closer look" if why == "zoom" else f"the {role}"
+    what = shorten(asked)
+    if point is None:
+        return f"{who} finds no {what}" + (": the first guess stays" if why == "zoom" else "")
+    return f"{who} finds {what} at {{}},{{}}".format(*point.rounded())

@@ -101,6 +101,8 @@ class Loop:
 
         def receive(event: events.Event) -> None:
             self._claims.handle(event)
+            if isinstance(event, events.Consulted):
+                self._usage += event.usage
             emit(event)
 
         self._sink = Sink(receive)
@@ -209,7 +211,7 @@ class Loop:
             return decided((), (), (), result, milliseconds=reading.milliseconds)
         targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
         milliseconds = reading.milliseconds | {"map": (time.perf_counter() - began) * 1000}
-        return decided(result.calls, result.actions, targets, None, milliseconds=milliseconds)
+        return decided(result.calls, result.actions, targets, None, milliseconds=milliseconds, doubt=result.doubt)
 
     async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Settled | None:
         """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
@@ -222,7 +224,7 @@ class Loop:
         done.notes += [Note("first_only", str(decision.left_out))] if decision.left_out else []
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
-        await self._performer.perform(step, seen, decision.actions, done, self._sink.emit)
+        await self._performer.perform(step, seen, decision, done, self._sink.emit)
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
             self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
             raise end

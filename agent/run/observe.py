@@ -33,6 +33,7 @@ class Observation:
     fingerprint: Fingerprint  # the screen, for comparing
     milliseconds: dict[str, float] = field(default_factory=dict)  # of capture, fit, encode and outline
     changes: tuple[Change, ...] = ()  # what changed since the run began, for families that ask for it
+    frame: Frame | None = None  # the screen as it was captured, for a closer look
     outlining: "Future[Outline] | None" = None  # the elements of the screen, where something tells them
 
     @property
@@ -142,7 +143,7 @@ class Observer:
         image = encode(fitted, self._format, self._quality)
         milliseconds |= {"fit": (resized - began) * 1000, "encode": (time.perf_counter() - resized) * 1000}
         return Observation(
-            (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds
+            (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds, frame=frame
         )
 
     def close(self) -> None:

@@ -22,13 +22,15 @@ from agent.actions import (
     Wait,
     describe,
     map_points,
+    points_of,
     shorten,
 )
 from agent.desktop.hand import ActionFailedError
+from agent.families.base import Decision
 from agent.geometry import DesktopPoint, GridPoint
 from agent.notes import Note
 from agent.run.context import RunContext, ToolFailedError
-from agent.run.events import Acted, Dropped
+from agent.run.events import Acted, Dropped, Warned
 from agent.run.holding import Holding
 from agent.run.observe import Observation
 from agent.run.race import Race
@@ -80,15 +82,13 @@ class Performer:
         self._acting = acting
         self._holding = Holding(context, acting)
 
-    async def perform(
-        self, step: int, seen: Observation, actions: tuple[Action[GridPoint], ...], done: Performed, emit: Emit
-    ) -> None:
-        """Carry the actions out one after the other, until one is not; what comes of them goes into `done`.
+    async def perform(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:
+        """Carry its actions out one after the other, until one is not; what comes of them goes into `done`.
 
         What ends the run, and all that stands after it, is left to the caller. Raises StoppedError: in the middle of an
         action, or while waiting.
         """
-        await self._in_order(step, seen, actions, done, emit)
+        await self._in_order(step, seen, decision, done, emit)
         await self._race(self._holding.lift())  # a person who types while the model thinks would type ctrl+q
         done.notes += self._holding.take_notes()
 
@@ -96,9 +96,10 @@ class Performer:
         """The run ends."""
         self._holding.end()
 
-    async def _in_order(
-        self, step: int, seen: Observation, actions: tuple[Action[GridPoint], ...], done: Performed, emit: Emit
-    ) -> None:
+    async def _in_order(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:
+        actions = decision.actions
+        if decision.doubt and self._context.consent.policy.mode == "never":
+            emit(Warned(f"The model says it twice: {decision.doubt}. It is done all the same: nothing is asked."))
         for index, action in enumerate(actions):
             if isinstance(action, ENDING):
                 return
@@ -118,7 +119,7 @@ class Performer:
                     emit(Acted(step, target, False, self._settings.dry_run, "", error, 0.0, index=index))
                     went_on = False
                 case _:
-                    went_on = await self._do(step, index, seen, action, done, emit)
+                    went_on = await self._do(step, index, seen, action, decision.doubt, done, emit)
             if not went_on:
                 done.incomplete = True
                 left = [*enumerate(actions)][index + 1 :]
@@ -128,7 +129,14 @@ class Performer:
                 return
 
     async def _do(
-        self, step: int, index: int, seen: Observation, action: Action[GridPoint], done: Performed, emit: Emit
+        self,
+        step: int,
+        index: int,
+        seen: Observation,
+        action: Action[GridPoint],
+        doubt: str,
+        done: Performed,
+        emit: Emit,
     ) -> bool:
         """Carry out one action, if it may be, and watch what comes of it; whether the next one may follow."""
         held = self._holding.held
@@ -140,7 +148,7 @@ class Performer:
         aim = Aim()
         if judged is not None and isinstance(action, (*TOUCHING, CallTool)):
             consent = self._context.consent
-            situation = await self._look(judged, emit)
+            situation = await self._look(judged, doubt, emit)
             elements, aim = situation.elements, aim_of(target, situation)
             question = consent.question(judged, situation)
             asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
@@ -200,9 +208,11 @@ class Performer:
         done.notes.append(Note("needs_drag"))
         return False
 
-    async def _look(self, judged: Action[DesktopPoint], emit: Emit) -> Situation:
+    async def _look(self, judged: Action[DesktopPoint], doubt: str, emit: Emit) -> Situation:
         """What is known of the place that an action goes to, and of the address of a page."""
         situation = await self._context.consent.look(judged, self._race, self._observing, emit)
+        if doubt and points_of(judged):
+            return replace(situation, doubt=doubt)
         if not isinstance(judged, VisitPage):
             return situation
         return replace(situation, facts=situation.facts | facts_of(judged.url, self._settings.instruction))

@@ -16,6 +16,7 @@ from agent.desktop.protected import ProtectedDesktop
 from agent.model.asking import Patience
 from agent.model.engine import Engine
 from agent.run.actor import Actor
+from agent.run.aiming import Aiming, Eye, Zoom
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.consent import Consent
 from agent.run.context import Person, RunContext
@@ -35,6 +36,7 @@ from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
 from agent.sandbox.processes import MARK
 from agent.screen.languages import reading_languages
+from foundation.errors import UsageError
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -64,6 +66,8 @@ class Request:
     stop_key: str = DEFAULT_CHORD  # the chord that stops it anywhere; "none" for none
     title: str = ""  # what it is called in lists of running runs, secrets masked; the instruction unless given
     open_desktop: OpenDesktop = open_desktop  # opens the desktop that it works on
+    zoom: Zoom = "auto"  # when a place is looked at more closely before it is clicked
+    families: Mapping[Role, str] = field(default_factory=dict)  # of the other roles' models, where they are named
 
 
 async def run(
@@ -79,8 +83,9 @@ async def run(
     async with AsyncExitStack() as opened:
         registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
         opened.callback(registered.close)
+        families = {**request.families, "actor": request.family}
         models = {
-            role: await open_model(engine, request.family if role == "actor" else None, request.patience, opened, race)
+            role: await open_model(engine, families.get(role), request.patience, opened, race)
             for role, engine in request.engines.items()
         }
         actor = models["actor"]
@@ -93,7 +98,9 @@ async def run(
         languages, unread = reading_languages(environ)
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
         opened.callback(desktop.close)
-        context = _context(request, settings, actor, desktop, person, stop, steering or Steering(), languages)
+        context = _context(
+            request, settings, actor, desktop, person, stop, steering or Steering(), languages, models.get("grounder")
+        )
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
         context = replace(context, open_witness=partial(real.open_witness, environ, recorded))
         emit(
@@ -128,6 +135,7 @@ def _context(
     stop: StopSwitch,
     steering: Steering,
     languages: Sequence[str],
+    grounder: ServedModel | None = None,
 ) -> RunContext:
     facts, limits = actor.family.facts, actor.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
@@ -136,13 +144,27 @@ def _context(
         images = facts.reference_images if settings.history == "sliding" else facts.most_images
     history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
     apps = tuple(desktop.applications.names()[:_MOST_APPS])
-    model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name))
+    eye = Eye("actor", actor.client, actor.family, rule)
+    aiming = Aiming(eye, None if grounder is None else _grounding_eye(grounder), request.zoom)
+    model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name), aiming)
     consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
     outliner = Outliner(desktop.open_elements, desktop.open_windows, languages, read_words=facts.outline)
     observer = Observer(
         desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw
     )
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
+
+
+def _grounding_eye(grounder: ServedModel) -> Eye:
+    """A model that finds places. Raises UsageError: its family cannot."""
+    family = grounder.family
+    if not family.grounds:
+        raise UsageError(
+            f"The family {family.facts.name} of the grounder {grounder.endpoint.model!r} cannot be asked for a point.",
+            "Name another model, or its family with --grounder-family.",
+        )
+    rule = family.facts.image.capped(pixel_budget(family, grounder.endpoint.limits, None))
+    return Eye("grounder", grounder.client, family, rule)
 
 
 def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str] | None) -> RunSettings:

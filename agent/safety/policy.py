@@ -129,11 +129,18 @@ class Policy:
             reasons.append("tools act outside of the desktop, and no rule excepts this one")
         if outside := self.allowed.objection(action, situation):
             reasons.append(outside)
+        if situation.doubt:
+            reasons.insert(0, situation.doubt)
         if self.mode == "ask":
             reasons.insert(0, "every action is to be approved")
         if not reasons:
             return None
-        for_good = not blind and all(rule.always for rule in matching) and _is_placed(action, situation)
+        for_good = (
+            not blind
+            and not situation.doubt
+            and all(rule.always for rule in matching)
+            and _is_placed(action, situation)
+        )
         scope = printable(scope_of(action, situation)) if for_good else ""
         matched = (piece for rule in matching for piece in rule.finds(action, situation))
         found = tuple(dict.fromkeys(matched))

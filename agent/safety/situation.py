@@ -67,6 +67,8 @@ class Situation:
     judged: int | None = None  # so many characters of it were judged as they stand; None for all
     erased: tuple[str, ...] = ()  # what else may stand there, where it is not known how much was taken away again
     asked: str = ""  # what the dialog says that a press answers
+    #: Why what lies there may be something else than what the model says it wants, as a clause.
+    doubt: str = ""
     facts: frozenset[Fact] = frozenset()
     lost: frozenset[Sense] = frozenset()  # what was told when the run began, and is not any more
 

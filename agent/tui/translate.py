@@ -11,6 +11,7 @@ from agent.run.events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
+    Consulted,
     Decided,
     Dropped,
     Event,
@@ -90,6 +91,10 @@ class Translator:
                 self._streamed = ("" if restart else self._streamed) + text
                 row.thought = spoken(self._streamed)[-_STREAM_CHARS:]
                 row.gist = " ".join(row.thought[-_GIST_CHARS:].split())
+                return self._step
+            case Consulted():
+                row = self._row()
+                row.found = "\n".join(filter(None, (row.found, event.words)))
                 return self._step
             case Decided():
                 return self._decided(event)

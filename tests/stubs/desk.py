@@ -17,6 +17,7 @@ from agent.model.asking import Patience
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.run.actor import Actor
+from agent.run.aiming import Aiming, Eye, Zoom
 from agent.run.budgets import answer_tokens
 from agent.run.consent import Consent
 from agent.run.context import NoTools, RunContext
@@ -156,6 +157,8 @@ class Desk:
     tools: Any = field(default_factory=NoTools)
     instruction: str = "do the task"
     open_witness: Any = None
+    grounder: FakeEndpoint | None = None  # finds places for a planner
+    zoom: Zoom = "off"
     outlines: Any = None  # what the screen's elements are at each look; the last ones stay
 
     def loop(self) -> tuple[Loop, ChatClient]:
@@ -168,13 +171,22 @@ class Desk:
         outliner = None if self.outlines is None else FakeOutliner(self.outlines)
         observer = Observer(self.screen, family.facts.image.capped(1_000_000), "png", 85, outliner)  # type: ignore[arg-type]
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
-        actor = Actor(client, family, history, settings, ())
+        eye = Eye("actor", client, family, family.facts.image.capped(1_000_000))
+        aiming = Aiming(eye, self.grounder_eye(), self.zoom)
+        actor = Actor(client, family, history, settings, (), aiming=aiming)
         policy = Policy.load(self.approve)
         consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
         context = RunContext(
             observer, self.hand, actor, history, consent, self.person, self.stop, self.tools, self.open_witness
         )
         return Loop(settings, context), client
+
+    def grounder_eye(self) -> Eye | None:
+        if self.grounder is None:
+            return None
+        family = get_family("mai-ui")
+        where = Endpoint(normalize_url(self.grounder.url), "", "MAI-UI-2B", "other", Limits())
+        return Eye("grounder", ChatClient(where, HURRIED), family, family.facts.image.capped(1_000_000))
 
     async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
         """All events of the run; `watch` sees each as it comes."""

@@ -93,6 +93,8 @@ def _thought(row: Row) -> Content:
         parts = [("it asks you\n", "bold"), (f"{harmless(row.target.question)}\n", "")]
     if row.hit:
         parts.append((f"on {harmless(row.hit)}\n", "$text-muted"))
+    if row.found:
+        parts.append((f"{harmless(row.found)}\n", "$text-muted"))
     if row.proposed:
         parts.append((f"the model proposed: {harmless(row.proposed)}\n", "$text-muted"))
     if row.approval:

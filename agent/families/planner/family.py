@@ -1,0 +1,134 @@
+"""A planner: any instructed model that says in words what to click; a grounder finds the places."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent import actions
+from agent.actions import Action
+from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
+from agent.families.computer_use import Vocabulary, read_action
+from agent.families.heard import Heard, heard
+from agent.families.layouts import in_turn
+from agent.families.lenient_json import JsonFailure, first_object
+from agent.geometry import Grid, NamedPoint, Size
+from agent.model.messages import Message
+from agent.model.request import ChatRequest
+from foundation.chat_stream import Answer
+
+_TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
+_CLICKS: dict[str, tuple[actions.Button, int]] = {
+    "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
+    "right_click": ("right", 1), "middle_click": ("middle", 1),
+}  # fmt: skip
+#: Arguments that name a place.
+_PLACES = ("target", "to", "element")
+_LONGEST = 300
+
+
+class Planner(Family):
+    """Its answers name places in words (`plan`); those of them that name none are decisions like any other's."""
+
+    def __init__(self) -> None:
+        super().__init__("planner")
+        self._words = Vocabulary(Grid.relative(1000))
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked: the next action, its place in words."""
+        system = prompt.system_prompt if prompt.system_prompt is not None else _TEXTS["system"]
+        if prompt.apps and prompt.system_prompt is None:
+            system += "\n\n" + _TEXTS["apps"].replace("{apps}", ", ".join(prompt.apps))
+        opening = [Message.text("system", system), Message.text("user", prompt.instruction)]
+        return ChatRequest(in_turn(opening, prompt, self._replay), self.facts.sampling)
+
+    def _replay(self, step: PastStep) -> Iterator[Message]:
+        yield Message.text("assistant", self.written(step.thought, step.calls))
+        yield from (Message.text("user", text) for text in step.replies)
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """One JSON object."""
+        return json.dumps({"thought": thought, **calls[0].arguments}, ensure_ascii=False)
+
+    def plan(self, answer: Answer) -> Plan | ParseFailure:
+        """What it decided. Total, like `parse`."""
+        told = heard(answer)
+        thought, call = told.thought, _call(told)
+        if isinstance(call, ParseFailure):
+            return call
+        arguments = {key: value for key, value in call.arguments.items() if key != "thought"}
+        own = call.arguments.get("thought")
+        thought = f"{thought}\n{own}" if thought and isinstance(own, str) else thought or str(own or "")
+        try:
+            return Plan(thought.strip(), (self._action(arguments),), (Call(call.name, arguments),))
+        except ArgumentError as error:
+            return ParseFailure(error.kind, str(error), thought.strip())
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+        """The decision in an answer that names no place; one that does needs a grounder."""
+        plan = self.plan(answer)
+        if isinstance(plan, ParseFailure):
+            return plan
+        if any(actions.points_of(action) for action in plan.actions):
+            return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
+        return Decision(plan.thought, plan.actions, plan.calls)  # type: ignore[arg-type]  # they have no points
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return _TEXTS["feedback"].replace("{message}", failure.message)
+
+    def _action(self, arguments: Mapping[str, Any]) -> Action[NamedPoint]:
+        """The action, its places still in words. Raises ArgumentError."""
+        name = str(arguments.get("action", "")).strip().lower().replace(" ", "_")
+        if name in _CLICKS:
+            return actions.Click(_place(arguments), *_CLICKS[name])
+        if name in ("move", "hover", "mouse_move"):
+            return actions.Move(_place(arguments))
+        if name == "drag":
+            return actions.Drag(_place(arguments), _place(arguments, "to"))
+        if name == "long_press":
+            return actions.LongPress(_place(arguments))
+        plain = {key: value for key, value in arguments.items() if key not in _PLACES}
+        read: Any = read_action(plain if "text" in plain else {**plain, "text": plain.get("name")}, self._words)
+        if isinstance(read, actions.Scroll):
+            return actions.Scroll(_place(arguments) if arguments.get("target") else None, read.dx, read.dy)
+        if actions.points_of(read):
+            raise ArgumentError("unknown_action", f"there is no action {name[:40]!r}")
+        action: Action[NamedPoint] = read
+        return action
+
+
+def _call(told: Heard) -> Call | ParseFailure:
+    """The call of an answer: the first that a server read, or the JSON object in the text."""
+    if isinstance(told.calls, ParseFailure):
+        return told.calls
+    if told.calls:
+        return Call("act", dict(told.calls[0].arguments))
+    if told.cut:
+        return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
+    if not told.text.strip():
+        return ParseFailure("empty", "the answer is empty", told.thought)
+    found = first_object(told.text, closed=False)
+    if isinstance(found, JsonFailure):
+        kind = {"cut": "truncated", "none": "no_action", "broken": "bad_json"}[found.kind]
+        return ParseFailure(kind, found.message, told.thought)  # type: ignore[arg-type]  # these are its kinds
+    value, rest = found
+    if told.swallowed and "{" in rest:
+        return ParseFailure("ambiguous", "there are several objects in the reasoning, and no answer")
+    if isinstance(value.get("arguments"), dict):
+        value = {**value["arguments"], "thought": value.get("thought", "")}
+    return Call("act", value)
+
+
+def _place(arguments: Mapping[str, Any], name: str = "target") -> NamedPoint:
+    """What an argument calls a place. Raises ArgumentError."""
+    words = arguments.get(name, arguments.get("element") if name == "target" else None)
+    if not isinstance(words, str) or not words.strip():
+        raise ArgumentError("bad_point", f'"{name}" must say in words what is meant')
+    return NamedPoint(" ".join(words.split())[:_LONGEST])
+
+
+def create() -> Planner:
+    """The family, as the registry asks for it."""
+    return Planner()

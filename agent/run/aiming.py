@@ -1,0 +1,233 @@
+"""From what a model wants to hit to the point that is hit: places found by a grounder, a closer look, a doubt.
+
+The actor decides what; where is settled here, before the policy sees it. A place that a planner calls by words is
+found by the grounder. A first guess that may be off is looked at again in an enlarged crop around it. What lies at the
+point by the accessibility tree and the words on the screen is held against what was wanted.
+"""
+
+import asyncio
+import re
+import time
+from dataclasses import astuple, dataclass, replace
+from typing import Literal, TypeAlias
+
+from agent.actions import Absent, Click, LongPress, map_points, points_of, shorten
+from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
+from agent.families.syntaxes.tool_calls import as_text
+from agent.geometry import CapturePoint, Grid, GridPoint, NamedPoint, Region, Size
+from agent.model.asking import ModelClient
+from agent.run.budgets import answer_tokens
+from agent.run.events import Consulted
+from agent.run.likeness import contradiction
+from agent.run.observe import Observation
+from agent.run.sink import Emit
+from agent.screen.encode import EncodedImage, encode
+from agent.screen.fit import fit, resize
+from foundation.images import ImageRule
+
+Zoom: TypeAlias = Literal["auto", "off", "always"]
+
+#: The crop of a closer look, as a share of each side of the screen. MAI-UI's report crops half of each side and
+#: enlarges it to the size of the whole (arXiv 2512.22047, "zoom-in": 67.9 to 73.5 on ScreenSpot-Pro for 32B).
+_CROP = 0.5
+#: Targets with a shorter side than this, in pixels as sent, are missed often: half a patch pair of a Qwen3-VL.
+_SMALL = 16
+#: A screen that is sent at less than this share of its pixels has lost small text.
+_REDUCED = 0.8
+#: The sentence in which a model says what it does next is the last one of its thought.
+_SENTENCE = re.compile(r"(?:[^.!?。！？\n]|[.!?](?=\S))+[.!?。！？]*")
+_QUOTED = re.compile(r"“([^“”]{1,80})”|\"([^\"]{1,80})\"|(?<!\w)'([^']{1,80})'(?!\w)")
+_LONGEST_AIM = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Eye:
+    """A model that finds one point."""
+
+    role: Literal["actor", "grounder"]
+    client: ModelClient
+    family: Family
+    rule: ImageRule  # how images are resized for it
+
+    @property
+    def model(self) -> str:
+        """Its name at the endpoint."""
+        return self.client.endpoint.model or ""
+
+
+class Aiming:
+    """Settles where a decision goes.
+
+    Args:
+        actor: the acting model as an eye, for a closer look.
+        grounder: a model of its own for finding places; None where the actor finds them itself.
+        zoom: when a closer look is taken.
+    """
+
+    def __init__(self, actor: Eye, grounder: Eye | None = None, zoom: Zoom = "auto") -> None:
+        self._eye = grounder or actor
+        self._grounder = grounder
+        self._zoom: Zoom = zoom
+
+    async def settle(
+        self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
+    ) -> Decision | ParseFailure:
+        """The decision with the points at which it is to be carried out; a failure that goes back to the model.
+
+        Args:
+            step: its number.
+            seen: what the model saw.
+            result: what it decided.
+            insists: it was told already that something else lies there.
+            emit: gets what was asked besides.
+
+        Raises ModelError: the grounder cannot be asked.
+        """
+        decision = await self._ground(step, seen, result, emit) if isinstance(result, Plan) else result
+        if isinstance(decision, ParseFailure):
+            return decision
+        decision = await self._look_closer(step, seen, decision, emit)
+        doubt = self._doubt(seen, decision)
+        if doubt and not insists:
+            return ParseFailure("mismatch", doubt, decision.thought)
+        return replace(decision, doubt=doubt)
+
+    async def _ground(self, step: int, seen: Observation, plan: Plan, emit: Emit) -> Decision | ParseFailure:
+        """Find what a plan calls by words."""
+        named = [point for action in plan.actions for point in points_of(action)]
+        places: dict[NamedPoint, GridPoint] = {}
+        for name in dict.fromkeys(named):
+            if self._grounder is None:
+                return ParseFailure("no_action", "it names a place, and no grounder is there to find it", plan.thought)
+            found = await self._find(step, self._grounder, name.words, _Part(seen), "ground", emit)
+            if isinstance(found, ParseFailure):
+                what = f"{shorten(name.words, 200)} is not found on the screen"
+                kind: FailureKind = "absent" if found.kind == "absent" else "bad_point"
+                return ParseFailure(kind, what if kind == "absent" else f"{what}: {found.message}", plan.thought)
+            places[name] = found
+        actions = tuple(map_points(action, places.__getitem__) for action in plan.actions)
+        return Decision(plan.thought, actions, plan.calls, aims=tuple(name.words for name in named))
+
+    async def _look_closer(self, step: int, seen: Observation, decision: Decision, emit: Emit) -> Decision:
+        """A second look at where a click goes, in a crop around it; what it does not find leaves the first guess."""
+        if self._zoom == "off" or seen.frame is None or not self._eye.family.grounds or len(decision.actions) != 1:
+            return decision
+        action, words = decision.actions[0], _wanted(decision)
+        if not isinstance(action, Click | LongPress) or not words:
+            return decision
+        if self._zoom == "auto" and not _may_be_off(seen, action.point):
+            return decision
+        guess = seen.viewport.to_capture(action.point)
+        part = _Part(seen, _around(Size(*seen.frame.image.size), guess))
+        found = await self._find(step, self._eye, words, part, "zoom", emit)
+        if isinstance(found, ParseFailure):
+            return decision
+        return replace(decision, actions=(replace(action, point=found),))
+
+    async def _find(
+        self, step: int, eye: Eye, words: str, part: "_Part", why: Literal["ground", "zoom"], emit: Emit
+    ) -> GridPoint | ParseFailure:
+        """Ask an eye for a point on a part of the screen: one on the grid of the captured screen."""
+        began = time.perf_counter()
+        image = await asyncio.to_thread(part.image, eye)
+        request = eye.family.grounding_request(words, image)
+        most = answer_tokens(eye.family, eye.client.endpoint.limits.context)
+        answer = (await eye.client.complete(replace(request, max_tokens=most))).answer
+        found = _point_in(eye.family.parse_grounding(answer, (image.size,)))
+        placed = found if isinstance(found, ParseFailure) else part.on_screen(found)
+        target = None if isinstance(placed, ParseFailure) else part.seen.viewport.to_desktop(placed)
+        took = (time.perf_counter() - began) * 1000
+        absent = isinstance(found, ParseFailure) and found.kind == "absent"
+        emit(Consulted(step, eye.role, eye.model, why, words, as_text(answer), target, absent, answer.usage, took))
+        return placed
+
+    def _doubt(self, seen: Observation, decision: Decision) -> str:
+        """What speaks against the points, in words for the model and the person; "" for nothing."""
+        outline = seen.outline
+        if outline is None:
+            return ""
+        points = [seen.viewport.to_desktop(point) for action in decision.actions for point in points_of(action)]
+        for words, point in zip(_said(decision), points, strict=False):
+            if words and (other := contradiction(words, point, outline)):
+                return other
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the screen that was seen; the whole without a crop, which is in captured pixels."""
+
+    seen: Observation
+    crop: Region | None = None
+
+    def image(self, eye: Eye) -> EncodedImage:
+        """The part as the eye gets it; a crop is enlarged to the pixels that the whole screen was sent with."""
+        whole, frame = self.seen.images[-1], self.seen.frame
+        if frame is None or (self.crop is None and whole.size == fit(eye.rule, whole.size)):
+            return whole
+        picture, size = frame.image, Size(*frame.image.size)
+        if self.crop is not None:
+            left, top, width, height = astuple(self.crop)
+            picture, size = picture.crop((left, top, left + width, top + height)), whole.size
+        facts = eye.family.facts
+        return encode(resize(picture, fit(eye.rule, size)), facts.image_format, facts.quality)
+
+    def on_screen(self, point: GridPoint) -> GridPoint:
+        """A point of the part, as one of the captured screen."""
+        if self.crop is None:
+            return point
+        x = self.crop.left + point.x / point.grid.width * self.crop.width
+        y = self.crop.top + point.y / point.grid.height * self.crop.height
+        return GridPoint(x, y, Grid.pixels(self.seen.viewport.captured))
+
+
+def _point_in(read: Decision | ParseFailure) -> GridPoint | ParseFailure:
+    """The one point of a grounding answer."""
+    if isinstance(read, ParseFailure):
+        return read
+    if isinstance(read.actions[0], Absent):
+        return ParseFailure("absent", "it is not on the screen", read.thought)
+    points = points_of(read.actions[0])
+    return points[0] if points else ParseFailure("bad_point", "the grounder gave no point", read.thought)
+
+
+def _around(size: Size, point: CapturePoint) -> Region:
+    """The crop around a point, moved into the captured image where it would stick out."""
+    width, height = (max(1, round(side * _CROP)) for side in (size.width, size.height))
+    left = min(max(0, round(point.x - width / 2)), size.width - width)
+    top = min(max(0, round(point.y - height / 2)), size.height - height)
+    return Region(left, top, width, height)
+
+
+def _may_be_off(seen: Observation, point: GridPoint) -> bool:
+    """Whether a first guess deserves a second look: the screen was reduced, or the target is small or no element."""
+    captured, sent = seen.viewport.captured, seen.images[-1].size
+    if sent.area < _REDUCED * captured.area:
+        return True
+    outline = seen.outline
+    if outline is None or not outline.elements:
+        return False
+    element = outline.at(seen.viewport.to_desktop(point))
+    if element is None:
+        return True
+    scale = sent.width / seen.viewport.region.width
+    return min(element.box.width, element.box.height) * scale < _SMALL
+
+
+def _said(decision: Decision) -> tuple[str, ...]:
+    """What the model says lies at each point: in a field of its format, else the one name that it quotes at last."""
+    if decision.aims:
+        return decision.aims
+    names = _QUOTED.findall(_last_sentence(decision.thought))
+    return (next(part for part in names[0] if part),) if len(names) == 1 else ()
+
+
+def _wanted(decision: Decision) -> str:
+    """What to ask for in a second look, in the model's words; "" where it says nothing."""
+    aim = next((words for words in decision.aims if words), "")
+    return (aim or _last_sentence(decision.thought))[:_LONGEST_AIM].strip()
+
+
+def _last_sentence(thought: str) -> str:
+    sentences = [part.strip() for part in _SENTENCE.findall(thought[-2000:]) if part.strip()]
+    return sentences[-1] if sentences else ""
