@@ -42,6 +42,7 @@ class RunOptions:
     dry_run: bool = False
     thinking: bool = True
     style: str | None = None
+    see: str | None = None
     history: str | None = None
     history_images: int | None = None
     max_steps: int | None = None

@@ -82,6 +82,7 @@ def _schema() -> "type[BaseModel]":
         accessibility: Literal["ask", "on", "off"] | None = None
         engine: str | None = None
         style: Literal["desktop", "reference"] | None = None
+        see: Literal["screenshot", "marks", "outline"] | None = None
         history: Literal["block", "sliding", "grow"] | None = None
         image_format: Literal["png", "jpeg", "webp"] | None = None
         images: Literal["auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off"] | None = None

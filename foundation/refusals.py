@@ -9,13 +9,22 @@ from typing import Any, Literal, TypeAlias
 
 RefusalKind: TypeAlias = Literal[
     "unreachable", "silent", "overloaded", "server_error", "broken", "bad_key", "unknown_model", "too_many_images",
-    "context_too_long", "refused",
+    "no_images", "context_too_long", "refused",
 ]  # fmt: skip
 
 _IMAGES_LIMIT = re.compile(r"At most (\d+) image", re.IGNORECASE)
 _CONTEXT_LIMIT = re.compile(r"(?:context length|model length|max_model_len)[^0-9]{0,40}(\d{3,})", re.IGNORECASE)
 _CONTEXT_WORDS = re.compile(
     r"context length|context window|max(?:imum)? model len|max_model_len|prompt is too long|n_ctx", re.IGNORECASE
+)
+#: A model without eyes: vLLM, llama.cpp ("image input is not supported"), Ollama ("missing data required for image
+#: input"), LM Studio ("Model does not support images"), OpenAI ("image_url is only supported by certain models"),
+#: services in Rust ("unknown variant `image_url`, expected `text`").
+_NO_IMAGES = re.compile(
+    r"not a multimodal model|image input is not supported|required for image input|not support (?:image|vision)"
+    r"|image_url.{0,40}only supported by|unknown variant .{0,3}image_url|does not (?:accept|take) images?"
+    r"|images? (?:inputs? )?(?:are|is) not supported",
+    re.IGNORECASE,
 )
 _KIND_OF_STATUS: dict[int, RefusalKind] = {401: "bad_key", 403: "bad_key", 429: "overloaded", 503: "overloaded"}
 
@@ -47,10 +56,13 @@ def refusal_of(error: BaseException) -> Refusal:
 
 
 def _of_status(said: str, status: int) -> Refusal:
+    match = _IMAGES_LIMIT.search(said)
+    if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp says so with status 500
+        return Refusal("no_images", said, status)
     kind = _KIND_OF_STATUS.get(status, "server_error" if status >= 500 else None)
     if kind is not None:
         return Refusal(kind, said, status)
-    if match := _IMAGES_LIMIT.search(said):
+    if match is not None:
         return Refusal("too_many_images", said, status, int(match[1]))
     if _CONTEXT_WORDS.search(said):
         found = _CONTEXT_LIMIT.search(said)

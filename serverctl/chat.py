@@ -28,6 +28,7 @@ _SENTENCES: dict[RefusalKind, str] = {
     "overloaded": "The server has no room ({status}): {reason}.",
     "server_error": "The server failed ({status}): {reason}.",
     "broken": "The server sent something that is no answer ({reason}).",
+    "no_images": "The model takes no images: {reason}.",
     "too_many_images": (
         "The server takes at most {limit} images in a request: start it with a higher --limit-mm-per-prompt."
     ),

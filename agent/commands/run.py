@@ -78,6 +78,8 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--max-tokens", metavar="N", type=positive, help="give up after N tokens (default: no limit)")
     group.add_argument("--style", choices=("desktop", "reference"), help="how the model is asked (default desktop)")
+    group.add_argument("--see", choices=("screenshot", "marks", "outline"), help="how the model is shown the screen: "
+                       "its picture, that with numbered elements, these as text (default: what fits)")  # fmt: skip
     group.add_argument("--history", choices=("block", "sliding", "grow"), help="which past screenshots are sent "
                        "(default block; sliding with --style reference)")  # fmt: skip
     group.add_argument("--history-images", metavar="N", type=positive, help="how many at most")

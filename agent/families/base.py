@@ -10,7 +10,7 @@ from agent.changes import Change
 from agent.geometry import GridPoint, NamedPoint, Size
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
-from agent.screen.outline import Outline
+from agent.screen.outline import Outline, See
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 from foundation.families import family_data, image_rule
@@ -50,6 +50,7 @@ class Decision:
     #: what the model says lies at its points, in its own words and their order; "" where it does not say
     aims: tuple[str, ...] = ()
     doubt: str = ""  # why what lies there may be something else, as a clause; "" where nothing says so
+    exact: bool = False  # whether its points are those of elements that were told: no look is closer
     left_out: int = 0  # further calls of the answer, of a family that is trained to make one at a time
 
 
@@ -178,6 +179,8 @@ class FamilyFacts:
     several: bool = False  # whether its models are trained to make several calls in one answer, done in order
     function: str = "computer_use"  # the name under which its models call actions
     outline: bool = False  # whether it is asked with the outline of the screen, which is then waited for
+    see: See = "screenshot"  # how its models are shown the screen unless a person says otherwise
+    names_elements: bool = False  # whether its answers may name elements of the outline by number
 
     @classmethod
     def of(cls, name: str) -> "FamilyFacts":
@@ -199,6 +202,8 @@ class FamilyFacts:
             several=data.get("call", {}).get("several", False),
             function=data.get("call", {}).get("function", "computer_use"),
             outline=data.get("prompt", {}).get("outline", False),
+            see=data.get("prompt", {}).get("see", "screenshot"),
+            names_elements=data.get("prompt", {}).get("names_elements", False),
         )
 
 
@@ -221,6 +226,10 @@ class Family(ABC):
 
         `sent` are the sizes of the images the model saw last (families with absolute points need them); at least one.
         """
+
+    def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
+        """The same, of an answer to a request that told this outline: for families whose answers name its elements."""
+        return self.parse(answer, sent)
 
     @abstractmethod
     def written(self, thought: str, calls: Sequence[Call]) -> str:

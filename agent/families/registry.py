@@ -7,8 +7,8 @@ from agent.families.base import Family
 from foundation import families
 from foundation.errors import UsageError
 
-#: The family assumed for a model whose name says nothing.
-DEFAULT_FAMILY = "mai-ui"
+#: The family assumed for a model of which nothing is known: it takes any instructed model, with eyes or without.
+DEFAULT_FAMILY = "generic"
 
 
 def family_names() -> list[str]:

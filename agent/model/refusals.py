@@ -10,7 +10,7 @@ from foundation.refusals import RefusalKind, refusal_of
 
 ErrorKind: TypeAlias = Literal[
     "unreachable", "overloaded", "broken", "silent", "bad_key", "unknown_model", "too_many_images",
-    "context_too_long", "image_forgotten", "unsupported", "no_tools", "refused", "endless", "gone",
+    "no_images", "context_too_long", "image_forgotten", "unsupported", "no_tools", "refused", "endless", "gone",
 ]  # fmt: skip
 
 SEE_ITS_LOG = "The server's own log says more."
@@ -60,6 +60,10 @@ _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
     "too_many_images": (
         "The server takes at most {limit} images in a request.",
         "Start it with a higher --limit-mm-per-prompt, or lower --history-images.",
+    ),
+    "no_images": (
+        "The model takes no images ({reason}).",
+        "Use --family generic --see outline: it tells the model the elements of the screen as text.",
     ),
     "context_too_long": (
         "The request is longer than the model's context: {reason}.",

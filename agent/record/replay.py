@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from agent.actions import Action, map_points
 from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
-from agent.families.registry import DEFAULT_FAMILY, get_family
+from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size
 from agent.record.action_record import ActionRecord
 from agent.record.read import Bundle
@@ -18,6 +18,8 @@ from agent.safety.situation import Situation
 from agent.safety.trail import Trail
 from foundation.errors import UsageError
 
+#: The family of bundles that name none: there was no other then.
+_FIRST_FAMILY = "mai-ui"
 #: Why a decision with a masked text is not replayed: the mask must not be typed in its place.
 _MASKED = "its text was masked when the run was recorded"
 
@@ -41,7 +43,7 @@ class ReplayedStep:
 
 def replay_as_recorded(bundle: Bundle) -> Iterator[ReplayedStep]:
     """The decisions of a bundle, read by its own family and judged by its own policy. Raises UsageError."""
-    return replay(bundle, get_family(bundle.run.family or DEFAULT_FAMILY), Policy.load(bundle.run.approve or "risky"))
+    return replay(bundle, get_family(bundle.run.family or _FIRST_FAMILY), Policy.load(bundle.run.approve or "risky"))
 
 
 def replay(bundle: Bundle, family: Family, policy: Policy) -> Iterator[ReplayedStep]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.planner.family import Planner
+from agent.families.points import grid_of
 from agent.families.syntaxes.tool_calls import as_text
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Silence
 from agent.model.messages import Message
@@ -22,10 +23,13 @@ from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
+from agent.screen.outline_text import write_outline
 from foundation.chat_stream import Answer
 
 #: Requests are made smaller at most this often in one step.
 _MOST_SHRINKS = 12
+#: What the numbers on a screenshot are, for a family that answers with points: centres are told on its own grid.
+_MARKED = "Elements of the screen, numbered as in the screenshot, each with its centre:\n{outline}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Actor:
         self._system_prompt = system_prompt
         self._aiming = aiming
         self._added = ""
+        self._blind = False  # the server takes no images
 
     @property
     def wants_outline(self) -> bool:
@@ -105,7 +110,8 @@ class Actor:
     def _read(self, answer: Answer, seen: Observation) -> Decision | Plan | ParseFailure:
         if isinstance(self._family, Planner):
             return self._family.plan(answer)
-        return self._family.parse(answer, tuple(image.size for image in seen.images))
+        sent = tuple(image.size for image in seen.images) or (seen.sent,)
+        return self._family.parse_seen(answer, sent, seen.outline)
 
     async def _settle(
         self, step: int, seen: Observation, result: Decision | Plan, insists: bool, emit: Emit
@@ -150,13 +156,17 @@ class Actor:
                 if not self._adapt(error):
                     raise
                 emit(ModelDelta(step, "", restart=True))
-                emit(Warned(f"{error.what} The request is made smaller."))
+                does = "It is told the elements of the screen as text" if self._blind else "The request is made smaller"
+                emit(Warned(f"{error.what} {does}."))
         raise ModelError(
             "context_too_long", "The request does not fit the model.", "Lower --max-pixels or --history-images."
         )
 
     def _adapt(self, error: ModelError) -> bool:
         """Learn a limit from a refusal; False when asking smaller cannot help."""
+        if error.kind == "no_images" and self._family.facts.names_elements and not self._blind:
+            self._blind = True
+            return True
         if error.kind == "too_many_images" and error.limit:
             self._history.limit_images(error.limit)
             return True
@@ -172,7 +182,7 @@ class Actor:
         settings = self._settings
         prompt = PromptRequest(
             instruction=settings.instruction + self._added,
-            images=seen.images,
+            images=() if self._blind else seen.images,
             outline=seen.outline,
             changes=seen.changes,
             tools=settings.tools,
@@ -180,9 +190,19 @@ class Actor:
             system_prompt=self._system_prompt,
             options=settings.options,
             model=self._client.endpoint.model or "",
+            sent=seen.sent,
         )
         empty = self._family.request(prompt)
-        fixed = sum(map(estimate_tokens, replace(empty, messages=[*empty.messages, *feedback]).texts()))
+        whole = replace(empty, messages=[*empty.messages, *self._marks(seen), *feedback])
+        fixed = sum(map(estimate_tokens, whole.texts()))
         window = self._history.window(fixed, seen.tokens, len(seen.images))
         request = self._family.request(replace(prompt, steps=window.steps, skipped=window.skipped))
-        return replace(request, messages=[*request.messages, *feedback])
+        return replace(request, messages=[*request.messages, *self._marks(seen), *feedback])
+
+    def _marks(self, seen: Observation) -> list[Message]:
+        """For a family that does not speak of elements itself: what the numbers on its screenshot are."""
+        facts = self._family.facts
+        if self._settings.see != "marks" or facts.names_elements or seen.outline is None:
+            return []
+        written = write_outline(seen.outline, grid_of(facts.navigation, (seen.sent,)))
+        return [Message.text("user", _MARKED.replace("{outline}", written.text))]

@@ -110,7 +110,13 @@ class Aiming:
 
     async def _look_closer(self, step: int, seen: Observation, decision: Decision, emit: Emit) -> Decision:
         """A second look at where a click goes, in a crop around it; what it does not find leaves the first guess."""
-        if self._zoom == "off" or seen.frame is None or not self._eye.family.grounds or len(decision.actions) != 1:
+        if (
+            decision.exact
+            or self._zoom == "off"
+            or seen.frame is None
+            or not self._eye.family.grounds
+            or len(decision.actions) != 1
+        ):
             return decision
         action, words = decision.actions[0], _wanted(decision)
         if not isinstance(action, Click | LongPress) or not words:

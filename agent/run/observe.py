@@ -4,17 +4,23 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from agent.changes import Change
-from agent.geometry import Size, Viewport
+from agent.geometry import Grid, Size, Viewport
 from agent.run.outliner import Outliner
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import EncodedImage, ImageFormat, encode
 from agent.screen.fingerprint import Fingerprint
 from agent.screen.fit import fit, resize
-from agent.screen.outline import Outline
+from agent.screen.marks import draw_marks
+from agent.screen.outline import Outline, See
+from agent.screen.outline_text import write_outline
 from agent.screen.settle import Settled, SettleRule, settle
 from foundation.images import ImageRule
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 #: An outline is waited for so long, in seconds: the first one reads the whole screen, which may take some on a busy
 #: machine.
@@ -35,6 +41,7 @@ class Observation:
     changes: tuple[Change, ...] = ()  # what changed since the run began, for families that ask for it
     frame: Frame | None = None  # the screen as it was captured, for a closer look
     outlining: "Future[Outline] | None" = None  # the elements of the screen, where something tells them
+    sent: Size = Size(1, 1)  # noqa: RUF009 -- frozen; of the image, or of the one that would be sent
 
     @property
     def outline(self) -> Outline | None:
@@ -63,19 +70,23 @@ class Observer:
         *,
         waits: bool = True,
         saw: Callable[[], None] = lambda: None,
+        see: See = "screenshot",
     ) -> None:
         """A `waits` observer gives each observation with its outline; otherwise that is taken while the model thinks.
 
-        `saw` is called as soon as a screen was captured that the model will be shown.
+        `saw` is called as soon as a screen was captured that the model will be shown. `see`: an observation has its
+        screenshot; that with its elements marked; no image. With the last two, outlines are waited for.
         """
         self._screen = screen
         self._rule = rule
         self._format: ImageFormat = image_format
         self._quality = quality
         self._outliner = outliner
-        self._waits = waits and outliner is not None
+        self._waits = (waits or see != "screenshot") and outliner is not None
+        self._see = see
         self._ahead: _Ahead | None = None
         self._saw = saw
+        self._fitted: Image | None = None  # the newest image before anything is drawn on it
 
     def look(self) -> Observation:
         """Capture now."""
@@ -133,18 +144,34 @@ class Observer:
                 seen = self._observe(now, after, seen.milliseconds)
                 wait((ahead.outlining,), _LONGEST)
         seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000
-        return replace(seen, outlining=ahead.outlining)
+        return self._marked(replace(seen, outlining=ahead.outlining))
+
+    def _marked(self, seen: Observation) -> Observation:
+        """The observation with its elements marked in the image, where that is wanted and they are known."""
+        if self._see != "marks" or seen.outline is None or self._fitted is None:
+            return seen
+        began = time.perf_counter()
+        viewport = Viewport(seen.viewport.region, Size(*self._fitted.size))
+        # What is told in text is what is marked.
+        elements = write_outline(seen.outline, Grid.pixels(viewport.captured)).elements
+        image = encode(draw_marks(self._fitted, elements, viewport), self._format, self._quality)
+        seen.milliseconds["marks"] = (time.perf_counter() - began) * 1000
+        return replace(seen, images=(image,))
 
     def _observe(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         began = time.perf_counter()
         sent = fit(self._rule, Size(*frame.image.size))
+        if self._see == "outline":
+            return Observation((), 0, frame.viewport, fingerprint, milliseconds, sent=sent)
         fitted = resize(frame.image, sent)
+        self._fitted = fitted if self._see == "marks" else None
         resized = time.perf_counter()
         image = encode(fitted, self._format, self._quality)
         milliseconds |= {"fit": (resized - began) * 1000, "encode": (time.perf_counter() - resized) * 1000}
         return Observation(
-            (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds, frame=frame
-        )
+            (image,), self._rule.tokens(sent.width, sent.height), frame.viewport, fingerprint, milliseconds,
+            frame=frame, sent=sent,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Close the screen."""

@@ -10,6 +10,7 @@ from agent.desktop.windows import Connection, OpenWindows, shown
 from agent.geometry import Region, Viewport
 from agent.screen.capture import Frame
 from agent.screen.join import join
+from agent.screen.numbers import Numbers
 from agent.screen.ocr import Box, Word
 from agent.screen.outline import Outline, ShownWindow
 from agent.screen.words import WordReader
@@ -27,6 +28,7 @@ class Outliner:
         open_windows: of the desktop.
         languages: tesseract's names of what the screen is written in.
         read_words: whether words are read besides; that takes the processor, not only time.
+        keep_numbers: whether an element keeps its number from one outline to the next, for models that name it.
     """
 
     def __init__(
@@ -36,7 +38,9 @@ class Outliner:
         languages: Sequence[str] = ("eng",),
         *,
         read_words: bool = True,
+        keep_numbers: bool = False,
     ) -> None:
+        self._numbers = Numbers() if keep_numbers else None
         self._read = read_words
         self._open_elements = open_elements
         self._windows = Connection(open_windows)
@@ -96,7 +100,9 @@ class Outliner:
         tree = self._tree(frame.viewport.region, windows or ())
         joined = join(tree, self._read_words(frame, windows), frame.viewport)
         lacks = " ".join(filter(None, dict.fromkeys((tree.lacks, *self._lacks))))
-        return Outline(joined.size, joined.elements, joined.windows, lacks)
+        elements = joined.elements if self._numbers is None else self._numbers.renumbered(joined.elements)
+        region = frame.viewport.region
+        return Outline(joined.size, elements, joined.windows, lacks, (region.left, region.top))
 
     def _tree(self, screen: Region, windows: Sequence[ShownWindow]) -> Outline:
         if self._elements is None:

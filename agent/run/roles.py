@@ -58,7 +58,7 @@ async def open_model(
     if name is None:
         name = DEFAULT_FAMILY
         remarks.append(
-            f"The model {endpoint.model!r} is of no known family; it is asked in the format of {DEFAULT_FAMILY} "
-            "(choose with --family)."
+            f"The model {endpoint.model!r} is of no known family; it is asked in the format of the family "
+            f"{DEFAULT_FAMILY}, which suits any (choose with --family)."
         )
     return ServedModel(engine, endpoint, get_family(name), client, tuple(remarks))

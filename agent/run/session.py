@@ -119,7 +119,7 @@ async def run(
         told = desktop.watch(request.stop_key, steering)
         judged = request.policy.mode != "never"
         remarks = [remark for model in models.values() for remark in model.remarks]
-        reads = judged or actor.family.facts.outline
+        reads = judged or actor.family.facts.outline or settings.see != "screenshot"
         for remark in (*remarks, *desktop.remarks(judged=judged), unread if reads else "", registered.remark, told):
             if remark:
                 emit(Warned(remark))
@@ -148,9 +148,14 @@ def _context(
     aiming = Aiming(eye, None if grounder is None else _grounding_eye(grounder), request.zoom)
     model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name), aiming)
     consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
-    outliner = Outliner(desktop.open_elements, desktop.open_windows, languages, read_words=facts.outline)
+    see = settings.see or "screenshot"
+    told = see != "screenshot"
+    outliner = Outliner(
+        desktop.open_elements, desktop.open_windows, languages, read_words=facts.outline or told, keep_numbers=told
+    )
+    saw = desktop.surroundings.saw
     observer = Observer(
-        desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw
+        desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=saw, see=see
     )
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
 
@@ -175,4 +180,14 @@ def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str
         settings = replace(
             settings, options={**settings.options, "environ": where}, own_engine=True, loop_rule=_OWN_LOOP_RULE
         )
+    facts = actor.family.facts
+    see = settings.see or facts.see
+    if see == "outline" and not facts.names_elements:
+        raise UsageError(
+            f"The family {facts.name!r} points at a screenshot, and cannot do without one.",
+            "Leave --see out, or choose --family generic.",
+        )
+    settings = replace(settings, see=see, options={**settings.options, "see": see})
+    if see == "outline":
+        return settings
     return replace(settings, max_pixels=pixel_budget(actor.family, actor.endpoint.limits, settings.max_pixels))

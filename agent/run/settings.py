@@ -7,6 +7,7 @@ from typing import Any
 from agent.run.history import HistoryRule
 from agent.run.loop_detector import LoopRule
 from agent.screen.encode import ImageFormat
+from agent.screen.outline import See
 from agent.screen.settle import SettleRule
 
 
@@ -22,6 +23,7 @@ class RunSettings:
     max_tokens: int | None = None  # tokens (prompt and answer, over all requests) before it gives up; None for no limit
     #: how the family is asked, in its own terms: MAI-UI knows "style" and "thinking"
     options: Mapping[str, Any] = field(default_factory=dict)
+    see: See | None = None  # how the model is shown the screen; None for what suits the family and the model
     history: HistoryRule = "block"  # which screenshots of the past are sent
     history_images: int | None = None  # how many; None for the rule's own number
     max_pixels: int | None = None  # pixel budget of a screenshot; None for what suits the endpoint (agent.run.budgets)

@@ -7,10 +7,13 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from agent.geometry import DesktopPoint, Region, Size
+from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size
 
 #: Where an element is known from: the accessibility tree, words read in the picture, or both.
 Source: TypeAlias = Literal["tree", "words", "both"]
+#: How a model is shown the screen: its picture; the picture with numbered elements, which are told in text beside it;
+#: the text alone.
+See: TypeAlias = Literal["screenshot", "marks", "outline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,17 @@ class Outline:
     elements: tuple[Element, ...]
     windows: tuple[ShownWindow, ...] = ()  # the top-most first
     lacks: str = ""  # why elements are missing, as a sentence for the person; "" where they are not
+    origin: tuple[int, int] = (0, 0)  # where the screen begins on the desktop, in desktop pixels
+
+    def numbered(self, number: int) -> Element | None:
+        """The element of that number; None where there is none."""
+        return next((one for one in self.elements if one.id == number), None)
+
+    def centre(self, element: Element, grid: Grid) -> GridPoint:
+        """The middle of an element's box, on a grid over the screen."""
+        x = (element.box.left + element.box.width / 2 - self.origin[0]) / self.size.width
+        y = (element.box.top + element.box.height / 2 - self.origin[1]) / self.size.height
+        return GridPoint(x * grid.width, y * grid.height, grid)
 
     def at(self, point: DesktopPoint) -> Element | None:
         """The smallest element of the tree around a point; None where there is none."""

@@ -7,7 +7,8 @@ from typing import Any
 from agent.actions import to_json
 from agent.families.base import ParseFailure
 from agent.families.registry import get_family
-from agent.geometry import Size
+from agent.geometry import Region, Size
+from agent.screen.outline import Element, Outline
 from foundation.chat_stream import Answer, ToolCall
 from foundation.families import family_folder
 
@@ -36,11 +37,20 @@ def check(sample: Sample) -> None:
     written = data["answer"]
     calls = tuple(ToolCall("", each["name"], each["arguments"]) for each in written.get("tool_calls", ()))
     answer = Answer(written.get("content", ""), written.get("reasoning", ""), calls)
-    parse = family.parse_grounding if data.get("grounding") else family.parse
-    result = parse(answer, [Size(*data.get("sent", (1920, 1088)))])
+    sent = [Size(*data.get("sent", (1920, 1088)))]
+    if data.get("grounding"):
+        result = family.parse_grounding(answer, sent)
+    else:
+        result = family.parse_seen(answer, sent, told(data["outline"]) if "outline" in data else None)
     if isinstance(result, ParseFailure):
         assert result.kind == data.get("failure"), result
         return
     assert "failure" not in data, result
     assert [to_json(action) for action in result.actions] == data["actions"]
     assert result.thought == data.get("thought", "")
+
+
+def told(outline: dict[str, Any]) -> Outline:
+    """The outline that a request told: "size", and "elements" as [number, role, name, [left, top, width, height]]."""
+    elements = [Element(number, role, name, Region(*box)) for number, role, name, box in outline["elements"]]
+    return Outline(Size(*outline["size"]), tuple(elements))

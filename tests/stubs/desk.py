@@ -169,7 +169,8 @@ class Desk:
             Endpoint(normalize_url(self.endpoint.url), "", "MAI-UI-8B", self.kind, self.limits), HURRIED
         )
         outliner = None if self.outlines is None else FakeOutliner(self.outlines)
-        observer = Observer(self.screen, family.facts.image.capped(1_000_000), "png", 85, outliner)  # type: ignore[arg-type]
+        see, rule = settings.see or "screenshot", family.facts.image.capped(1_000_000)
+        observer = Observer(self.screen, rule, "png", 85, outliner, see=see)  # type: ignore[arg-type]
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
         eye = Eye("actor", client, family, family.facts.image.capped(1_000_000))
         aiming = Aiming(eye, self.grounder_eye(), self.zoom)

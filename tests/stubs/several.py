@@ -18,6 +18,9 @@ class Several:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._family, name)
 
+    def parse_seen(self, answer: Any, sent: Any, outline: Any) -> Any:
+        return self.parse(answer, sent)
+
     def parse(self, answer: Any, sent: Any) -> Any:
         decision = self._family.parse(answer, sent)
         (action,) = decision.actions

@@ -1,0 +1,242 @@
+"""The generic family: asks any instructed model for one JSON object an answer, with an element's number for a place."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agent import actions
+from agent.actions import Action, Button
+from agent.families.base import ArgumentError, Call, Decision, FailureKind, Family, ParseFailure, PromptRequest, decide
+from agent.families.computer_use import Vocabulary, read_action
+from agent.families.generic.schema import answer_schema
+from agent.families.heard import Heard, heard
+from agent.families.pointed import pointed
+from agent.families.points import PointError, grid_of, read_point
+from agent.families.syntaxes.objects import only_object
+from agent.geometry import GridPoint, Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from agent.screen.outline import Outline, See
+from agent.screen.outline_text import OutlineText, write_outline
+from foundation.chat_stream import Answer
+
+_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
+_CLICKS: Mapping[str, tuple[Button, int]] = {
+    "click": ("left", 1), "left_click": ("left", 1), "double_click": ("left", 2), "triple_click": ("left", 3),
+    "right_click": ("right", 1), "middle_click": ("middle", 1),
+}  # fmt: skip
+_MOVES = frozenset({"move", "hover", "mouse_move"})
+#: Arguments that name a place by its element, or by its point.
+_ELEMENT = ("element", "element_id", "id", "number")
+_POINT = ("point", "coordinate", "position")
+
+
+class Generic(Family):
+    """The family. Its option "see" says how the model is shown the screen: `marks`, `outline` or `screenshot`."""
+
+    def __init__(self) -> None:
+        super().__init__("generic")
+        self._words = Vocabulary(grid_of(self.facts.navigation, ()))
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked for one action. Roles alternate: many chat templates take nothing else."""
+        see = _seen(prompt)
+        told = None
+        if prompt.outline is not None and see != "screenshot":
+            told = write_outline(prompt.outline, self._words.grid)
+        messages = [Message.text("system", _system(see) if prompt.system_prompt is None else prompt.system_prompt)]
+        turn = [_TEXTS["turns"]["task"].replace("{instruction}", prompt.instruction)]
+        if prompt.apps:
+            turn.append(_TEXTS["turns"]["apps"].replace("{apps}", ", ".join(prompt.apps)))
+        if prompt.skipped:
+            turn.append(_TEXTS["turns"]["skipped"].replace("{skipped}", str(prompt.skipped)))
+        for step in prompt.steps:
+            messages += [_user(turn), Message.text("assistant", self.written(step.thought, step.calls))]
+            turn = step.replies or [_TEXTS["turns"]["done"]]
+        messages.append(_user([*turn, _screen(told, see)], prompt.images))
+        numbers = None if told is None else [element.id for element in told.elements]
+        return ChatRequest(messages, self.facts.sampling, schema=answer_schema(see, numbers))
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The decision in an answer to a request that told no elements."""
+        return self.parse_seen(answer, sent, None)
+
+    def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
+        """The decision in an answer: one action, its elements those of the outline."""
+        told = heard(answer)
+        thought, calls = _call(told, self.facts.function)
+        places = _Places(outline, self._words)
+        result = decide(thought, calls, lambda call: _read(call.arguments, places), most=1)
+        named = isinstance(result, Decision) and any(name in result.calls[0].arguments for name in _ELEMENT)
+        return replace(result, exact=True) if isinstance(result, Decision) and named else result
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """One JSON object."""
+        return json.dumps({"thought": thought, **calls[0].arguments}, ensure_ascii=False)
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point."""
+        system = Message.text("system", _TEXTS["grounding"]["system"].strip())
+        asked = Message("user", (TextPart(instruction), ImagePart(image)))
+        return ChatRequest([system, asked], self.facts.sampling)
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in a grounding answer, as a click."""
+        return pointed(answer, grid_of(self.facts.grounding, sent))
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return str(_TEXTS["feedback"]["text"]).replace("{message}", failure.message)
+
+
+def create() -> Generic:
+    """The family, as the registry asks for it."""
+    return Generic()
+
+
+def _seen(prompt: PromptRequest) -> See:
+    """How the screen is shown in this request: what is not there cannot be shown."""
+    see: See = prompt.options.get("see", "marks")
+    if not prompt.images:
+        return "outline"
+    return "screenshot" if prompt.outline is None or see == "outline" else see
+
+
+def _system(see: See) -> str:
+    text: str = _TEXTS["system"].strip().replace("{sees}", _TEXTS[see])
+    return text.replace("{places}", _TEXTS["places"][see])
+
+
+def _user(texts: Sequence[str], images: Sequence[EncodedImage | None] = ()) -> Message:
+    return Message("user", (TextPart("\n".join(texts)), *map(ImagePart, images)))
+
+
+def _screen(told: OutlineText | None, see: See) -> str:
+    turns = _TEXTS["turns"]
+    if see == "screenshot":
+        return str(turns["picture"])
+    return str(turns["screen"]).replace("{outline}", turns["unknown"] if told is None else told.text)
+
+
+def _call(told: Heard, function: str) -> tuple[str, Sequence[Call] | ParseFailure]:
+    """The thought, and the call: the first that a server read, or the object in the text."""
+    if isinstance(told.calls, ParseFailure):
+        return told.thought, told.calls
+    if told.calls:
+        return told.thought, [Call(function, _flat(call)) for call in told.calls]
+    if told.cut:
+        return told.thought, ParseFailure("truncated", "the answer ends inside the thinking")
+    if not told.text.strip():
+        return told.thought, ParseFailure("empty", "the answer is empty")
+    try:
+        value = only_object(told.text, lambda one: "action" in one or "arguments" in one)
+    except ArgumentError as error:
+        return told.thought, ParseFailure(error.kind, str(error))
+    arguments = _flat(Call(str(value.get("name", "")), value))
+    said = arguments.pop("thought", None)
+    return said.strip() if isinstance(said, str) and said.strip() else told.thought, [Call(function, arguments)]
+
+
+def _flat(call: Call) -> dict[str, Any]:
+    """The arguments of a call whose action may be its name, and which may be nested."""
+    nested = call.arguments.get("arguments")
+    arguments = dict(nested) if isinstance(nested, Mapping) else dict(call.arguments)
+    if "thought" in call.arguments:
+        arguments["thought"] = call.arguments["thought"]
+    if isinstance(action := arguments.get("action"), Mapping):  # {"action": {"type": "click", "element": 5}}
+        inner = dict(action)
+        arguments = {**{key: arguments[key] for key in arguments if key != "action"}, **inner}
+        arguments["action"] = inner.pop("type", inner.get("action"))
+    if "action" not in arguments and call.name:
+        arguments["action"] = call.name
+    return {key: value for key, value in arguments.items() if value is not None}
+
+
+class _Places:
+    """Where actions are done, on one grid over the screen."""
+
+    def __init__(self, outline: Outline | None, words: Vocabulary) -> None:
+        self._outline, self.words = outline, words
+
+    def of(self, arguments: Mapping[str, Any], what: str = "") -> GridPoint | None:
+        """The place that some arguments name; None where they name none. Raises ArgumentError."""
+        number = next((arguments[name] for name in _ELEMENT if name in arguments), None)
+        if number is not None:
+            return self._element(number)
+        point = next((arguments[name] for name in _POINT if name in arguments), None)
+        if point is not None:
+            return self._point(point)
+        if what:
+            raise ArgumentError("bad_point", f'{what} needs an "element" or a "point"')
+        return None
+
+    def named(self, value: Any) -> GridPoint | None:
+        """The place that is one value: an element's number, a point, or an object with one of them."""
+        if isinstance(value, Mapping):
+            return self.of(value, "a place")
+        return self._point(value) if isinstance(value, list) else self._element(value)
+
+    def _element(self, value: Any) -> GridPoint:
+        text = str(value).strip().strip("[]#").strip()
+        if isinstance(value, bool) or not (text.isascii() and text.isdigit() and len(text) < 7):
+            raise ArgumentError("bad_argument", f'"element" is the number of an element, not {str(value)[:40]!r}')
+        if self._outline is None:
+            raise ArgumentError("bad_argument", f"there is no element {text}: no elements were told")
+        element = self._outline.numbered(int(text))
+        if element is None:
+            raise ArgumentError("bad_argument", f"there is no element {text} on the screen now")
+        return self._outline.centre(element, self.words.grid)
+
+    def _point(self, value: Any) -> GridPoint:
+        try:
+            return read_point(value, self.words.grid)
+        except PointError as error:
+            kind: FailureKind = "off_screen" if error.reason == "off_screen" else "bad_point"
+            raise ArgumentError(kind, str(error)) from error
+
+
+def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoint]]:
+    """The actions of one answer, in order. Raises ArgumentError."""
+    written = arguments.get("action")
+    name = written.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(written, str) else ""
+    if name in _CLICKS:
+        return [actions.Click(_at(places.of(arguments, name)), *_CLICKS[name])]
+    if name in _MOVES:
+        return [actions.Move(_at(places.of(arguments, name)))]
+    if name == "drag":
+        if arguments.get("to") is None:
+            raise ArgumentError("bad_point", 'a drag needs "to", where it ends')
+        return [actions.Drag(_at(places.of(arguments, name)), _at(places.named(arguments["to"])))]
+    place = places.of(arguments)
+    plain = {key: value for key, value in arguments.items() if key not in (*_ELEMENT, *_POINT, "to")}
+    read = read_action({"action": _NAMES.get(name, written), **_renamed(name, plain)}, places.words)
+    if isinstance(read, actions.Scroll):
+        return [replace(read, point=place)]
+    if isinstance(read, actions.TypeText):
+        before: list[Action[GridPoint]] = [actions.Click(place)] if place is not None else []
+        enter: list[Action[GridPoint]] = [actions.PressKeys(("enter",))] if arguments.get("enter") is True else []
+        return [*before, read, *enter]
+    if actions.points_of(read):
+        raise ArgumentError("unknown_action", f"there is no action {name[:40]!r}")
+    return [read]
+
+
+_NAMES = {"finish": "terminate", "done": "terminate"}
+
+
+def _renamed(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as computer use has them: a task that is finished without a word about it is done."""
+    kept = {key: value for key, value in plain.items() if key != "action"}
+    if name in _NAMES:
+        kept.setdefault("status", "success")
+    return kept
+
+
+def _at(place: GridPoint | None) -> GridPoint:
+    if place is None:
+        raise ArgumentError("bad_point", "a place is missing")
+    return place

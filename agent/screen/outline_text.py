@@ -1,0 +1,129 @@
+"""The outline of a screen as text: a line an element, by whose number a model may name it.
+
+    window "Settings" (xfce4-settings-manager), active
+    12 push button "Close" @ 703,790
+    13 check box "Dark" (not checked) @ 120,340
+
+What stands there is text of whatever is on the screen: data, on one line each, and without anything that steers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.geometry import Grid, Region
+from agent.screen.join import WORDS_ROLE
+from agent.screen.outline import Element, Outline, element_words
+from foundation.foreign_text import on_one_line
+
+#: The text of an outline is kept below this, in characters: about 5,000 tokens, half of a small model's context.
+MOST_CHARS = 12_000
+#: The longest value of an element, and title of a window.
+_LONGEST = 80
+_TOLD = ("focused", "editable", "collapsed", "indeterminate")
+_DESKTOP = "the desktop"
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineText:
+    """An outline written down, and the elements in it."""
+
+    text: str
+    elements: tuple[Element, ...]
+
+
+def write_outline(outline: Outline, grid: Grid, most_chars: int = MOST_CHARS) -> OutlineText:
+    """The elements that can be seen, under the windows they are in, the top-most first; centres on the grid.
+
+    Where there is no room for all of them, those of the windows at the back and then the plain words go first, and a
+    line says how many.
+    """
+    groups = _grouped(outline)
+    kept = _within([one for _, members in groups for one in members], outline, grid, most_chars)
+    lines: list[str] = []
+    listed: list[Element] = []
+    left_out = 0
+    for title, members in groups:
+        shown = [one for one in members if one.id in kept]
+        left_out += len(members) - len(shown)
+        if shown:
+            lines += [title, *(_line(one, outline, grid) for one in shown)]
+            listed += shown
+    if left_out:
+        lines.append(f"({left_out} more elements are not listed)")
+    return OutlineText("\n".join(lines) or "(no element is known)", tuple(listed))
+
+
+def _grouped(outline: Outline) -> list[tuple[str, list[Element]]]:
+    """The elements that can be seen, by window, the top-most first; each group with its title."""
+    seen = _without_parts([one for one in outline.elements if _is_seen(one, outline)])
+    order = [(window.title, window.app) for window in outline.windows]
+    keys = [key for key in dict.fromkeys((one.window, one.app) for one in seen) if key not in order]
+    active = {(window.title, window.app) for window in outline.windows if window.active}
+    groups: list[tuple[str, list[Element]]] = []
+    for key in dict.fromkeys([*order, *keys]):
+        members = [one for one in seen if (one.window, one.app) == key]
+        title, app = (_plain(word) for word in key)
+        named = f'window "{title}"' + (f" ({app})" if app and app != title else "") if title or app else _DESKTOP
+        if members or key in order:
+            groups.append((named + (", active" if key in active else ""), members))
+    return [group for group in groups if group[1]]
+
+
+def _is_seen(element: Element, outline: Outline) -> bool:
+    """Whether it is on the screen, and says or does something."""
+    if "offscreen" in element.states or not (element.name or element.label or element.value or element.trusted):
+        return False
+    x, y = element.box.left - outline.origin[0], element.box.top - outline.origin[1]
+    return -element.box.width < x < outline.size.width and -element.box.height < y < outline.size.height
+
+
+def _without_parts(elements: Sequence[Element]) -> list[Element]:
+    """Without words that are part of a caption which is there as a whole."""
+    words = [one for one in elements if one.source == "words"]
+    return [
+        one
+        for one in elements
+        if one.source != "words"
+        or not any(
+            one is not whole and one.name != whole.name and one.name in whole.name and _inside(one.box, whole.box)
+            for whole in words
+        )
+    ]
+
+
+def _inside(box: Region, around: Region) -> bool:
+    return (
+        around.left <= box.left + 2
+        and around.top <= box.top + 2
+        and box.left + box.width <= around.left + around.width + 2
+        and box.top + box.height <= around.top + around.height + 2
+    )
+
+
+def _within(elements: Sequence[Element], outline: Outline, grid: Grid, most_chars: int) -> set[int]:
+    """The numbers of those for which there is room: controls before plain words, front before back."""
+    kept: set[int] = set()
+    room = most_chars
+    for element in sorted(elements, key=lambda one: one.role == WORDS_ROLE):
+        room -= len(_line(element, outline, grid)) + 1
+        if room < 0:
+            break
+        kept.add(element.id)
+    return kept
+
+
+def _line(element: Element, outline: Outline, grid: Grid) -> str:
+    words = element_words(element.role, _plain(element.name or element.label), element.states)
+    words = words.replace("“", '"').replace("”", '"')
+    told_value = element.value and "password" not in element.role
+    value = f' = "{_plain(element.value or "")}"' if told_value else ""
+    told = [state for state in _TOLD if state in element.states]
+    centre = outline.centre(element, grid)
+    states = f" [{', '.join(told)}]" if told else ""
+    return f"{element.id} {words}{value}{states} @ {centre.x:.0f},{centre.y:.0f}"
+
+
+def _plain(text: str) -> str:
+    """A text on one line, shortened; its quotes do not end ours."""
+    line = on_one_line(text).replace('"', "'")
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
