@@ -34,6 +34,10 @@ class OwnNames:
 
     def read(self, call: Call) -> Action[GridPoint]:
         """The action of a call. Raises ArgumentError: there is no such call, or an argument does not fit."""
+        return read_action(self.said(call), self.words)
+
+    def said(self, call: Call) -> dict[str, Any]:
+        """The arguments of a call in the words of computer use. Raises ArgumentError: there is no such call."""
         call = named(call)
         means = self.calls.get(call.name.strip().lower())
         if means is None:
@@ -41,7 +45,7 @@ class OwnNames:
         names = {**self.arguments, **means.get("arguments", {})}
         usual = {name: value for name, value in means.items() if name != "arguments"}
         given = {names.get(name, name): value for name, value in call.arguments.items() if value not in (None, "")}
-        return read_action({**usual, **given, "action": means["action"]}, self.words)
+        return {**usual, **given, "action": means["action"]}
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a call of this name."""

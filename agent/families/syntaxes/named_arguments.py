@@ -18,6 +18,8 @@ _QUOTE_END = {
 _CALL_END = re.compile(r"\)+[^\S\n]*(?:\n|$)")
 #: What a backslash stands for with the character behind it; before any other it is a backslash, as in Python.
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+#: Numbers in brackets, or quoted words in them.
+_LIST = re.compile(r"\([-0-9., ]+\)|\[(?:'[^'\\]*'(?:, ?)?)+\]")
 _QUOTED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -72,17 +74,20 @@ def _value(text: str, start: int) -> tuple[str, int] | None:
     return value, re.compile(r",\s*").match(text, after).end() if text[after] == "," else after  # type: ignore[union-attr]
 
 
-def as_named(call: Call, brackets: str = "()") -> str:
-    """A call as it is written, every value but numbers in quotes; a point that is a list stands in `brackets`."""
-    return f"{call.name}({', '.join(_written(name, value, brackets) for name, value in call.arguments.items())})"
+def as_named(call: Call, brackets: str = "()", *, bare: bool = False) -> str:
+    """A call as it is written, every value but numbers in quotes; a point that is a list stands in `brackets`.
+
+    `bare`: whether points and lists stand without quotes.
+    """
+    return f"{call.name}({', '.join(_written(name, value, brackets, bare) for name, value in call.arguments.items())})"
 
 
-def _written(name: str, value: Any, brackets: str) -> str:
+def _written(name: str, value: Any, brackets: str, bare: bool) -> str:
     if isinstance(value, list):
         value = brackets[0] + ",".join(str(item) for item in value) + brackets[1]
     if isinstance(value, Mapping):
         value = ",".join(str(item) for item in value.values())
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if (isinstance(value, int | float) and not isinstance(value, bool)) or (bare and _LIST.fullmatch(str(value))):
         return f"{name}={value}"
     quoted = re.sub(r"[\\'\n\t\r]", lambda match: _QUOTED[match[0]], str(value))
     return f"'{quoted}'" if name.isdecimal() else f"{name}='{quoted}'"

@@ -1,0 +1,10 @@
+"""UI-Venus 1 as a `Family`."""
+
+from pathlib import Path
+
+from agent.families.ui_venus.base import UiVenus
+
+
+def create() -> UiVenus:
+    """The family, as the registry asks for it."""
+    return UiVenus("ui-venus", Path(__file__).parent, refuses=False)

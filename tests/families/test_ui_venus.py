@@ -1,0 +1,42 @@
+"""UI-Venus: the past is text, and 1.5 can say that there is nothing of the kind."""
+
+import pytest
+
+from agent.actions import Absent, Click
+from agent.families.base import Call, Decision, PastStep, PromptRequest
+from agent.families.registry import detect_family, get_family
+from agent.geometry import Size
+from foundation.chat_stream import Answer
+
+SENT = [Size(1932, 1092)]
+
+
+def test_one_and_a_half_says_that_a_thing_is_absent_and_one_cannot() -> None:
+    for text, grounding in (("[-1,-1]", True), ("<action>Click(box=(-1,-1))</action>", False)):
+        for name, kind in (("ui-venus-1.5", Absent), ("ui-venus", Click)):
+            family = get_family(name)
+            read = (family.parse_grounding if grounding else family.parse)(Answer(text), SENT)
+            assert isinstance(read, Decision)
+            assert isinstance(read.actions[0], kind)
+    assert "[-1,-1]" in "".join(get_family("ui-venus-1.5").grounding_request("Save", None).texts())
+
+
+def test_what_came_back_stands_behind_the_step_that_it_came_to() -> None:
+    answer = Answer("<think>The menu.</think>\n<action>Wait()</action>\n<conclusion>Waited.</conclusion>")
+    step = PastStep("x", (Call("Wait", {}),), answer=answer, note="Nothing changed.")
+    request = get_family("ui-venus-1.5").request(PromptRequest("Do it.", (None,), (step, step), skipped=2))
+    text = "".join(request.texts())
+    assert "\nStep 2: <think>The menu.</think><action>Wait()</action>\nResult: Nothing changed.\nStep 3: " in text
+    assert len(request.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("inclusionAI/UI-Venus-1.5-8B", "ui-venus-1.5"),
+        ("inclusionAI/UI-Venus-Navi-72B", "ui-venus"),
+        ("UI-Venus-Ground-7B-GGUF", "ui-venus"),
+    ],
+)
+def test_the_version_is_told_by_the_models_name(model: str, family: str) -> None:
+    assert detect_family(model) == family
