@@ -52,7 +52,7 @@ class MaiUi(Family):
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The point in a grounding answer, as a click."""
-        return parse_grounding(as_text(answer), self._grounding_grid)
+        return parse_grounding(as_text(answer), self._grounding_grid, cut=answer.finish_reason == "length")
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""

@@ -18,16 +18,16 @@ _N = r"([-+]?[0-9]{1,6}(?:\.[0-9]{1,17})?)"
 _PAIR = re.compile(rf"[\[(]\s*{_N}\s*[,，]\s*{_N}(?:\s*[,，]\s*{_N}\s*[,，]\s*{_N})?\s*(?=[\])}}<\"'])")
 
 
-def parse_grounding(text: str, grid: Grid) -> Decision | ParseFailure:
+def parse_grounding(text: str, grid: Grid, *, cut: bool = False) -> Decision | ParseFailure:
     """The point of a grounding answer, as a click.
 
     Nothing is clicked on the strength of this alone, so a point off the grid is kept and clamped where it is mapped:
-    an evaluation then scores what the model said.
+    an evaluation then scores what the model said. `cut`: the token limit ended the answer.
     """
     text = clean_text(text)
     if not text.strip():
         return ParseFailure("empty", "the answer is empty")
-    thought, body = _split_grounding(text)
+    thought, body = _split_grounding(text, cut)
     if body is None:
         return ParseFailure("truncated", "the answer ends inside the thinking", thought)
     try:
@@ -45,15 +45,16 @@ def parse_grounding(text: str, grid: Grid) -> Decision | ParseFailure:
     return ParseFailure("no_action", "there is no coordinate in the answer", thought)
 
 
-def _split_grounding(text: str) -> tuple[str, str | None]:
+def _split_grounding(text: str, cut: bool) -> tuple[str, str | None]:
     """The reasoning, and what was answered; None when the reasoning has no end: points named in it are no answer.
 
-    A whole answer in its tags at the very end is one all the same: only the closing tag of the reasoning is missing.
+    A whole answer in its tags at the very end is one all the same: only the closing tag of the reasoning is missing,
+    unless the token limit cut the answer off just there.
     """
     opening, closing = _GROUNDING_OPEN.search(text), _GROUNDING_CLOSE.search(text)
     if opening and not closing:
         closing = _ANSWER_OPEN.search(text, opening.end())
-        if closing is None or not _ANSWER_CLOSE.search(text.rstrip()[-12:]):
+        if cut or closing is None or not _ANSWER_CLOSE.search(text.rstrip()[-12:]):
             return text[opening.end() :].strip(), None
         return text[opening.end() : closing.start()].strip(), text[closing.end() :]
     before, body = (text[: closing.start()], text[closing.end() :]) if closing else ("", text)
