@@ -65,7 +65,13 @@ def image_rule(name: str) -> ImageRule:
     """The image rule of a family. Raises UsageError where there is no such family."""
     image = family_data(name)["image"]
     numbers = {name: int(image[name]) for name in ("factor", "min_pixels", "max_pixels")}
-    return ImageRule(**numbers, counts=bool(image.get("tokens", True)), linear=bool(image.get("linear", False)))
+    return ImageRule(
+        **numbers,
+        counts=bool(image.get("tokens", True)),
+        linear=bool(image.get("linear", False)),
+        max_side=image.get("max_side"),
+        token_pixels=image.get("token_pixels"),
+    )
 
 
 def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:

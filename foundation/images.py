@@ -75,18 +75,27 @@ class ImageRule:
     max_pixels: int
     counts: bool = True  # False for what reads pixels and knows no tokens
     linear: bool = False  # True for who sends images by `linear_resize`; the server then fits them to its factor
+    max_side: int | None = None  # of the longer side, where that has a limit of its own
+    token_pixels: int | None = None  # pixels of one image token; None for a square of `factor`
 
     def fit(self, width: int, height: int) -> tuple[int, int]:
         """The size in pixels at which an image is sent. Raises UsageError as `smart_resize` does."""
         if self.linear:
             return linear_resize(width, height, self.min_pixels, self.max_pixels)
-        return smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
+        fitted = smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
+        if self.max_side is None or max(fitted) <= self.max_side:
+            return fitted
+        shrink = self.max_side / max(width, height)
+        narrower, lower = (
+            max(self.factor, int(side * shrink) // self.factor * self.factor) for side in (width, height)
+        )
+        return narrower, lower
 
     def tokens(self, width: int, height: int) -> int:
-        """Vision tokens of an image of a fitted size: one for each square of `factor` pixels; 0 where none count."""
+        """Vision tokens of an image of a fitted size; 0 where none count."""
         if self.linear:
             width, height = smart_resize(width, height, self.factor, self.min_pixels, self.max_pixels)
-        return width * height // self.factor**2 if self.counts else 0
+        return width * height // (self.token_pixels or self.factor**2) if self.counts else 0
 
     def capped(self, max_pixels: int | None) -> "ImageRule":
         """The rule with a lower pixel budget; None leaves it. Raises UsageError: that is below the family's minimum."""

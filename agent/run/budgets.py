@@ -26,7 +26,8 @@ def pixel_budget(family: Family, limits: Limits, wanted: int | None) -> int:
         budgets.append(limits.max_pixels)
     if limits.context is not None:
         room = limits.context - answer_tokens(family, limits.context)
-        budgets.append(max(0, room // 2) * family.facts.image.factor**2)
+        rule = family.facts.image
+        budgets.append(max(0, room // 2) * (rule.token_pixels or rule.factor**2))
     budget = min(budgets)
     if budget < family.facts.image.min_pixels:
         raise UsageError(
