@@ -64,9 +64,12 @@ class Answer:
     content: str = ""
     reasoning: str = ""  # what it thought before, where the server keeps that apart
     tool_calls: tuple[ToolCall, ...] = ()  # in the order in which they began
-    #: "length" when the token limit cut the answer off; None when the server never said that it ended
+    #: "length" when the token limit cut the answer off, "refusal" when the service declines, "malformed" when it could
+    #: not read the model's own call; None when the server never said that it ended
     finish_reason: str | None = None
     usage: Usage = Usage()
+    #: all of it in its API's own shape, for APIs that want it back to the letter; for the next requests alone
+    items: tuple[Any, ...] = field(default=(), repr=False)
 
 
 @dataclass(slots=True)

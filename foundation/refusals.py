@@ -15,7 +15,9 @@ RefusalKind: TypeAlias = Literal[
 _IMAGES_LIMIT = re.compile(r"At most (\d+) image", re.IGNORECASE)
 _CONTEXT_LIMIT = re.compile(r"(?:context length|model length|max_model_len)[^0-9]{0,40}(\d{3,})", re.IGNORECASE)
 _CONTEXT_WORDS = re.compile(
-    r"context length|context window|max(?:imum)? model len|max_model_len|prompt is too long|n_ctx", re.IGNORECASE
+    r"context length|context window|max(?:imum)? model len|max_model_len|prompt is too long|n_ctx|"
+    r"exceeds the maximum number of tokens",
+    re.IGNORECASE,
 )
 #: A model without eyes: vLLM, llama.cpp ("image input is not supported"), Ollama ("missing data required for image
 #: input"), LM Studio ("Model does not support images"), OpenAI ("image_url is only supported by certain models"),
@@ -45,17 +47,18 @@ def refusal_of(error: BaseException) -> Refusal:
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return _of_status(_said(error), int(error.status_code))
+        return of_status(_said(error), int(error.status_code))
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return Refusal("silent", _cause(error))
+        return Refusal("silent", cause_of(error))
     if isinstance(error, openai.APIConnectionError):
-        return Refusal("unreachable", _cause(error))
+        return Refusal("unreachable", cause_of(error))
     if type(error) is openai.APIError:  # an error event inside a stream
         return Refusal("server_error", _said(error))
-    return Refusal("broken", _cause(error))
+    return Refusal("broken", cause_of(error))
 
 
-def _of_status(said: str, status: int) -> Refusal:
+def of_status(said: str, status: int) -> Refusal:
+    """A refusal by its HTTP status, and by what was said with it."""
     match = _IMAGES_LIMIT.search(said)
     if _NO_IMAGES.search(said) or (match is not None and int(match[1]) == 0):  # llama.cpp says so with status 500
         return Refusal("no_images", said, status)
@@ -75,7 +78,8 @@ def _said(error: Any) -> str:
     return " ".join(str(text or error.message).split())[:400].rstrip(".")
 
 
-def _cause(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
+    """What went wrong at the bottom of an exception, in one line without a full stop."""
     deepest = error
     while (deeper := deepest.__cause__ or deepest.__context__) is not None:
         deepest = deeper

@@ -75,7 +75,10 @@ async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, s
             system = options.settings.system_prompt(family.facts.name, options.system_prompt)
             chosen = {"thinking": options.thinking}
             outline = seen.outline() if family.facts.outline else None
-            prompt = PromptRequest(given.instruction, (sent,), system_prompt=system, options=chosen, outline=outline)
+            prompt = PromptRequest(
+                given.instruction, (sent,), system_prompt=system, options=chosen, outline=outline,
+                model=model.endpoint.model or "",
+            )  # fmt: skip
             request = family.request(prompt)
         limit = answer_tokens(family, limits.context)
         answer = (await model.client.complete(replace(request, max_tokens=limit))).answer

@@ -58,7 +58,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         help="auto (default: the named endpoint, a running server, the graphics card, else the literal engine), vllm, "
         "literal, or endpoint",
     )  # fmt: skip
-    group.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example 127.0.0.1:8000")
+    group.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible endpoint, for example "
+                       "127.0.0.1:8000; or openai, anthropic, gemini")  # fmt: skip
     group.add_argument("--model", metavar="NAME", help="the model: of the endpoint, or for vllm a name (MAI-UI-8B), a "
                        "repository or a folder")  # fmt: skip
     group.add_argument("--preset", metavar="NAME", help="how vllm serves it: latency (default), balanced, ... "

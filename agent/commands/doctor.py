@@ -161,12 +161,15 @@ def _reading() -> str:
 
 def _endpoint(url: str, settings: Settings) -> str:
     from agent.families.registry import detect_family
-    from agent.model.client import ChatClient
+    from agent.model.choose import named_endpoint
+    from agent.model.clients import client_of
     from agent.model.endpoint import Endpoint
-    from foundation.addresses import normalize_url
+    from agent.model.engine import EngineChoice
+
+    choice = EngineChoice("endpoint", url, settings.get("model"), settings.api_key)
 
     async def ask() -> Endpoint:
-        client = ChatClient(Endpoint(normalize_url(url), settings.api_key, settings.get("model")))
+        client = client_of(named_endpoint(choice).endpoint)
         try:
             return await client.discover(detect_family)
         finally:

@@ -28,9 +28,9 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent prompt",
         description='Reads {"instruction", "tools", "steps": [{"thought", "action", "user_reply", "tool_result"}], '
-        '"images", "width", "height"} and prints the chat messages, with "[IMAGE_DATA]" for every image. A step may '
-        'also have the "answer" that the model gave, as text, in place of "thought" and "action". Width and height are '
-        "those of the screen in pixels (1920x1080 unless given), which some families state.",
+        '"images", "width", "height", "model"} and prints the chat messages, with "[IMAGE_DATA]" for every image. A '
+        'step may also have the "answer" that the model gave, as text, in place of "thought" and "action". Width and '
+        "height are those of the screen in pixels (1920x1080 unless given), which some families state.",
     )
     parser.add_argument("--family", required=True, metavar="NAME")
     parser.add_argument("--style", choices=("reference", "desktop"), default="desktop")
@@ -76,8 +76,9 @@ def read_request(
         raise UsageError('"width" and "height" must be whole numbers of pixels.', f"{error}.") from error
     past = tuple(_step(step, number, family, sent, shown=number >= first) for number, step in enumerate(steps))
     return PromptRequest(
-        data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options, sent=sent
-    )
+        data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options, sent=sent,
+        model=str(data.get("model") or ""),
+    )  # fmt: skip
 
 
 def _body(request: ChatRequest) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from agent.actions import Action
 from agent.changes import Change
 from agent.geometry import GridPoint, NamedPoint, Size
+from agent.model.endpoint import Api
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
 from agent.screen.outline import Outline, See
@@ -52,6 +53,7 @@ class Decision:
     doubt: str = ""  # why what lies there may be something else, as a clause; "" where nothing says so
     exact: bool = False  # whether its points are those of elements that were told: no look is closer
     left_out: int = 0  # further calls of the answer, of a family that is trained to make one at a time
+    objection: str = ""  # why the service wants a person to agree before any of it is done, as a clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class PastStep:
     answer: Answer | None = None
     outline: Outline | None = None  # the elements that were on the screen before the answer, where they are known
     changes: Sequence[Change] = ()  # what had changed on the computer until then, where it is known
+    agreed: bool = False  # whether a person agreed to what the service objected to
 
     @property
     def replies(self) -> list[str]:
@@ -178,6 +181,7 @@ class FamilyFacts:
     history: str = ""  # what its own client shows of the past, in a few words
     several: bool = False  # whether its models are trained to make several calls in one answer, done in order
     function: str = "computer_use"  # the name under which its models call actions
+    api: Api = "chat"  # what its models are asked through
     outline: bool = False  # whether it is asked with the outline of the screen, which is then waited for
     see: See = "screenshot"  # how its models are shown the screen unless a person says otherwise
     names_elements: bool = False  # whether its answers may name elements of the outline by number
@@ -201,6 +205,7 @@ class FamilyFacts:
             history=data.get("history", {}).get("words", ""),
             several=data.get("call", {}).get("several", False),
             function=data.get("call", {}).get("function", "computer_use"),
+            api=data.get("api", "chat"),
             outline=data.get("prompt", {}).get("outline", False),
             see=data.get("prompt", {}).get("see", "screenshot"),
             names_elements=data.get("prompt", {}).get("names_elements", False),

@@ -208,8 +208,8 @@ class PatientClient(ABC):
             await asyncio.sleep(_COME_BACK_POLL)
 
     async def _attempt(self, request: ChatRequest, on_progress: OnProgress) -> Completion:
+        exchange = self.exchange(request)  # where libraries are imported first, which is no silence of the model
         began = time.monotonic()
-        exchange = self.exchange(request)
         reader = exchange.reader
         first_at: float | None = None
         heard_at = began

@@ -6,6 +6,7 @@ from dataclasses import replace
 from agent.model import serving
 from agent.model.endpoint import Endpoint
 from agent.model.engine import ENGINE_NAMES, Engine, EngineChoice
+from agent.model.peers.table import peer_of
 from agent.model.serving import Ask, CheckStop, Tell
 from foundation.addresses import normalize_url
 from foundation.errors import UsageError
@@ -39,14 +40,24 @@ def choose_engine(
     name, remark = _automatic(choice) if choice.name == "auto" else (choice.name, "")
     match name:
         case "endpoint":
-            if choice.url is None:
-                raise UsageError("--engine endpoint needs an address.", "Add --endpoint http://127.0.0.1:8000/v1.")
-            return Engine("endpoint", Endpoint(normalize_url(choice.url), choice.api_key, choice.model))
+            return named_endpoint(choice)
         case "literal":
             return replace(literal(), remark=remark)
         case "vllm":
             return serving.local_server(choice.model, choice.preset, tell, check_stop, ask)
     raise UsageError(f"There is no engine {name!r}.", f"Engines are: {', '.join(ENGINE_NAMES)}.")
+
+
+def named_endpoint(choice: EngineChoice) -> Engine:
+    """The endpoint that a person named: an OpenAI-compatible one, or a cloud peer.
+
+    Raises UsageError: none is named, or it is no address; EnvironmentLacksError: a peer's library or key is not there.
+    """
+    if choice.url is None:
+        raise UsageError("--engine endpoint needs an address.", "Add --endpoint http://127.0.0.1:8000/v1.")
+    if (peer := peer_of(choice.url)) is not None:
+        return Engine("endpoint", peer.endpoint(choice), family=peer.family)
+    return Engine("endpoint", Endpoint(normalize_url(choice.url), choice.api_key, choice.model))
 
 
 def _automatic(choice: EngineChoice) -> tuple[str, str]:

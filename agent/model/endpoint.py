@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 from foundation.addresses import is_loopback
 
 ServerKind: TypeAlias = Literal["vllm", "literal", "other"]
+#: What is spoken there: OpenAI's chat completions, as most servers do, or the own API of a cloud peer.
+Api: TypeAlias = Literal["chat", "openai", "anthropic", "gemini"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +22,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An OpenAI-compatible endpoint that is ready."""
+    """An endpoint that is ready: an OpenAI-compatible one, or a cloud peer's."""
 
     base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
     api_key: str = field(default="", repr=False)  # sent as a bearer token; "" for servers without one
     model: str | None = None  # the served model's name; None to find it out
     kind: ServerKind = "other"  # what serves it, where that is known
     limits: Limits = Limits()  # what it was started with, where that is known
+    api: Api = "chat"
+    key_variable: str = "MAI_AGENT_API_KEY"  # the variable that the key is taken from, for who must set it
 
     @property
     def host(self) -> str:

@@ -1,7 +1,7 @@
 """Chat messages: any role, several images, tool calls and what they gave back."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from agent.screen.encode import EncodedImage
@@ -33,6 +33,14 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()  # the calls that an assistant made
     call_id: str | None = None  # of a tool's result, the id of the call that it answers
     reasoning: str = ""  # what an assistant thought before, for servers that take it back (`reasoning_content`)
+    #: an assistant's answer in its API's own shape (`Answer.items`): goes back in place of all of the above
+    items: tuple[Any, ...] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)  # what else goes with a tool's result, in its API's words
+
+    @property
+    def said(self) -> str:
+        """Its texts as one."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @classmethod
     def text(cls, role: Role, text: str) -> "Message":

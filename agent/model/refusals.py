@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agent.model.endpoint import Endpoint
 from foundation.errors import ExitStatus, MaiError
-from foundation.refusals import RefusalKind, refusal_of
+from foundation.refusals import Refusal, RefusalKind, refusal_of
 
 ErrorKind: TypeAlias = Literal[
     "unreachable", "overloaded", "broken", "silent", "bad_key", "unknown_model", "too_many_images",
@@ -53,7 +54,7 @@ class ModelError(MaiError):
 _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
     "silent": ("{where} did not answer in time.", "Is the server overloaded or hung?"),
     "unreachable": ("There is no connection to {where} ({reason}).", "Is the server running there?"),
-    "bad_key": ("{where} refuses the key.", "Set the right one in the variable MAI_AGENT_API_KEY."),
+    "bad_key": ("{where} refuses the key.", "Set the right one in the variable {key}."),
     "overloaded": ("{where} answers with status {status}: {reason}.", SEE_ITS_LOG),
     "server_error": ("{where} answers with status {status}: {reason}.", SEE_ITS_LOG),
     "broken": ("{where} sent something that is no answer ({reason}).", SEE_ITS_LOG),
@@ -77,15 +78,32 @@ _SENTENCES: dict[RefusalKind, tuple[str, str]] = {
 }
 
 
+#: What else to do where a cloud peer says it: nobody here starts it, or reads its log.
+_PEERS_REMEDIES: dict[RefusalKind, str] = {
+    "silent": "It may be overloaded. A longer wait can be set with --patience SECONDS.",
+    "unreachable": "Is this machine connected to the network?",
+    "overloaded": "Your account there may be at its limit, or the service busy: try again later.",
+    "server_error": "The service is busy or has a fault: try again later.",
+    "broken": "Try again; if it stays so, its API may have changed.",
+    "context_too_long": "Lower --max-pixels or --history-images.",
+    "unknown_model": "Is its name right, and may your key use it? Choose with --model.",
+    "refused": "Those are the service's own words.",
+}
+
+
 def explain(error: Exception, endpoint: Endpoint, sent: Collection[str] = ()) -> ModelError:
     """Any exception of a request as one of ours; `sent` names the request's parts that a refusal may mean."""
-    if isinstance(error, ModelError):
-        return error
-    refusal = refusal_of(error)
+    return error if isinstance(error, ModelError) else in_words(refusal_of(error), endpoint, sent)
+
+
+def in_words(refusal: Refusal, endpoint: Endpoint, sent: Collection[str] = ()) -> ModelError:
+    """A request without an answer as one of our errors; `sent` is as above."""
+    if endpoint.api_key:  # some services repeat it
+        refusal = replace(refusal, reason=refusal.reason.replace(endpoint.api_key, "[the key]"))
     kind = refusal.kind
     if kind == "server_error" and refusal.status is None:  # inside a stream
         kind = "broken"
-    if kind == "refused" and "tools" in sent and "tool" in refusal.reason.lower():
+    if endpoint.api == "chat" and kind == "refused" and "tools" in sent and "tool" in refusal.reason.lower():
         return ModelError(  # they are never left out: without them the model could not act
             "no_tools",
             f"{endpoint.base_url} does not take tools ({refusal.reason}).",
@@ -97,6 +115,9 @@ def explain(error: Exception, endpoint: Endpoint, sent: Collection[str] = ()) ->
     what, remedy = _SENTENCES[kind]
     words = {"where": endpoint.base_url, "model": endpoint.model, "reason": refusal.reason}
     what = what.format(**words, status=refusal.status, limit=refusal.limit)
+    if endpoint.api != "chat":
+        remedy = _PEERS_REMEDIES.get(kind, remedy)
+    remedy = remedy.format(key=endpoint.key_variable)
     return ModelError("overloaded" if kind == "server_error" else kind, what, remedy, refusal.limit)
 
 

@@ -30,7 +30,8 @@ class ChatRequest:
     messages: Sequence[Message]
     sampling: Sampling
     max_tokens: int | None = None  # limit of the answer; None for the family's own
-    tools: Sequence[Mapping[str, Any]] = ()  # definitions of tools that the model may call, in OpenAI's shape
+    #: definitions of tools that the model may call: functions in the shape of chat completions, others in their API's
+    tools: Sequence[Mapping[str, Any]] = ()
     stop: Sequence[str] = ()  # texts that end the answer
     schema: Mapping[str, Any] | None = None  # a JSON Schema that the answer must follow, used where the server can
     regex: str | None = None  # a regular expression that the answer must match, used where the server can (vLLM)
@@ -40,6 +41,8 @@ class ChatRequest:
     reasoning_effort: str | None = None  # how much is to be thought, where the server knows that
     #: for the server's chat template, such as {"enable_thinking": False}
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    #: further parts of the request in the words of the API that the family is for, none of them chat completions
+    native: Mapping[str, Any] = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
         """Every text that the model reads: of the messages, and of the tools' definitions."""

@@ -37,6 +37,7 @@ class AnswerPartsRecord(Record):
     content: Text = ""
     reasoning: Text = ""
     tool_calls: list[ToolCallRecord] = []
+    finish_reason: Text | None = None
 
 
 class AnswerRecord(Record):
@@ -52,7 +53,7 @@ class AnswerRecord(Record):
         if self.parts is None:
             return Answer(self.raw)
         calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in self.parts.tool_calls)
-        return Answer(self.parts.content, self.parts.reasoning, calls)
+        return Answer(self.parts.content, self.parts.reasoning, calls, self.parts.finish_reason)
 
 
 class ImageRecord(Record):

@@ -1,7 +1,7 @@
 """Puts an action to the policy, and to a person where the policy or the person wants that."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agent.actions import Action
@@ -26,9 +26,14 @@ class Consent:
     surroundings: Surroundings | None = None  # looks at the desktop for the policy; None where nobody can
     grants: Grants = field(default_factory=Grants)  # what the person allowed for good
 
-    def question(self, judged: Action[DesktopPoint], situation: Situation) -> Question | None:
-        """What is to be asked about an action, by what it comes to; None where it may simply go ahead."""
+    def question(self, judged: Action[DesktopPoint], situation: Situation, objection: str = "") -> Question | None:
+        """What is to be asked about an action, by what it comes to; None where it may simply go ahead.
+
+        An `objection`, of the service that the model runs at, is always put to the person.
+        """
         found = self.policy.question(judged, situation)
+        if objection:
+            return _with_objection(found, objection, situation)
         if found is None and (held := self.steering.hold):
             return Question(held, "", held=True, situation=situation)
         return found
@@ -78,8 +83,8 @@ class Consent:
             return given, situation
         # The reasons were those of the model's action; what the person made of it goes elsewhere, and has its own.
         situation = await self.look(given.instead, race, worker, emit)
-        objection = self.policy.question(given.instead, situation)
-        reason = "" if objection is None else objection.reason
+        asked_anew = self.policy.question(given.instead, situation)
+        reason = "" if asked_anew is None else asked_anew.reason
         emit(told(instead_aim=aim_of(given.instead, situation), instead_reason=reason))
         return given, situation
 
@@ -107,3 +112,12 @@ class Consent:
         if self.surroundings is None:
             return UNKNOWN
         return await race(worker.call(self.surroundings.glance, target))
+
+
+def _with_objection(question: Question | None, objection: str, situation: Situation) -> Question:
+    """A question that also names what the model's service objects to; nothing of it can be allowed for good."""
+    reason = f"the model's own service wants you to agree: {objection}"
+    if question is None:
+        return Question(reason, "", reasons=(reason,), situation=situation)
+    reasons = (reason, *(question.reasons or (question.reason,)))
+    return replace(question, reason="; ".join(reasons), scope="", reasons=reasons)

@@ -231,6 +231,7 @@ class Loop:
         past = PastStep(
             decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
             note=done.note, answer=answer, outline=seen.outline, changes=seen.changes,
+            agreed=done.agreed,
         )  # fmt: skip
         self._context.history.add(past, seen.tokens)
         self._sink.emit(

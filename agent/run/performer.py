@@ -62,6 +62,7 @@ class Performed:
     settled: Settled | None = None  # the screen after it; None where it is to be looked at anew
     milliseconds: dict[str, float] = field(default_factory=dict)  # of its stages
     incomplete: bool = False  # an action was not carried out, and so none after it
+    agreed: bool = False  # a person agreed to what the model's service objected to
 
     @property
     def note(self) -> str | None:
@@ -119,7 +120,8 @@ class Performer:
                     emit(Acted(step, target, False, self._settings.dry_run, "", error, 0.0, index=index))
                     went_on = False
                 case _:
-                    went_on = await self._do(step, index, seen, action, decision.doubt, done, emit)
+                    objection = "" if done.agreed else decision.objection
+                    went_on = await self._do(step, index, seen, action, decision.doubt, objection, done, emit)
             if not went_on:
                 done.incomplete = True
                 left = [*enumerate(actions)][index + 1 :]
@@ -135,6 +137,7 @@ class Performer:
         seen: Observation,
         action: Action[GridPoint],
         doubt: str,
+        objection: str,
         done: Performed,
         emit: Emit,
     ) -> bool:
@@ -150,7 +153,7 @@ class Performer:
             consent = self._context.consent
             situation = await self._look(judged, doubt, emit)
             elements, aim = situation.elements, aim_of(target, situation)
-            question = consent.question(judged, situation)
+            question = consent.question(judged, situation, objection)
             asks = question is not None and consent.would_ask(question, dry_run=self._settings.dry_run)
             if asks and not await self._free_hands(done):
                 emit(Dropped(step, target, "left out", index=index))
@@ -164,6 +167,7 @@ class Performer:
                 done.notes += [Note("said", verdict.note)] if verdict.note else []
                 emit(Dropped(step, target, verdict.answer, index=index))
                 return False
+            done.agreed = done.agreed or (bool(objection) and not self._settings.dry_run)
             if consent.steering.acted:
                 done.settled = None
                 done.notes.append(Note("taken_over"))

@@ -10,11 +10,12 @@ from typing import Literal, TypeAlias
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
 from agent.model.asking import ModelClient, Patience
-from agent.model.client import ChatClient
+from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.events import ModelInUse
 from agent.run.race import Race
+from foundation.errors import UsageError
 
 #: actor: looks and acts; planner: splits the task; grounder: finds the point; verifier: judges whether it is done.
 Role: TypeAlias = Literal["actor", "planner", "grounder", "verifier"]
@@ -47,7 +48,7 @@ async def open_model(
     The client is closed with what else was `opened`. Raises MaiError: the endpoint cannot be asked, or there is no such
     family.
     """
-    client = ChatClient(engine.endpoint, patience, engine.condition)
+    client = client_of(engine.endpoint, patience, engine.condition)
     opened.push_async_callback(client.aclose)
     discovering = client.discover(detect_family)
     endpoint = await (discovering if race is None else race(discovering))
@@ -61,4 +62,9 @@ async def open_model(
             f"The model {endpoint.model!r} is of no known family; it is asked in the format of the family "
             f"{DEFAULT_FAMILY}, which suits any (choose with --family)."
         )
-    return ServedModel(engine, endpoint, get_family(name), client, tuple(remarks))
+    known = get_family(name)
+    if known.facts.api not in ("chat", endpoint.api):
+        raise UsageError(
+            f"The family {known.facts.name} is for {known.facts.api}'s own API.", f"Use --endpoint {known.facts.api}."
+        )
+    return ServedModel(engine, endpoint, known, client, tuple(remarks))

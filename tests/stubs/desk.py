@@ -13,7 +13,7 @@ from agent.actions import Action
 from agent.desktop.hand import Rest
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
-from agent.model.asking import Patience
+from agent.model.asking import ModelClient, Patience
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.run.actor import Actor
@@ -141,7 +141,7 @@ class FakeOutliner:
 class Desk:
     """One run's parts, and the run."""
 
-    endpoint: FakeEndpoint
+    endpoint: FakeEndpoint | None
     screen: FakeScreen = field(default_factory=FakeScreen)
     hand: Any = None
     person: FakePerson = field(default_factory=FakePerson)
@@ -160,14 +160,21 @@ class Desk:
     grounder: FakeEndpoint | None = None  # finds places for a planner
     zoom: Zoom = "off"
     outlines: Any = None  # what the screen's elements are at each look; the last ones stay
+    client: Any = None  # in place of one that asks the endpoint
 
-    def loop(self) -> tuple[Loop, ChatClient]:
+    def _client(self) -> ModelClient:
+        if self.client is not None:
+            asked: ModelClient = self.client
+            return asked
+        assert self.endpoint is not None
+        address = normalize_url(self.endpoint.url)
+        return ChatClient(Endpoint(address, "", "MAI-UI-8B", self.kind, self.limits), HURRIED)
+
+    def loop(self) -> tuple[Loop, ModelClient]:
         self.hand = self.hand or FakeHand(self.screen)
         family = get_family(self.family) if isinstance(self.family, str) else self.family
         settings = RunSettings(self.instruction, settle=SETTLE, **self.settings)
-        client = ChatClient(
-            Endpoint(normalize_url(self.endpoint.url), "", "MAI-UI-8B", self.kind, self.limits), HURRIED
-        )
+        client = self._client()
         outliner = None if self.outlines is None else FakeOutliner(self.outlines)
         see, rule = settings.see or "screenshot", family.facts.image.capped(1_000_000)
         observer = Observer(self.screen, rule, "png", 85, outliner, see=see)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from agent.desktop.base import Opens
 from agent.desktop.door import Started, start_program
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
+from agent.model.peers.table import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
 from agent.safety.stop import StopSwitch
 
@@ -42,7 +43,8 @@ class Launcher:
     def __init__(self, environ: Mapping[str, str] | None, open_windows: OpenWindows) -> None:
         self._open_windows = open_windows
         self._environ = dict(os.environ if environ is None else environ)
-        self._environ.pop("MAI_AGENT_API_KEY", None)  # no application needs it, and a terminal would show it
+        for variable in KEY_VARIABLES:  # no application needs them, and a terminal would show them
+            self._environ.pop(variable, None)
         self._started: list[Started] = []
         self._began = time.time()
 

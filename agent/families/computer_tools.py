@@ -1,0 +1,200 @@
+"""What the families of cloud peers share: models that know a computer as a tool of their own API.
+
+A request is a conversation of calls and their results. The screenshot that follows an answer is the result of its last
+call; answers go back as they came, in their API's own items. An answer without a call ends the task, as in all of the
+published clients; two functions of ours say the rest, `ask_user` and `give_up`.
+"""
+
+import json
+import tomllib
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.actions import Action, AskUser, CallTool, Finish, Wait
+from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
+from agent.families.computer_use import Vocabulary, read_action
+from agent.families.heard import heard
+from agent.families.points import grid_of
+from agent.families.syntaxes.tool_calls import tool_calls
+from agent.geometry import GridPoint, Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer, ToolCall
+from foundation.families import family_data
+
+_TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+#: What only looks: every answer is followed by a look anyway.
+LOOK = Wait(0.0)
+#: The longest text of a question, or of a reason.
+_LONGEST = 4000
+
+
+class ComputerTools(Family):
+    """A cloud peer's models."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.data = family_data(name)
+
+    @abstractmethod
+    def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
+        """The API's own tool, as it is declared."""
+
+    @abstractmethod
+    def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
+        """The actions of a call of that tool, at least one. Raises ArgumentError."""
+
+    @abstractmethod
+    def is_computer(self, call: Call) -> bool:
+        """Whether a call is one of the API's own tool, and not of a function."""
+
+    def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
+        """What else the request says in the API's own words."""
+        return {}
+
+    def objection(self, call: Call) -> str:  # noqa: ARG002
+        """Why the service wants a person to agree to a call first; "" where it does not."""
+        return ""
+
+    def agreement(self, call: Call) -> Mapping[str, Any]:  # noqa: ARG002
+        """What tells the service, with the result of a call, that a person agreed."""
+        return {}
+
+    def items(self, step: PastStep, prompt: PromptRequest) -> tuple[Any, ...]:  # noqa: ARG002
+        """A past answer in the API's own shape; nothing where it is not known so."""
+        return () if step.answer is None else step.answer.items
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:
+        """What the model is asked."""
+        system = _TEXTS["system"].strip() if prompt.system_prompt is None else prompt.system_prompt
+        if prompt.apps and prompt.system_prompt is None:
+            system += f"\n{_TEXTS['apps']}{', '.join(prompt.apps)}"
+        messages = [Message.text("system", system)]
+        words = [prompt.instruction, *([_TEXTS["skipped"].format(prompt.skipped)] if prompt.skipped else [])]
+        awaited: Sequence[Message] = ()  # the results that the calls before await, still without what they show
+        for number, step in enumerate(prompt.steps):
+            messages += _observed(awaited, words, step.images if step.shown else ())
+            answer, awaited = self._replay(step, prompt, number)
+            messages.append(answer)
+            words = step.replies
+        messages += _observed(awaited, words, prompt.images)
+        ours = [_function(name, told) for name, told in _TEXTS["functions"].items()]
+        theirs = [{"type": "function", "function": dict(tool)} for tool in prompt.tools]
+        tools = [self.computer(prompt), *ours, *theirs]
+        return ChatRequest(messages, self.facts.sampling, tools=tools, native=self.native(prompt))
+
+    def _replay(self, step: PastStep, prompt: PromptRequest, number: int) -> tuple[Message, list[Message]]:
+        """A past answer, and the results that it awaits; the words alone where nobody agreed to it."""
+        if any(map(self.objection, step.calls)) and not step.agreed:
+            return Message.text("assistant", "\n".join(filter(None, (step.thought, _TEXTS["not_agreed"])))), []
+        named = [(call, call.id or f"call_{number}_{index}") for index, call in enumerate(step.calls)]
+        calls = [ToolCall(name, call.name, _json(dict(call.arguments))) for call, name in named]
+        said = step.thought if step.answer is None else step.answer.content
+        results = [Message("tool", call_id=name, told=self.agreement(call)) for call, name in named]
+        parts = (TextPart(said),) if said or not calls else ()
+        return Message("assistant", parts, tuple(calls), items=self.items(step, prompt)), results
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:
+        """An answer as text: what its API tells apart, in tags."""
+        shown = [_json({"name": call.name, "arguments": dict(call.arguments)}) for call in calls]
+        return "\n".join([thought, *(f"<tool_call>\n{call}\n</tool_call>" for call in shown)])
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The decision in an answer: all of its actions, in order."""
+        told = heard(answer)
+        calls = told.calls if told.calls is not None else _written_calls(told.text)
+        thought = told.thought if told.calls is not None else _before_calls(told.thought, told.text, calls)
+        if answer.finish_reason == "refusal" and not calls:
+            return Decision(thought, (Finish(False, told.text.strip()[:_LONGEST] or "The service declines."),), ())
+        if isinstance(calls, ParseFailure):
+            return ParseFailure(calls.kind, calls.message, thought)
+        if not calls:
+            return _without_calls(answer, told.text.strip(), thought, cut=told.cut)
+        words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
+        try:
+            actions = [action for call in calls for action in self._actions(call, words)]
+        except ArgumentError as error:
+            return ParseFailure(error.kind, str(error), thought)
+        objections = dict.fromkeys(filter(None, map(self.objection, calls)))
+        doing = tuple(action for action in actions if action != LOOK) or (LOOK,)
+        return Decision(thought, doing, tuple(calls), objection="; ".join(objections))
+
+    def _actions(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
+        if self.is_computer(call):
+            return self.read(call, words)
+        match call.name:
+            case "ask_user":
+                return (AskUser(_text(call, "question")),)
+            case "give_up":
+                return (Finish(False, _text(call, "reason")),)
+        return (CallTool(call.name, dict(call.arguments)),)
+
+    def feedback(self, failure: ParseFailure) -> str:
+        """What to tell the model after an answer that gave no action."""
+        return f"That cannot be carried out: {failure.message}. Nothing of it was done. Call your tools again."
+
+
+def wheel(
+    direction: str, pixels: Any, point: Mapping[str, Any], words: Vocabulary, held: Any = None
+) -> Action[GridPoint]:
+    """The wheel turned by so many pixels. Raises ArgumentError."""
+    arguments = {"action": "scroll", "direction": direction, "pixels": pixels, **point}
+    return read_action(arguments | ({"modifiers": held} if held else {}), words)
+
+
+def _written_calls(text: str) -> Sequence[Call] | ParseFailure:
+    """The calls in a text; none where it has none."""
+    calls = tool_calls(Answer(text))
+    return () if isinstance(calls, ParseFailure) and calls.kind == "no_action" else calls
+
+
+def _before_calls(thought: str, text: str, calls: Sequence[Call] | ParseFailure) -> str:
+    """What was thought and said before the calls in a text."""
+    said = text.partition("<tool_call>")[0].strip() if calls else ""
+    return "\n".join(filter(None, (thought, said)))
+
+
+def _without_calls(answer: Answer, said: str, thought: str, *, cut: bool) -> Decision | ParseFailure:
+    """What an answer without a call means: its words are the end of the task."""
+    if answer.finish_reason == "malformed":
+        return ParseFailure("bad_json", "the service could not read the call that was made", thought)
+    if cut or answer.finish_reason == "length":
+        return ParseFailure("truncated", "the answer ends before it calls anything", thought)
+    if not said:
+        return ParseFailure("empty", "the answer is empty", thought)
+    if "<tool_call" in said or '"action' in said:
+        return ParseFailure("bad_json", "there is a call in the text that cannot be read", thought)
+    return Decision(thought, (Finish(True, said[:_LONGEST]),), ())
+
+
+def _observed(
+    awaited: Sequence[Message], words: Sequence[str], images: Sequence[EncodedImage | None]
+) -> Sequence[Message]:
+    """What is said and seen after an answer: as the result of its last call, or by itself."""
+    parts: tuple[TextPart | ImagePart, ...] = (*map(TextPart, words), *map(ImagePart, images))
+    if not awaited:
+        return [Message("user", parts)] if parts else []
+    *before, last = awaited
+    done = (TextPart(_TEXTS["done"]),)
+    results = [Message("tool", done, call_id=one.call_id, told=one.told) for one in before]
+    return [*results, Message("tool", parts or done, call_id=last.call_id, told=last.told)]
+
+
+def _function(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": dict(told["properties"]), "required": list(told["required"])}
+    function = {"name": name, "description": told["description"], "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _text(call: Call, name: str) -> str:
+    value = call.arguments.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentError("bad_argument", f'{call.name} needs a "{name}"')
+    return value.strip()[:_LONGEST]

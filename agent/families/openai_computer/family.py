@@ -1,0 +1,122 @@
+"""OpenAI's `computer` as a `Family`."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from agent.actions import Action, Click, Drag, Move, PressKeys
+from agent.families.base import ArgumentError, Call, PromptRequest
+from agent.families.computer_tools import LOOK, ComputerTools, wheel
+from agent.families.computer_use import Vocabulary, read_action
+from agent.geometry import GridPoint
+
+_MOST_ACTIONS = 50
+_CHECKS = "pending_safety_checks"
+
+
+class OpenAiComputer(ComputerTools):
+    """GPT-5.4 and later, and computer-use-preview; points are pixels of the image sent."""
+
+    def computer(self, prompt: PromptRequest) -> Mapping[str, Any]:
+        """The tool `computer`; the older one for the models that have that."""
+        preview = self.data["preview"]
+        if not any(name in prompt.model for name in preview["names"]):
+            return {"type": "computer"}
+        size = prompt.size
+        told = {"type": preview["tool"], "environment": preview["environment"]}
+        return told | {"display_width": size.width, "display_height": size.height}
+
+    def native(self, prompt: PromptRequest) -> Mapping[str, Any]:  # noqa: ARG002
+        """Reasoning, and what comes back of it."""
+        return dict(self.data["request"])
+
+    def is_computer(self, call: Call) -> bool:
+        """Whether it is a computer call."""
+        return call.name == self.facts.function
+
+    def objection(self, call: Call) -> str:
+        """The safety checks that are pending, as OpenAI words them."""
+        return "; ".join(check.get("message") or check.get("code") or "a safety check" for check in _checks(call))
+
+    def agreement(self, call: Call) -> Mapping[str, Any]:
+        """The same checks as acknowledged."""
+        checks = _checks(call)
+        return {"acknowledged_safety_checks": checks} if checks else {}
+
+    def read(self, call: Call, words: Vocabulary) -> Sequence[Action[GridPoint]]:
+        """The actions of a call, in order."""
+        written = call.arguments.get("actions", [call.arguments.get("action")])
+        if not isinstance(written, list) or not written or not all(isinstance(each, dict) for each in written):
+            raise ArgumentError("bad_argument", 'a computer call needs "actions", a list of objects')
+        if len(written) > _MOST_ACTIONS:
+            raise ArgumentError("bad_argument", f"{len(written)} actions are too many for one call")
+        return [action for each in written for action in self._one(each, words)]
+
+    def _one(self, told: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
+        kind = told.get("type")
+        point = {"coordinate": {"x": told.get("x"), "y": told.get("y")}}
+        held = {"modifiers": told["keys"]} if told.get("keys") else {}
+        match kind:
+            case "click" | "double_click":
+                return [self._click(kind, told, point | held, words)]
+            case "move":
+                return [read_action({"action": "move", **point}, words)]
+            case "drag":
+                return _drag(told, held, words)
+            case "scroll":
+                return _scroll(told, point, words)
+            case "type":
+                return [read_action({"action": "type", "text": told.get("text")}, words)]
+            case "keypress":
+                return [read_action({"action": "key", "keys": told.get("keys")}, words)]
+            case "wait":
+                return [read_action({"action": "wait"}, words)]
+            case "screenshot":
+                return [LOOK]
+        raise ArgumentError("unknown_action", f"there is no action {str(kind)[:40]!r}")
+
+    def _click(
+        self, kind: str, told: Mapping[str, Any], where: Mapping[str, Any], words: Vocabulary
+    ) -> Action[GridPoint]:
+        button = str(told.get("button") or "left")
+        if button in self.data["chords"]:
+            return PressKeys(tuple(self.data["chords"][button]))
+        if button not in self.data["buttons"]:
+            raise ArgumentError("bad_argument", f"there is no mouse button {button[:20]!r}")
+        read = read_action({"action": "click", "button": self.data["buttons"][button], **where}, words)
+        assert isinstance(read, Click)
+        return Click(read.point, read.button, 2, read.held) if kind == "double_click" else read
+
+
+def _drag(told: Mapping[str, Any], held: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
+    """A drag from the first point of its path to the last: the hand goes straight."""
+    path = told.get("path")
+    if not isinstance(path, list) or len(path) < 2:
+        raise ArgumentError("bad_argument", 'a drag needs a "path" of two points or more')
+    points = [read_action({"action": "move", "coordinate": point}, words) for point in path[:200]]
+    ends = [point.point for point in (points[0], points[-1]) if isinstance(point, Move)]
+    read = read_action({"action": "click", "coordinate": path[0], **held}, words)
+    assert isinstance(read, Click)
+    return [Drag(ends[0], ends[1], read.held)]
+
+
+def _scroll(told: Mapping[str, Any], point: Mapping[str, Any], words: Vocabulary) -> Sequence[Action[GridPoint]]:
+    turns = [("scroll_y", "down", "up"), ("scroll_x", "right", "left")]
+    found = []
+    for name, forward, back in turns:
+        amount = told.get(name) or 0
+        if isinstance(amount, bool) or not isinstance(amount, int | float) or not isfinite(amount):
+            raise ArgumentError("bad_argument", f'"{name}" must be a number')
+        if amount:
+            found.append(wheel(forward if amount > 0 else back, abs(amount), point, words, told.get("keys")))
+    return found or [LOOK]
+
+
+def _checks(call: Call) -> list[dict[str, Any]]:
+    checks = call.arguments.get(_CHECKS)
+    return [check for check in checks if isinstance(check, dict)] if isinstance(checks, list) else []
+
+
+def create() -> OpenAiComputer:
+    """The family, as the registry asks for it."""
+    return OpenAiComputer("openai-computer")

@@ -1,0 +1,196 @@
+"""Anthropic's Messages API: turns of content blocks, streamed as events.
+
+The conversation is cached there up to its end (`cache_control`), so a request costs little more than what is new.
+Sampling is left to the API: its newer models take no other.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agent.model.asking import Exchange
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.peers.peer_client import (
+    EventReader,
+    PeerClient,
+    arguments_of,
+    called,
+    functions,
+    said,
+    turns,
+    used,
+)
+from agent.model.request import ChatRequest
+from foundation.refusals import Refusal, cause_of, of_status
+
+#: Errors by their type, as HTTP statuses: inside of a stream they come with the status 200.
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500, "timeout_error": 504,
+    "overloaded_error": 529,
+}  # fmt: skip
+_FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
+_CACHED = {"type": "ephemeral"}
+
+
+class AnthropicClient(PeerClient):
+    """Asks Anthropic."""
+
+    _anthropic: Any = None
+
+    def _connection(self) -> Any:
+        if self._anthropic is None:
+            from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
+
+            self._anthropic = AsyncAnthropic(
+                base_url=self.endpoint.base_url,
+                api_key=self.endpoint.api_key or "none",
+                max_retries=0,  # its base is the retry layer
+                timeout=Timeout(self.silence, connect=self.patience.connect),
+                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False),
+            )
+        return self._anthropic
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._anthropic is not None:
+            await self._anthropic.close()
+
+    async def context_of(self, model: str) -> int | None:
+        """The most tokens of a prompt; None where it is not told."""
+        told = await self._connection().models.retrieve(model)
+        most = getattr(told, "max_input_tokens", None)
+        return most if isinstance(most, int) else None
+
+    def refusal(self, error: Exception) -> Refusal:
+        """What the library raised, as data."""
+        import anthropic
+
+        if isinstance(error, anthropic.APIStatusError):
+            words = error.api_message or error.message
+            status = int(error.status_code)
+            if status < 400:  # the stream had begun
+                status = _STATUS_OF_TYPE.get(str(error.type), 500)
+            return of_status(" ".join(str(words).split())[:400].rstrip("."), status)
+        if isinstance(error, anthropic.APITimeoutError | TimeoutError):
+            return Refusal("silent", cause_of(error))
+        if isinstance(error, anthropic.APIConnectionError):
+            return Refusal("unreachable", cause_of(error))
+        return Refusal("broken", cause_of(error))
+
+    def exchange(self, request: ChatRequest) -> Exchange:
+        """The request as turns of blocks."""
+        system, grouped = turns(request.messages)
+        limit = request.max_tokens or request.sampling.max_tokens
+        messages = [_turn(ours, turn) for ours, turn in grouped]
+        if messages and messages[-1]["content"]:
+            messages[-1]["content"][-1]["cache_control"] = _CACHED
+        functions_of_ours, own = functions(request.tools)
+        body: dict[str, Any] = {"model": self.endpoint.model, "max_tokens": limit, "messages": messages}
+        body |= request.native
+        if system:
+            body["system"] = [{"type": "text", "text": system, "cache_control": _CACHED}]
+        if own or functions_of_ours:
+            body["tools"] = [*own, *map(_function, functions_of_ours)]
+        if request.stop:
+            body["stop_sequences"] = list(request.stop)
+        read = _Read()
+        opening = self._connection().beta.messages.create(**body, stream=True)
+        reader = EventReader(read.told, read.blocks, limit)
+        return Exchange(opening, reader, len(request.images()), self.explained)
+
+
+def _function(function: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"name": function["name"], "description": function.get("description", "")}
+    return told | {"input_schema": function.get("parameters") or {"type": "object", "properties": {}}}
+
+
+def _turn(ours: bool, turn: Sequence[Message]) -> dict[str, Any]:
+    """One turn: results of calls first, as the API wants them, then what was said besides."""
+    if ours:
+        return {"role": "assistant", "content": [block for message in turn for block in _answer(message)]}
+    results = [_result(message) for message in turn if message.role == "tool"]
+    said_besides = [_part(part) for message in turn if message.role != "tool" for part in message.parts]
+    return {"role": "user", "content": [*results, *said_besides]}
+
+
+def _answer(message: Message) -> Iterator[dict[str, Any]]:
+    if message.items:
+        yield from map(dict, message.items)
+        return
+    if message.said.strip():
+        yield {"type": "text", "text": message.said}
+    for call in message.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call.arguments)}
+
+
+def _result(message: Message) -> dict[str, Any]:
+    content = [_part(part) for part in message.parts]
+    return {"type": "tool_result", "tool_use_id": message.call_id, "content": content, **message.told}
+
+
+def _part(part: TextPart | ImagePart) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    assert part.image is not None, "a request needs its images"
+    kind, _, data = part.image.data_url.removeprefix("data:").partition(";base64,")
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+
+
+class _Read:
+    """Reads the events of one answer, and puts its blocks together as they go back in later requests."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, str] = {}
+        self._prompt: int | None = None
+        self._cached: int | None = None
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks in order, each call with its arguments; an empty text may not go back."""
+        inputs = {index: {"input": arguments_of(written)} for index, written in self._inputs.items()}
+        whole = [block | inputs.get(index, {}) for index, block in sorted(self._blocks.items())]
+        return [block for block in whole if block.get("type") != "text" or block.get("text", "").strip()]
+
+    def told(self, event: Any) -> Iterator[Mapping[str, Any]]:
+        match event.type:
+            case "message_start":
+                yield self._began(event.message.usage)
+            case "content_block_start":
+                yield from self._block(event.index, event.content_block)
+            case "content_block_delta":
+                yield from self._delta(event.index, event.delta)
+            case "message_delta":
+                yield used(self._prompt, event.usage.output_tokens, self._cached)
+                if event.delta.stop_reason:
+                    yield said(finish=_FINISH.get(event.delta.stop_reason, "stop"))
+
+    def _began(self, usage: Any) -> Mapping[str, Any]:
+        self._cached = usage.cache_read_input_tokens
+        self._prompt = usage.input_tokens + (self._cached or 0) + (usage.cache_creation_input_tokens or 0)
+        return used(self._prompt, usage.output_tokens, self._cached)
+
+    def _block(self, index: int, block: Any) -> Iterator[Mapping[str, Any]]:
+        self._blocks[index] = block.to_dict(mode="json")
+        match block.type:
+            case "text":
+                yield said(block.text)
+            case "thinking":
+                yield said(reasoning=block.thinking)
+            case "tool_use":
+                self._inputs[index] = ""
+                yield called(index, block.id, block.name)
+
+    def _delta(self, index: int, delta: Any) -> Iterator[Mapping[str, Any]]:
+        block = self._blocks.setdefault(index, {})
+        match delta.type:
+            case "text_delta":
+                block["text"] = block.get("text", "") + delta.text
+                yield said(delta.text)
+            case "thinking_delta":
+                block["thinking"] = block.get("thinking", "") + delta.thinking
+                yield said(reasoning=delta.thinking)
+            case "signature_delta":
+                block["signature"] = block.get("signature", "") + delta.signature
+            case "input_json_delta":
+                self._inputs[index] = self._inputs.get(index, "") + delta.partial_json
+                yield called(index, arguments=delta.partial_json)

@@ -1,0 +1,211 @@
+"""Gemini's generateContent: contents of parts, streamed as whole responses that add up.
+
+Parts of a past answer go back as they came, with their thought signatures. A screenshot is a part of the response of
+the function that it shows the effect of.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agent.model.asking import Exchange
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.peers.peer_client import (
+    EventReader,
+    PeerClient,
+    arguments_of,
+    called,
+    functions,
+    said,
+    turns,
+    used,
+)
+from agent.model.request import ChatRequest
+from foundation.refusals import Refusal, cause_of, of_status
+
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "MALFORMED_FUNCTION_CALL": "malformed",
+           "UNEXPECTED_TOOL_CALL": "malformed", "MALFORMED_RESPONSE": "malformed"}  # fmt: skip
+#: Reasons for an answer's end that are no refusal, though nothing can be made of it.
+_NO_REASON = ("FINISH_REASON_UNSPECIFIED", "OTHER")
+
+
+class GeminiClient(PeerClient):
+    """Asks Google's Gemini API."""
+
+    _genai: Any = None
+    _transport: Any = None
+
+    def _connection(self) -> Any:
+        if self._genai is None:
+            import httpx2
+            from google import genai
+
+            timeout = httpx2.Timeout(self.silence, connect=self.patience.connect)
+            self._transport = httpx2.AsyncClient(
+                trust_env=not self.endpoint.is_local, follow_redirects=False, timeout=timeout
+            )
+            # Its own retries are off by default: its base is the retry layer.
+            options = {
+                "base_url": self.endpoint.base_url,
+                "httpx_async_client": self._transport,
+                "timeout": int(self.silence * 1000),
+            }
+            self._genai = genai.Client(
+                api_key=self.endpoint.api_key or "none", enterprise=False, http_options=options
+            ).aio
+        return self._genai
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._genai is not None:
+            await self._genai.aclose()
+            await self._transport.aclose()
+
+    async def context_of(self, model: str) -> int | None:
+        """The most tokens of a prompt."""
+        told = await self._connection().models.get(model=model)
+        most = told.input_token_limit
+        return most if isinstance(most, int) else None
+
+    def refusal(self, error: Exception) -> Refusal:
+        """What the library or the transport raised, as data."""
+        import httpx2
+        from google.genai import errors
+
+        if isinstance(error, errors.APIError):
+            words = " ".join(str(error.message or error.status or error).split())[:400].rstrip(".")
+            code = error.code if isinstance(error.code, int) else 500
+            return of_status(words, 401 if code == 400 and "api key" in words.lower() else code)
+        if isinstance(error, httpx2.TimeoutException | TimeoutError):
+            return Refusal("silent", cause_of(error))
+        if isinstance(error, httpx2.NetworkError):
+            return Refusal("unreachable", cause_of(error))
+        return Refusal("broken", cause_of(error))
+
+    def exchange(self, request: ChatRequest) -> Exchange:
+        """The request as contents."""
+        system, grouped = turns(request.messages)
+        sampling = request.sampling
+        limit = request.max_tokens or sampling.max_tokens
+        ours, own = functions(request.tools)
+        config: dict[str, Any] = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_output_tokens": limit,
+            **({"top_k": sampling.top_k} if sampling.top_k > 0 else {}),
+            **({"system_instruction": system} if system else {}),
+            **({"stop_sequences": list(request.stop)} if request.stop else {}),
+            "automatic_function_calling": {"disable": True},  # nothing is called but through the policy
+            **request.native,
+        }
+        if own or ours:  # each kind in a tool of its own, as the API wants it
+            config["tools"] = [*map(dict, own), *([{"function_declarations": [*map(_function, ours)]}] if ours else [])]
+        contents = [_answer(turn) if ours else _turn(turn, grouped[index - 1][1] if index else ())
+                    for index, (ours, turn) in enumerate(grouped)]  # fmt: skip
+        read = _Read()
+        reader = EventReader(read.told, lambda: read.parts, limit)
+        opening = self._open(contents, config)
+        return Exchange(opening, reader, len(request.images()), self.explained)
+
+    async def _open(self, contents: list[dict[str, Any]], config: dict[str, Any]) -> Any:
+        models = self._connection().models
+        from google.genai import types
+
+        return await models.generate_content_stream(
+            model=self.endpoint.model,
+            contents=[types.Content.model_validate(content) for content in contents],
+            config=types.GenerateContentConfig.model_validate(config),
+        )
+
+
+def _function(function: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"name": function["name"], "description": function.get("description", "")}
+    return told | {"parameters_json_schema": function.get("parameters") or {"type": "object", "properties": {}}}
+
+
+def _answer(turn: Sequence[Message]) -> dict[str, Any]:
+    parts: list[Any] = []
+    for message in turn:
+        if message.items:
+            parts += message.items
+            continue
+        parts += [{"text": message.said}] if message.said else []
+        parts += [
+            {"function_call": {"name": call.name, "args": arguments_of(call.arguments)} | _identified(call.id)}
+            for call in message.tool_calls
+        ]
+    return {"role": "model", "parts": parts}
+
+
+def _turn(turn: Sequence[Message], before: Sequence[Message]) -> dict[str, Any]:
+    """Responses of functions by their names, then what was said besides."""
+    names = {call.id: call.name for message in before for call in message.tool_calls}
+    # An id that the model gave goes back with the response; one of ours does not.
+    given = {
+        item["function_call"].get("id") for message in before for item in message.items if item.get("function_call")
+    }
+    parts: list[dict[str, Any]] = []
+    for message in turn:
+        if message.role != "tool":
+            parts += map(_part, message.parts)
+            continue
+        images = [part for part in message.parts if isinstance(part, ImagePart)]
+        response: dict[str, Any] = {
+            "name": names.get(message.call_id or "", ""),
+            "response": {"output": message.said or "Done.", **message.told},
+        }
+        if images:
+            response["parts"] = [{"inline_data": _part(image)["inline_data"]} for image in images]
+        response |= _identified(message.call_id or "") if message.call_id in given else {}
+        parts.append({"function_response": response})
+    return {"role": "user", "parts": parts}
+
+
+def _identified(identifier: str) -> dict[str, str]:
+    return {"id": identifier} if identifier else {}
+
+
+def _part(part: TextPart | ImagePart) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"text": part.text}
+    assert part.image is not None, "a request needs its images"
+    return {"inline_data": {"mime_type": f"image/{part.image.format}", "data": part.image.data}}
+
+
+class _Read:
+    """Reads the responses of one answer, and keeps its parts as they go back in later requests."""
+
+    def __init__(self) -> None:
+        self.parts: list[dict[str, Any]] = []
+        self._calls = 0
+
+    def told(self, response: Any) -> Iterator[Mapping[str, Any]]:
+        blocked = getattr(response.prompt_feedback, "block_reason", None)
+        if blocked:
+            yield said(f"The service declines the request ({_name(blocked)}).", finish="refusal")
+        for candidate in (response.candidates or ())[:1]:
+            for part in (candidate.content and candidate.content.parts) or ():
+                yield from self._part(part)
+            if candidate.finish_reason:
+                yield said(finish=_finish(_name(candidate.finish_reason)))
+        if (usage := response.usage_metadata) is not None:
+            answered = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+            yield used(usage.prompt_token_count, answered, usage.cached_content_token_count)
+
+    def _part(self, part: Any) -> Iterator[Mapping[str, Any]]:
+        self.parts.append(part.model_dump(exclude_none=True))
+        if part.function_call is not None:
+            self._calls += 1
+            call = part.function_call
+            written = json.dumps(call.args or {}, ensure_ascii=False, default=str)
+            yield called(self._calls, call.id or f"call_{self._calls}", call.name or "", written)
+        elif part.text:
+            yield said(reasoning=part.text) if part.thought else said(part.text)
+
+
+def _finish(reason: str) -> str:
+    return _FINISH.get(reason, "stop" if reason in _NO_REASON else "refusal")
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "value", value))
