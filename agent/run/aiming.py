@@ -213,9 +213,11 @@ def _may_be_off(seen: Observation, point: GridPoint) -> bool:
     outline = seen.outline
     if outline is None or not outline.elements:
         return False
-    element = outline.at(seen.viewport.to_desktop(point))
-    if element is None:
-        return True
+    place = seen.viewport.to_desktop(point)
+    element = outline.at(place)
+    if element is None:  # beside everything, in a window whose elements are told
+        window = next((one.title for one in outline.windows if one.box.contains(place)), None)
+        return any(one.window == window and one.source != "words" for one in outline.elements)
     scale = sent.width / seen.viewport.region.width
     return min(element.box.width, element.box.height) * scale < _SMALL
 

@@ -11,7 +11,7 @@ from agent.actions import Click, Drag, Scroll
 from agent.geometry import DesktopPoint, Region
 from agent.run.events import ApprovalAsked, Consulted, Decided, Event, RunFinished, Warned
 from agent.safety.policy import Approval
-from agent.screen.outline import Element, Outline
+from agent.screen.outline import Element, Outline, ShownWindow
 
 
 def plan(**call: Any) -> Behaviour:
@@ -124,6 +124,17 @@ class TestZoom:
             desk = Desk(endpoint, zoom=zoom, outlines=[Outline(SIZE, (there,))])
             events = await desk.run()
         assert len(told(events, Consulted)) == looks
+
+    @pytest.mark.parametrize(("told", "looks"), [("Editor", 1), ("Clock", 0)])
+    async def test_beside_every_element_is_looked_at_again_only_in_a_window_that_tells_its_elements(
+        self, told: str, looks: int
+    ) -> None:
+        there = Element(1, "push button", "Gear", Region(10, 10, 60, 60), window=told)
+        outline = Outline(SIZE, (there,), (ShownWindow("Editor", "", Region(0, 0, 256, 256)),))
+        script = [acts("click", coordinate=[700, 700], thought="I click it."), *[ground(500, 500)] * looks, OVER]
+        with FakeEndpoint(script) as endpoint:
+            events = await Desk(endpoint, zoom="auto", outlines=[outline]).run()
+        assert len([event for event in events if isinstance(event, Consulted)]) == looks
 
     async def test_a_click_of_which_nothing_is_said_is_not_looked_at_again(self) -> None:
         with FakeEndpoint(
