@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from PIL import Image, ImageDraw
+from stubs.coloured_marks import clicks, marked
 from stubs.resizing_proxy import ResizingProxy
 
 from agent.cli import main
@@ -11,16 +11,26 @@ from agent.geometry import Size
 
 pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(200)]
 
+IMAGES = (101, 103, 104, 106, 107)
+BUDGET = 400_000
 
-def test_a_point_on_a_relative_grid_is_right_behind_a_server_that_resizes(tiny_vlm, capsys, tmp_path):
-    image = Image.new("RGB", (900, 700), (70, 90, 110))
-    draw = ImageDraw.Draw(image)
-    draw.rectangle((600, 450, 680, 530), fill=(222, 30, 32))
-    draw.ellipse((150, 120, 230, 200), fill=(30, 80, 224))
-    image.save(tmp_path / "screen.png")
-    with ResizingProxy(tiny_vlm.url, 400_000) as proxy:
-        asked = ["--endpoint", proxy.url, "--image", str(tmp_path / "screen.png"), "click the red square"]
+
+def test_points_on_a_relative_grid_are_right_behind_a_server_that_resizes(tiny_vlm):
+    screens = [marked(Size(1000, 800), None, image) for image in IMAGES]
+    with ResizingProxy(tiny_vlm.url, BUDGET) as proxy:
+        found = clicks(proxy.url, tiny_vlm.name, [(screen, None) for screen in screens])
+    hits = [screen.holds(one.point) for screen, one in zip(screens, found, strict=True)]
+    assert sum(hits) >= 4, [(screen.mark, one.point) for screen, one in zip(screens, found, strict=True)]
+    assert {one.sent for one in found} == {Size(992, 800)}
+    assert set(proxy.resized) == {(Size(992, 800), Size(704, 567))}
+
+
+def test_the_command_line_finds_a_mark_through_such_a_server(tiny_vlm, tmp_path, capsys):
+    screen = marked(Size(900, 700), None, 101)
+    screen.frame.image.save(tmp_path / "screen.png")
+    with ResizingProxy(tiny_vlm.url, BUDGET) as proxy:
+        asked = ["--endpoint", proxy.url, "--image", str(tmp_path / "screen.png"), screen.ask]
         assert main(["act", "--grounding", "--json", *asked]) == 0
     x, y = json.loads(capsys.readouterr().out)["action"]["point"]
-    assert 600 <= x <= 680 and 450 <= y <= 530
-    assert proxy.resized == [(Size(896, 704), Size(713, 560))]
+    assert screen.mark.left <= x < screen.mark.left + screen.mark.width
+    assert screen.mark.top <= y < screen.mark.top + screen.mark.height
