@@ -1,0 +1,1 @@
+"""Step-GUI (GELab-Zero): fields between tabs, and a rolling summary for a history."""
