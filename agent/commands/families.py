@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from agent.families.registry import family_names, get_family
+from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
 from foundation.arguments import Parser
+from foundation.errors import UsageError
 from foundation.families import family_data, family_folder
-from foundation.printing import put, put_json
+from foundation.printing import put, put_json, remark
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,15 +20,31 @@ def main(argv: Sequence[str]) -> int:
         "what of the past a request shows, published scores, and the proofs that come with the program.",
     )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
-    parser.add_argument("family", nargs="?", metavar="NAME", help="of one family, or of a model: only that one")
+    parser.add_argument(
+        "family", nargs="?", metavar="NAME", help="only that family: its name, a model's, or its folder"
+    )
     options = parser.parse_args(argv)
-    names = family_names() if options.family is None else [get_family(options.family).facts.name]
+    names = family_names() if options.family is None else [_meant(options.family)]
     told = [described(name) for name in names]
     if options.json:
         put_json(told, indent=2)
     else:
         put(*(line for family in told for line in (*_lines(family), "")))
     return 0
+
+
+def _meant(written: str) -> str:
+    """The family of that name, of a model of that name, or of the model in a folder. Raises UsageError."""
+    folder = Path(written).expanduser().resolve()
+    if not (folder / "config.json").is_file():
+        return get_family(written).facts.name
+    found = detect_folder(folder)
+    if found is None:
+        raise UsageError(
+            f"The files in {folder} tell of no known family.", f"It would be asked in the format of {DEFAULT_FAMILY}."
+        )
+    remark(f"{folder}: {found.family}, by {found.by}")
+    return found.family
 
 
 def described(name: str) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from agent.families.base import Family
 from foundation import families
 from foundation.errors import UsageError
+from foundation.model_folders import Found, clues_in, family_of
 
 #: The family assumed for a model of which nothing is known: it takes any instructed model, with eyes or without.
 DEFAULT_FAMILY = "generic"
@@ -42,6 +44,13 @@ def _made(name: str) -> Family:
 def forget() -> None:
     """Make families anew when they are asked for."""
     _made.cache_clear()
+
+
+def detect_folder(folder: Path) -> Found | None:
+    """The family of the model in a folder, and by what it was told; None where it is no model's, or tells nothing."""
+    if not folder.is_absolute() or (clues := clues_in(folder)) is None:
+        return None
+    return family_of(clues, [name for name in family_names() if families.family_data(name).get("models")])
 
 
 def detect_family(model: str) -> str | None:

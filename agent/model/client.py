@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
 _MOST_MISSES = 2
+#: Where servers say that they have a model from: vLLM (of an adapter, "parent" is its base model), and others.
+_ORIGINS = ("root", "path", "parent")
 _KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 
 
@@ -91,13 +93,15 @@ class ChatClient(PatientClient):
             served = ", ".join([*models][:8])
             raise ModelError("unknown_model", f"{where} does not serve {model!r}.", f"It serves: {served}.")
         entry = models.get(model)
-        context = ((entry.model_extra or {}) if entry is not None else {}).get("max_model_len")
+        told = (entry.model_extra or {}) if entry is not None else {}
+        context = told.get("max_model_len")
         limits = self.endpoint.limits
         if isinstance(context, int) and context > 0:
             limits = replace(limits, context=min(context, limits.context or context))
         owner = getattr(entry, "owned_by", "")  # foreign servers leave fields out
         kind = _KIND_OF_OWNER.get(str(owner), self.endpoint.kind)
-        self.endpoint = replace(self.endpoint, model=model, kind=kind, limits=limits)
+        origins = tuple(told[name] for name in _ORIGINS if isinstance(told.get(name), str) and told[name])
+        self.endpoint = replace(self.endpoint, model=model, kind=kind, limits=limits, origins=origins)
         return self.endpoint
 
     def exchange(self, request: ChatRequest) -> Exchange:

@@ -31,6 +31,8 @@ class Endpoint:
     limits: Limits = Limits()  # what it was started with, where that is known
     api: Api = "chat"
     key_variable: str = "MAI_AGENT_API_KEY"  # the variable that the key is taken from, for who must set it
+    #: where the server has the model from, as it tells: names of repositories, folders
+    origins: tuple[str, ...] = ()
 
     @property
     def host(self) -> str:

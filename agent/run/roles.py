@@ -5,10 +5,12 @@ Today a run has an actor; the other roles are named for what comes.
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
+from agent.actions import shorten
 from agent.families.base import Family
-from agent.families.registry import DEFAULT_FAMILY, detect_family, get_family
+from agent.families.registry import DEFAULT_FAMILY, detect_family, detect_folder, get_family
 from agent.model.asking import ModelClient, Patience
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
@@ -57,14 +59,27 @@ async def open_model(
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
     name = family or engine.family or detect_family(endpoint.model or "")
     if name is None:
-        name = DEFAULT_FAMILY
-        remarks.append(
-            f"The model {endpoint.model!r} is of no known family; it is asked in the format of the family "
-            f"{DEFAULT_FAMILY}, which suits any (choose with --family)."
-        )
+        name, remark = _found_out(endpoint)
+        remarks.append(remark)
     known = get_family(name)
     if known.facts.api not in ("chat", endpoint.api):
         raise UsageError(
             f"The family {known.facts.name} is for {known.facts.api}'s own API.", f"Use --endpoint {known.facts.api}."
         )
     return ServedModel(engine, endpoint, known, client, tuple(remarks))
+
+
+def _found_out(endpoint: Endpoint) -> tuple[str, str]:
+    """The family of a model whose name says nothing, and what the person should know of that.
+
+    By where the server has it from: a name, or a folder of this machine that can be looked into.
+    """
+    for origin in endpoint.origins:
+        if (name := detect_family(origin)) is not None:
+            return name, f"The model {endpoint.model!r} is of the family {name}, by {shorten(origin)}."
+        if endpoint.is_local and (found := detect_folder(Path(origin))) is not None:
+            return found.family, f"The model {endpoint.model!r} is taken for one of {found.family}, by {found.by}."
+    return DEFAULT_FAMILY, (
+        f"The model {endpoint.model!r} is of no known family; it is asked in the format of the family "
+        f"{DEFAULT_FAMILY}, which suits any (choose with --family)."
+    )
