@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-from agent.actions import Action, map_points
+from agent.actions import Action, map_points, points_of
 from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
+from agent.families.planner.family import Planner
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Size
+from agent.geometry import DesktopPoint, NamedPoint, Size
 from agent.record.action_record import ActionRecord
+from agent.record.actions import read_action
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.record.step_record import StepRecord
@@ -65,18 +68,22 @@ def _replay_answer(
     assert step.viewport is not None
     last = step.answers[-1]
     sent = tuple(Size(image.width, image.height) for image in step.images) or (Size(1, 1),)
-    result = family.parse(last.answer, sent)
+    result = family.plan(last.answer) if isinstance(family, Planner) else family.parse(last.answer, sent)
     blank = replace(blank, thought=result.thought)
     if isinstance(result, ParseFailure):
         masked = is_masked(last.model_dump())
         yield replace(blank, failure=_MASKED if masked else result.message, same=masked or step.target is None)
         return
-    for index, action in enumerate(result.actions):
+    actions: tuple[Any, ...] = result.actions  # of a plan, their places are words
+    for index, action in enumerate(actions):
         if is_masked(action_json(action)):
             yield replace(blank, failure=_MASKED)
             continue
         recorded = step.actions[index] if index < len(step.actions) else ActionRecord()
-        target = map_points(action, step.viewport.viewport.to_desktop)
+        target = _target(action, recorded, step)
+        if target is None:
+            yield replace(blank, failure="the place that the model named was not found", same=recorded.target is None)
+            continue
         hit = tuple(element.element for element in recorded.elements if element.element is not None)
         changed = recorded.final_action if recorded.changed_to else None
         # What was hit is known of what was carried out.
@@ -97,3 +104,18 @@ def _replay_answer(
             changed_words=recorded.changed_to,
             hit=recorded.hit,
         )
+
+
+def _target(action: Any, recorded: ActionRecord, step: StepRecord) -> Action[DesktopPoint] | None:
+    """The action on the desktop, at the points that were found for it where that was asked for by itself.
+
+    None for a place in words that nobody found.
+    """
+    assert step.viewport is not None
+    found = read_action(recorded.target)
+    if step.consulted and type(found) is type(action):
+        return found
+    if any(isinstance(point, NamedPoint) for point in points_of(action)):
+        return None
+    target: Action[DesktopPoint] = map_points(action, step.viewport.viewport.to_desktop)
+    return target

@@ -112,7 +112,7 @@ class ConsultedRecord(Record):
     why: Text = ""
     asked: Text = ""
     raw: Text = ""
-    point: tuple[float, float] | None = None
+    point: list[float] | None = None
     absent: bool = False
     usage: TokensRecord = Field(default_factory=TokensRecord)
     milliseconds: float = 0.0

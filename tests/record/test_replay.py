@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from stubs.desk import Desk, FakePerson
-from stubs.endpoint import DONE, FakeEndpoint, act, say
+from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, say
 
+from agent.actions import Click
 from agent.families.registry import get_family
+from agent.geometry import DesktopPoint
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay
@@ -68,6 +70,28 @@ async def test_a_run_that_ended_unparsable_replays_its_failure(tmp_path: Path) -
     assert step.target is None
     assert step.failure
     assert step.same
+
+
+async def test_places_that_were_found_by_a_grounder_or_a_closer_look_are_those_of_the_record(tmp_path: Path) -> None:
+    def plan(**call: object) -> Behaviour:
+        return say(json.dumps({"thought": "Next.", **call}))
+
+    found = say('<answer>{"coordinate": [500, 250]}</answer>')
+    recorder = Recorder(tmp_path, "do the task")
+    script = [plan(action="click", target="Save"), plan(action="terminate", status="success")]
+    with FakeEndpoint(script) as planner, FakeEndpoint([found]) as grounder:
+        await Desk(planner, family="planner", grounder=grounder).run(recorder.handle)
+    recorder.close()
+    click, _ = replay(read_bundle(recorder.path), get_family("planner"), Policy.load("never"))
+    assert click.target == Click(DesktopPoint(128, 64))
+    assert click.same
+    recorder = Recorder(tmp_path, "do it again")
+    with FakeEndpoint([say(act("click", coordinate=[0, 0])), found, say(DONE)]) as endpoint:
+        await Desk(endpoint, zoom="always").run(recorder.handle)
+    recorder.close()
+    click, _ = replay(read_bundle(recorder.path), get_family("mai-ui"), Policy.load("never"))
+    assert click.target == Click(DesktopPoint(64, 32))
+    assert click.same
 
 
 async def test_a_damaged_step_is_named(tmp_path: Path) -> None:
