@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
+from agent.families.called import called
 from agent.families.computer_use import Vocabulary, read_call
-from agent.families.lenient_json import clean_text
+from agent.families.heard import heard
 from agent.families.mai_ui.grounding import parse_grounding
 from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
 from agent.families.points import grid_of
-from agent.families.syntaxes.json_tags import json_call, split_thought
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import Size
 from agent.model.request import ChatRequest
@@ -41,13 +41,9 @@ class MaiUi(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The decision in an answer: one action."""
-        text = clean_text(as_text(answer))
-        if not text.strip():
-            return ParseFailure("empty", "the answer is empty")
-        thought, rest = split_thought(text)
-        if rest is None:
-            return ParseFailure("truncated", "the answer ends inside the thinking", thought)
-        calls = json_call(rest, self.facts.function)
+        told = heard(answer)
+        before, calls = called(told, self.facts.function)
+        thought = told.thought.strip('"') or before
         return decide(thought, calls, lambda call: read_call(call, self._words), most=1)
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.actions import Absent, Action, Click, Finish, points_of
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
+from agent.families.called import called, in_json
 from agent.families.computer_use import Vocabulary
 from agent.families.heard import Heard, heard
 from agent.families.layouts import in_turn
@@ -15,7 +16,6 @@ from agent.families.pointed import Which, pointed
 from agent.families.points import grid_of
 from agent.families.qwen.constraint import json_answers
 from agent.families.qwen.prompt import Instructions, fill
-from agent.families.syntaxes.json_tags import json_call, named, split_thought
 from agent.families.text_entry import read_typing
 from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
@@ -138,32 +138,19 @@ class QwenComputerUse(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action, or those that its first call stands for."""
-        told = heard(answer)
-        if told.cut:
-            return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)
-        if told.calls is None and not told.text.strip():
-            return ParseFailure("empty", "the answer is empty", told.thought)
         words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
-        thought, calls = self.said(told)
+        thought, calls = self.said(heard(answer))
         read = decide(thought, calls, lambda call: self.act(call, words), most=None if self.facts.several else 1)
         return self.finished(read) if isinstance(read, Decision) else read
 
     def said(self, told: Heard) -> tuple[str, list[Call] | ParseFailure]:
-        """The reasoning and the calls of an answer; a failure where what was taken for reasoning has several."""
-        calls: list[Call] | ParseFailure
-        if told.calls is not None:
-            return plain(told.thought), self._renamed(told.calls)
-        thought, calls = self.written_calls(told.text)
-        if told.swallowed and isinstance(calls, list) and any(call != calls[0] for call in calls):
-            calls = ParseFailure("ambiguous", "there are several calls in the reasoning, and none after it")
-        return "\n".join(part for part in (told.thought, plain(thought)) if part), self._renamed(calls)
+        """The reasoning of an answer, with what it says before its calls, and the calls."""
+        before, calls = called(told, self.facts.function, self.written_calls)
+        return "\n".join(part for part in (plain(told.thought), plain(before)) if part), calls
 
-    def written_calls(self, text: str) -> tuple[str, list[Call] | ParseFailure]:
+    def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """What is said before the calls in a text, and the calls."""
-        thought, rest = split_thought(text)
-        if rest is None:
-            return thought, ParseFailure("truncated", "the answer ends inside the thinking")
-        return thought, json_call(rest, self.facts.function)
+        return in_json(text, function)
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
         """What one call stands for. Raises ArgumentError."""
@@ -172,11 +159,6 @@ class QwenComputerUse(Family):
     def finished(self, decision: Decision) -> Decision:
         """A decision as the family means it, where more than one of its calls tells that."""
         return decision
-
-    def _renamed(self, calls: Sequence[Call] | ParseFailure) -> list[Call] | ParseFailure:
-        if isinstance(calls, ParseFailure):
-            return calls
-        return [named(call, self.facts.function) for call in calls]
 
     # one point
 

@@ -33,9 +33,9 @@ class Qwen35(QwenComputerUse):
         """An answer in the published form."""
         return "\n".join([*([f"{self.label}{thought}"] if thought else []), *map(nested_call, calls)])
 
-    def written_calls(self, text: str) -> tuple[str, list[Call] | ParseFailure]:
+    def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """What is said before the calls in a text, and the calls: nested tags, or JSON as in earlier models."""
-        return nested_calls(text) if "<function=" in text else super().written_calls(text)
+        return nested_calls(text) if "<function=" in text else super().written_calls(text, function)
 
     def act(self, call: Call, words: Vocabulary) -> Action[GridPoint] | list[Action[GridPoint]]:
         """What one call stands for; small models call the action "type"."""

@@ -19,6 +19,7 @@ from agent.families.syntaxes.objects import only_object
 
 _THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
 _THINK_OPEN = re.compile(r"<\s*think(?:ing)?\s*>", re.IGNORECASE)
+_BRACE = re.compile("[{｛]")
 _CALL_OPEN = re.compile(r"<\s*tool_call\s*>(?:\s*<\s*tool_call\s*>)*", re.IGNORECASE)
 _CALL_CLOSE = re.compile(r"<\s*/\s*tool_call\s*>?", re.IGNORECASE)
 
@@ -46,8 +47,8 @@ def split_thought(text: str) -> tuple[str, str | None]:
     if closing:
         before, rest = text[: closing.start()], text[closing.end() :]
     else:
-        call = _call_tag(text)
-        cut = call.start() if call else (text.find("{") if "{" in text else len(text))
+        call = _call_tag(text) or _BRACE.search(text)
+        cut = call.start() if call else len(text)
         before, rest = text[:cut], text[cut:]
     opening = _THINK_OPEN.search(before)
     if opening and not closing:
