@@ -26,8 +26,8 @@ from agent.run.events import (
     StepFinished,
     UserActed,
     Warned,
-    to_json,
 )
+from agent.run.events_json import to_json
 from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json

@@ -32,6 +32,7 @@ from agent.record.step_record import (
     with_firsts,
 )
 from agent.run import events
+from agent.run.events_json import to_json
 from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError
 from foundation.foreign_text import json_text
@@ -153,7 +154,7 @@ class Recorder:
         return round(time.monotonic() - self._clock, 3)
 
     def _observed(self, event: events.Observed) -> None:
-        told = events.to_json(event)
+        told = to_json(event)
         self._step = step = StepRecord(
             step=event.step, at=self._elapsed(), before=self._before, screen=event.digest,
             viewport=ViewportRecord(**told["viewport"]), milliseconds=told["milliseconds"],
@@ -183,7 +184,7 @@ class Recorder:
         action = self._action(event.index)
         action.executed, action.dry_run, action.detail = event.executed, event.dry_run, event.detail
         action.error, action.aim = event.error, _aim(event)
-        action.elements = [ElementRecord(**told) for told in events.to_json(event)["elements"]]
+        action.elements = [ElementRecord(**told) for told in to_json(event)["elements"]]
         if event.dry_run:
             self._crop_target(event, action)
 
@@ -199,7 +200,7 @@ class Recorder:
             setattr(tokens, name, None if count is None else (had or 0) + count)
 
     def _decided(self, event: events.Decided) -> None:
-        step, told = self._current, events.to_json(event)
+        step, told = self._current, to_json(event)
         step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"], parts=told["answer"]))
         step.thought, step.doubt = event.thought, event.doubt
         step.error = None if event.failure is None else event.failure.message
@@ -241,7 +242,7 @@ class Recorder:
         run.message = self.redactor.text(event.message)[:_MESSAGE_CHARS]
         run.evidence, run.verified = list(event.evidence), event.verified
         run.steps, run.recorded, run.seconds = event.steps, self._recorded, round(event.seconds, 3)
-        run.tokens, run.masked = TokensRecord(**events.to_json(event)["usage"]), self.redactor.found
+        run.tokens, run.masked = TokensRecord(**to_json(event)["usage"]), self.redactor.found
         run.finished = datetime.now().astimezone().isoformat(timespec="milliseconds")
         self._write_run()
 
@@ -280,13 +281,11 @@ class Recorder:
 
 def _fields(event: events.Event, *without: str) -> dict[str, Any]:
     """An event as JSON, without what every event has, and without these fields."""
-    return {
-        key: value for key, value in events.to_json(event).items() if key not in ("event", "schema", "at", *without)
-    }
+    return {key: value for key, value in to_json(event).items() if key not in ("event", "schema", "at", *without)}
 
 
 def _aim(event: events.ApprovalAsked | events.Acted) -> AimRecord:
-    return AimRecord(**events.to_json(event)["aim"])
+    return AimRecord(**to_json(event)["aim"])
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:

@@ -25,7 +25,8 @@ from agent.record.actions import action_forms
 from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord
 from agent.record.run_record import ChangeRecord, ModelRecord, RunRecord
 from agent.record.step_record import AnswerPartsRecord, FailureRecord, StepRecord
-from agent.run.events import FIRSTS, SCHEMA, Event, ModelInUse, RunStarted
+from agent.run.events import SCHEMA, Event, ModelInUse, RunStarted
+from agent.run.events_json import FIRSTS
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage

@@ -14,7 +14,8 @@ from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
 from agent.record.step_record import StepRecord
-from agent.run.events import Acted, to_json
+from agent.run.events import Acted
+from agent.run.events_json import to_json
 from agent.screen.outline import Element
 from agent.tui.recorded import view_of
 

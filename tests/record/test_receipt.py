@@ -22,7 +22,8 @@ from agent.record.mask import mask_run
 from agent.record.read import read_bundle
 from agent.record.redact import Redactor, is_masked
 from agent.record.report import write_report
-from agent.run.events import Event, Receipt, RunFinished, to_json
+from agent.run.events import Event, Receipt, RunFinished
+from agent.run.events_json import to_json
 from foundation.errors import ExitStatus
 
 PASSWORD = "Tr0ub4dor&3"
