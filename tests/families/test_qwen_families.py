@@ -6,14 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from stubs.desk import Desk
+from stubs.endpoint import FakeEndpoint, pictures, say
+from stubs.endpoint import texts as texts_of
 from test_conformance import calls_of
 
+from agent.actions import CallTool, Click
 from agent.commands.prompt import read_request
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.registry import detect_family, family_names, get_family
-from agent.geometry import Size
+from agent.geometry import DesktopPoint, Size
 from agent.model.messages import to_openai
+from agent.run.events import RunFinished
 from foundation.chat_stream import Answer
 
 QWEN = [name for name in family_names() if isinstance(get_family(name), QwenComputerUse)]
@@ -122,6 +127,38 @@ def test_the_schema_in_the_system_text_is_json_of_one_function(name: str) -> Non
         assert all(name in properties["action"]["description"] for name in properties["action"]["enum"])
         used = {key for keys in family(name).takes({"style": style}).values() for key in keys}
         assert used <= set(properties)
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_a_tool_stands_beside_the_function_and_is_called_under_its_own_name(name: str) -> None:
+    tool = {"name": "maps", "description": "Finds places", "parameters": {"type": "object"}}
+    system = "".join(request(name, [], tools=[tool])[0]["parts"])
+    (listed,) = re.findall(r"<tools>\n(.*)\n</tools>", system, re.DOTALL)
+    assert [json.loads(line)["function"]["name"] for line in listed.splitlines()] == ["computer_use", "maps"]
+    made = family(name)
+    read = made.parse(Answer(made.written("Look.", [Call("maps", {"q": "Köln"})])), SENT)
+    assert isinstance(read, Decision)
+    assert read.actions == (CallTool("maps", {"q": "Köln"}),)
+
+
+@pytest.mark.parametrize("name", QWEN)
+async def test_a_whole_run_lands_its_click_where_the_model_counts(name: str) -> None:
+    made = family(name)
+    grid = made.facts.navigation
+    middle = [126, 126] if grid == "pixels" else [int(grid) / 2] * 2  # of a screen of 256x256, sent as 252x252
+    click = Call("computer_use", {"action": "left_click", "coordinate": middle})
+    end = Call("computer_use", {"action": "terminate", "status": "success"})
+    script = [say(made.written("There.", [click])), say("I do not know."), say(made.written("Done.", [end]))]
+    with FakeEndpoint(script) as endpoint:
+        desk = Desk(endpoint, family=name)
+        told = await desk.run()
+    assert desk.hand.done == [Click(DesktopPoint(128, 128))]
+    assert isinstance(told[-1], RunFinished)
+    assert told[-1].outcome == "done"
+    first, second, third = endpoint.requests
+    assert len(pictures(first)) == 1
+    assert any("There." in text for text in (*texts_of(second, "assistant"), *texts_of(second, "user")))
+    assert "Nothing was done" in texts_of(third, "user")[-1]
 
 
 def test_earlier_steps_keep_their_numbers_when_the_oldest_are_left_out() -> None:

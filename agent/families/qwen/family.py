@@ -129,7 +129,8 @@ class QwenComputerUse(Family):
     def takes(self, options: Mapping[str, Any]) -> dict[str, list[str]]:
         """The actions that a request offers, each with the parameters that it cannot do without."""
         reference = PromptRequest("", (), options=options).reference
-        return {name: self.texts["takes"].get(name, []) for name in self.instructions.actions(reference=reference)}
+        offered = self.instructions.actions(reference=reference, apps=["any"])
+        return {name: self.texts["takes"].get(name, []) for name in offered}
 
     def _asking(self, messages: list[Message]) -> ChatRequest:
         return ChatRequest(messages, self.facts.sampling, template_arguments=self.data.get("template", {}))

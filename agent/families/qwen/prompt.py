@@ -52,7 +52,7 @@ class Instructions:
         actions = self.actions(reference=reference, apps=prompt.apps)
         described = [*actions, *self._data.get("described", ())] if reference else actions
         notes = self._notes(prompt, reference=reference)
-        return self._text(actions, described, notes)
+        return self._text(actions, described, notes, tools=prompt.tools)
 
     def pointing(self, size: str) -> str:
         """The system text of a request for one point: a click there, or the end of the task where it is not there."""
@@ -95,8 +95,10 @@ class Instructions:
         words: Mapping[str, str] | None = None,
         *,
         answer: bool = True,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
-        schema = json.dumps(self._schema(actions, described, notes, words), ensure_ascii=False)
+        functions = [self._schema(actions, described, notes, words), *map(_function, tools)]
+        schema = "\n".join(json.dumps(function, ensure_ascii=False) for function in functions)
         holding = self.texts["holding"] if "json_call" in self._data["parts"] else ""
         values = {"intro": fill(self.texts["intro"]), "holding": holding, "tools": schema}
         parts = [part for part in self._data["parts"] if answer or part != "answer"]
@@ -126,3 +128,8 @@ class Instructions:
         if not self._held or name not in (*_CLICKS, *_SCROLLS):
             return ""
         return str(self.texts["held"]["clicks" if name in _CLICKS else "scrolls"])
+
+
+def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool that a person configured, in the shape of a function's signature."""
+    return tool if tool.get("type") == "function" else {"type": "function", "function": dict(tool)}
