@@ -287,18 +287,19 @@ def literal() -> Engine:
     ("address", "api", "base_url"),
     [
         ("openai", "openai", "https://api.openai.com/v1"),
-        ("https://api.openai.com/v1/", "openai", "https://api.openai.com/v1"),
+        ("https://api.openai.com/", "openai", "https://api.openai.com/v1"),
+        ("https://api.openai.com/v1/", "chat", "https://api.openai.com/v1"),
         ("Anthropic", "anthropic", "https://api.anthropic.com"),
         ("api.anthropic.com", "anthropic", "https://api.anthropic.com"),
         ("gemini", "gemini", "https://generativelanguage.googleapis.com"),
-        ("https://generativelanguage.googleapis.com/v1beta", "gemini", "https://generativelanguage.googleapis.com"),
+        ("https://generativelanguage.googleapis.com", "gemini", "https://generativelanguage.googleapis.com"),
         ("openai+http://127.0.0.1:9/v1", "openai", "http://127.0.0.1:9/v1"),
         ("anthropic+https://gateway.example", "anthropic", "https://gateway.example"),
         ("127.0.0.1:8000", "chat", "http://127.0.0.1:8000/v1"),
         ("https://openrouter.ai/api/v1", "chat", "https://openrouter.ai/api/v1"),
     ],
 )
-def test_a_peer_is_meant_by_its_name_or_address(
+def test_a_peer_is_meant_by_its_name_or_its_bare_host(
     address: str, api: str, base_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = choose_engine(EngineChoice(url=address, model="m", api_key=KEY), literal)

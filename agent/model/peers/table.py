@@ -51,12 +51,15 @@ KEY_VARIABLES = (
 
 
 def peer_of(address: str) -> Peer | None:
-    """The peer that an address means: its name, its API's own address, or NAME+URL for another place that speaks it."""
+    """The peer that an address means: its name, the bare name of its host, or NAME+URL for any place that speaks it.
+
+    Its host with a path is none: there are chat completions, too, for planners and models that are no computer's.
+    """
     plain = address.strip().lower()
     for peer in PEERS.values():
         if plain == peer.name or plain.startswith(f"{peer.name}+http"):
             return peer
-        if _host(plain if "://" in plain else f"https://{plain}") == _host(peer.base_url):
+        if plain.rstrip("/").removeprefix("https://") == urllib.parse.urlsplit(peer.base_url).hostname:
             return peer
     return None
 
@@ -68,13 +71,6 @@ def _own_address(peer: Peer, address: str) -> str:
         return ""
     path = urllib.parse.urlsplit(url).path.strip("/")
     return normalize_url(url) if path else normalize_url(url).removesuffix("/v1")
-
-
-def _host(url: str) -> str:
-    try:
-        return urllib.parse.urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
 
 
 def _is_installed(library: str) -> bool:
