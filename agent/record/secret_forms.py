@@ -33,6 +33,8 @@ _TYPED = (
         rf"""^[ \t]*(?:{_NAMES}|action input|type)[ \t]*[:=][ \t]*(?P<bare>[^\s"'`{{\[(<][^\n]{{0,500}})$""",
         re.MULTILINE | re.IGNORECASE,
     ),
+    # fields between tabs
+    re.compile(rf"\t(?:{_NAMES})[ ]*[:：][ ]*(?P<bare>[^\t\n]{{1,500}})", re.IGNORECASE),
     re.compile(r"\btype[ \t]*(?:\[[^\]\n]{0,200}\][ \t]*)?\[(?P<bare>[^\]\n]{1,500})\]", re.IGNORECASE),
     re.compile(
         r"""\b(?:xdotool|ydotool)[ \t]+type[ \t]+(?:--?\w+[ \t]+(?:\d+[ \t]+)?)*["']?(?P<bare>[^"'\n]{1,500})""",

@@ -50,6 +50,7 @@ def written(secret: str) -> list[str]:
         "pyautogui.press(['h', 'u', 'n', 't', 'e', 'r', '2', '2'])", 'page.fill("#pw", "hunter22")',
         "<arg_key>text</arg_key>\n<arg_value>hunter22</arg_value>", "Action: type\nAction Input: hunter22",
         "type [12] [hunter22]", "xdotool type --delay 9 hunter22", "computer.type(text=f'hunter22')",
+        "explain:x\taction:TYPE\tvalue:hunter22\tpoint:1,2",
         "type(content=‘hunter22’)", '{"action_type": "TYPE", "typed_text": "hunter22"}', '{"params": ["hunter22"]}',
     ],
 )  # fmt: skip

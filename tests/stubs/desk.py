@@ -11,6 +11,7 @@ from stubs.endpoint import FakeEndpoint
 
 from agent.actions import Action
 from agent.desktop.hand import Rest
+from agent.families.base import Family
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.asking import ModelClient, Patience
@@ -34,11 +35,17 @@ from agent.screen.capture import Frame
 from agent.screen.outline import Outline
 from agent.screen.settle import SettleRule
 from foundation.addresses import normalize_url
+from foundation.images import ImageRule
 
 SIZE = Size(256, 256)
 #: Small numbers, so that tests do not wait; what they mean is tested with the screen's room.
 SETTLE = SettleRule(quiet=0.02, cap=0.1, poll=0.005)
 HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=1, backoff=0.01)
+
+
+def _small(family: Family) -> ImageRule:
+    """A family's image rule with images that are soon made."""
+    return family.facts.image.capped(max(1_000_000, family.facts.image.min_pixels))
 
 
 class FakeScreen:
@@ -176,10 +183,10 @@ class Desk:
         settings = RunSettings(self.instruction, settle=SETTLE, **self.settings)
         client = self._client()
         outliner = None if self.outlines is None else FakeOutliner(self.outlines)
-        see, rule = settings.see or "screenshot", family.facts.image.capped(1_000_000)
+        see, rule = settings.see or "screenshot", _small(family)
         observer = Observer(self.screen, rule, "png", 85, outliner, see=see)  # type: ignore[arg-type]
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
-        eye = Eye("actor", client, family, family.facts.image.capped(1_000_000))
+        eye = Eye("actor", client, family, rule)
         aiming = Aiming(eye, self.grounder_eye(), self.zoom)
         actor = Actor(client, family, history, settings, (), aiming=aiming)
         policy = Policy.load(self.approve)
@@ -194,7 +201,7 @@ class Desk:
             return None
         family = get_family("mai-ui")
         where = Endpoint(normalize_url(self.grounder.url), "", "MAI-UI-2B", "other", Limits())
-        return Eye("grounder", ChatClient(where, HURRIED), family, family.facts.image.capped(1_000_000))
+        return Eye("grounder", ChatClient(where, HURRIED), family, _small(family))
 
     async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
         """All events of the run; `watch` sees each as it comes."""
