@@ -129,6 +129,16 @@ def test_the_schema_in_the_system_text_is_json_of_one_function(name: str) -> Non
         assert used <= set(properties)
 
 
+@pytest.mark.parametrize("name", ["qwen3-vl", "qwen3.5", "qwen2.5-vl", "gui-owl-1.5", "gui-owl", "evocua"])
+def test_installed_applications_are_told_and_may_be_opened_in_the_style_for_a_desktop(name: str) -> None:
+    prompt = read_request({"instruction": "x"}, family(name), {})
+    told = "".join(family(name).request(replace(prompt, apps=("Files", "{size}"))).texts())
+    assert "these are installed: Files, {size}." in told
+    assert '"open"' in told
+    assert "desktop icons" not in told
+    assert '"open"' not in "".join(family(name).request(prompt).texts())
+
+
 @pytest.mark.parametrize("name", QWEN)
 def test_a_tool_stands_beside_the_function_and_is_called_under_its_own_name(name: str) -> None:
     tool = {"name": "maps", "description": "Finds places", "parameters": {"type": "object"}}
@@ -165,7 +175,9 @@ def test_earlier_steps_keep_their_numbers_when_the_oldest_are_left_out() -> None
     made = family("qwen3-vl")
     prompt = read_request({"instruction": "x", "steps": [step("qwen3-vl", "Click A.")] * 6}, made, {})
     told = to_openai(made.request(replace(prompt, skipped=30)).messages, lambda _image: "IMAGE")
-    assert told[1]["content"][1]["text"].endswith("Previous actions:\nStep 31: Click A.\nStep 32: Click A.")
+    assert told[1]["content"][1]["text"].endswith(
+        "Previous actions:\nSteps 1 to 30: left out here.\nStep 31: Click A.\nStep 32: Click A."
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,6 +196,13 @@ def test_an_earlier_step_is_told_by_the_line_that_says_what_it_did(answer: str, 
     told = request("qwen3-vl", steps, images=2)
     assert told[1]["parts"][1].endswith(f"Previous actions:\nStep 1: {line}")
     assert request("qwen3-vl", steps[:1])[2]["parts"] == [answer % call], "in the window it is there to the letter"
+
+
+@pytest.mark.parametrize("name", ["qwen3-vl", "qwen3.5", "evocua", "gui-owl-1.5"])
+def test_the_label_of_an_answer_stands_there_once(name: str) -> None:
+    assert request(name, [step(name, "Action: Click Save.")])[2]["parts"][0].startswith(
+        "Action: Click Save.\n<tool_call>"
+    )
 
 
 def test_a_call_that_the_server_read_is_written_out_where_it_is_replayed() -> None:

@@ -69,7 +69,8 @@ class QwenComputerUse(Family):
 
     def system(self, prompt: PromptRequest) -> list[Message]:
         """The system text, or what a person put in its place."""
-        return [Message.text("system", prompt.system_prompt or self.instructions.system(prompt))]
+        own = prompt.system_prompt
+        return [Message.text("system", self.instructions.system(prompt) if own is None else own)]
 
     def window(self, prompt: PromptRequest) -> tuple[Sequence[PastStep], Sequence[PastStep]]:
         """The steps that are told in words only, and those that are turns of the conversation."""
@@ -83,6 +84,8 @@ class QwenComputerUse(Family):
             self.instructions.previous(number, " ".join([self.action_of(step), *step.replies]))
             for number, step in enumerate(earlier, prompt.skipped + 1)
         ]
+        if prompt.skipped:
+            lines.insert(0, fill(self.texts["skipped"], number=str(prompt.skipped)))
         previous = "\n".join(lines) or self.texts["nothing_previous"]
         text = fill(self.texts["asked"], instruction=prompt.instruction, previous=previous)
         return TextPart(f"\n{text}" if self.image_first else text)
@@ -116,7 +119,8 @@ class QwenComputerUse(Family):
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer in the published form."""
-        return "\n".join([*([f"{self.label}{thought}"] if thought else []), *map(written_call, calls)])
+        said = plain(thought) if self.label else thought
+        return "\n".join([*([f"{self.label}{said}"] if said else []), *map(written_call, calls)])
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""

@@ -81,9 +81,8 @@ class Instructions:
     def _notes(self, prompt: PromptRequest, *, reference: bool) -> list[str]:
         size, names = self._data["resolution"], list(self._data["notes"])
         if not reference:
-            names.append("data")
-            if prompt.apps and _OPENING in self._data.get("desktop", ()):
-                names = ["apps" if name in ("desktop", "icons") else name for name in names]
+            known = "apps" if prompt.apps and _OPENING in self._data.get("desktop", ()) else "plain"
+            names = [known if name in ("desktop", "icons") else name for name in [*names, "data"]]
         size = str(prompt.size) if size == "sent" else size
         return [fill(self.texts["notes"][name], size=size, apps=", ".join(prompt.apps)) for name in names]
 

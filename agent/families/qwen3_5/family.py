@@ -7,7 +7,7 @@ from agent.actions import Action
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
 from agent.families.computer_use import ACTION_NAMES, Vocabulary
 from agent.families.qwen.constraint import xml_answers
-from agent.families.qwen.family import QwenComputerUse
+from agent.families.qwen.family import QwenComputerUse, plain
 from agent.families.qwen.nested import nested_call, nested_calls
 from agent.geometry import GridPoint
 from agent.model.messages import ImagePart, Message, TextPart
@@ -31,7 +31,8 @@ class Qwen35(QwenComputerUse):
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer in the published form."""
-        return "\n".join([*([f"{self.label}{thought}"] if thought else []), *map(nested_call, calls)])
+        said = plain(thought)
+        return "\n".join([*([f"{self.label}{said}"] if said else []), *map(nested_call, calls)])
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
         """What is said before the calls in a text, and the calls: nested tags, or JSON as in earlier models."""
