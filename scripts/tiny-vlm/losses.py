@@ -1,0 +1,220 @@
+"""What the training minimises: the answers, and denser things that a picture says of itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 -- its usual name
+from kinds import Kind
+from networks import Helpers, Network, Seen
+from PIL import Image
+from scenes import ASKS, NAMES, SHAPES, Shape, scene
+from torch import Tensor
+
+
+@dataclass
+class Labels:
+    """Per cell of an image: colour and shape (0: none, -1: only touched), and the centre of what is there."""
+
+    colour: Tensor
+    shape: Tensor
+    centre: Tensor  # (cells, 2), as the model counts
+
+
+def labels_of(shapes: Sequence[Shape], width: int, height: int, kind: Kind) -> Labels:
+    """The labels of an image."""
+    side = kind.cell
+    w, h = width // side, height // side
+    colour, form = torch.zeros(h, w, dtype=torch.long), torch.zeros(h, w, dtype=torch.long)
+    rows, columns = torch.meshgrid((torch.arange(h) + 0.5) * side, (torch.arange(w) + 0.5) * side, indexing="ij")
+    centre = torch.stack([columns, rows], -1)
+    for s in shapes:
+        for cy in range(max(0, int((s.y - s.r) // side)), min(h, int((s.y + s.r) // side) + 1)):
+            for cx in range(max(0, int((s.x - s.r) // side)), min(w, int((s.x + s.r) // side) + 1)):
+                across = min(cx * side + side, s.x + s.r) - max(cx * side, s.x - s.r)
+                down = min(cy * side + side, s.y + s.r) - max(cy * side, s.y - s.r)
+                share = across * down / min(side**2, 4 * s.r * s.r)
+                if share > 0.35 or (int(s.x // side) == cx and int(s.y // side) == cy):
+                    colour[cy, cx], form[cy, cx] = 1 + NAMES.index(s.colour), 1 + SHAPES.index(s.shape)
+                    centre[cy, cx] = torch.tensor([s.x, s.y])
+                elif colour[cy, cx] == 0:
+                    colour[cy, cx] = form[cy, cx] = -1
+    counted = torch.stack([kind.number(1.0, width) * centre[..., 0], kind.number(1.0, height) * centre[..., 1]], -1)
+    return Labels(colour.flatten(), form.flatten(), counted.reshape(-1, 2))
+
+
+def soft_targets(values: Tensor, sigma: float | Tensor, count: int) -> Tensor:
+    """A Gaussian over the numbers around each value: near misses cost little."""
+    distance: Tensor = torch.arange(count)[None].float() - values[:, None].float()
+    return torch.softmax(-(distance**2) / (2 * sigma**2), -1)
+
+
+def soft_loss(scores: Tensor, soft: Tensor) -> Tensor:
+    """The cross entropy with soft targets above the least there can be, per row."""
+    loss: Tensor = -(soft * F.log_softmax(scores.float(), -1)).sum(-1) - torch.special.entr(soft).sum(-1)
+    return loss
+
+
+def cell_losses(net: Network, helpers: Helpers, seen: Seen, labels: Sequence[Labels], size: tuple[int, int]) -> Tensor:
+    """What covers each cell, and where its centre is, told by the throw-away heads from the embeddings."""
+    colour, form = torch.cat([one.colour for one in labels]), torch.cat([one.shape for one in labels])
+    centre = torch.cat([one.centre for one in labels])
+    logits = helpers.kind(seen.embeddings).float()
+    split = 1 + len(NAMES)
+    weight = torch.ones(split)
+    weight[0] = 0.2
+    loss = F.cross_entropy(logits[:, :split], colour, weight, ignore_index=-1)
+    loss = loss + F.cross_entropy(logits[:, split:], form, weight, ignore_index=-1)
+    keep = _some(colour, 96)  # some cells are enough for the places
+    on = (colour > 0)[keep]
+    if not net.kind.relative:  # the vision tower of this kind knows no absolute places
+        w, h = (side // net.kind.cell for side in size)
+        rows = torch.arange(h).repeat_interleave(w).repeat(len(labels))
+        columns = torch.arange(w).repeat(h).repeat(len(labels))
+        away = centre / net.kind.cell - torch.stack([columns, rows], -1) - 0.5
+        told = helpers.offset(seen.embeddings[keep]).float()
+        return loss + 2 * F.smooth_l1_loss(told[on], away[keep][on], beta=0.2)
+    where = torch.zeros(())
+    for axis, head in enumerate((helpers.x, helpers.y)):
+        soft = soft_targets(centre[keep, axis], net.kind.sigma(6.0, size[axis]), net.kind.numbers)
+        each = soft_loss(F.linear(head(seen.embeddings[keep]), net.numbers), soft)
+        where = where + each[on].mean() + each[~on].mean()
+    return loss + 0.3 * where / 4
+
+
+def _some(colour: Tensor, count: int) -> Tensor:
+    """So many cells of each sort at most: covered ones, and empty ones."""
+    parts = ((colour > 0).nonzero()[:, 0], (colour == 0).nonzero()[:, 0])
+    return torch.cat([part[torch.randperm(len(part))[:count]] for part in parts])
+
+
+class Gaze:
+    """Keeps what goes into the attention of the layer that looks, to work out where two of its heads look."""
+
+    def __init__(self, net: Network) -> None:
+        self.net = net
+        self.attention = net.model.model.language_model.layers[net.kind.look].self_attn
+        self.attention.register_forward_pre_hook(self._keep, with_kwargs=True)
+
+    def _keep(self, _: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.hidden: Tensor = named["hidden_states"] if "hidden_states" in named else positional[0]
+        self.rotary: tuple[Tensor, Tensor] = named["position_embeddings"]
+
+    def at(self, looks: Sequence[tuple[int, int, int, Tensor]]) -> Tensor:
+        """-log of the attention that each place gives where it should; looks: (row, place, axis, cells).
+
+        One head is for x and one for y: it looks at the cells when its number is due, and else at the first token.
+        """
+        a, relative = self.attention, self.net.kind.relative
+        shape = (*self.hidden.shape[:-1], -1, a.head_dim)
+        query, key = a.q_proj(self.hidden).view(shape), a.k_proj(self.hidden).view(shape)
+        if relative:
+            query, key = a.q_norm(query), a.k_norm(key)
+        query, key = _turned(query.transpose(1, 2), self.rotary), _turned(key.transpose(1, 2), self.rotary)
+        total = torch.zeros(())
+        for i, j, axis, cells in looks:
+            for one in (0, 1):
+                head = one * a.num_key_value_groups  # the first query head of its key head
+                scores = (query[i, head, j] @ key[i, one, : j + 1].T).float() * a.scaling
+                wanted = scores[cells] if one == axis else scores[:1]
+                total = total + torch.logsumexp(scores, -1) - torch.logsumexp(wanted, -1)
+        return total / max(1, 2 * len(looks))
+
+    def handed(self, cells: tuple[Tensor, Tensor], centres: Tensor, sigmas: Sequence[float]) -> Tensor:
+        """How well what the two heads would hand on of a cell names its centre: cells are (rows, places) of tokens."""
+        a, loss = self.attention, torch.zeros(())
+        seen = self.hidden[cells]
+        values = a.v_proj(seen).view(len(seen), -1, a.head_dim)
+        numbers = self.net.numbers
+        for axis in (0, 1):
+            start = axis * a.num_key_value_groups * a.head_dim
+            out = F.linear(values[:, axis], a.o_proj.weight[:, start : start + a.head_dim])
+            soft = soft_targets(centres[:, axis], sigmas[axis], len(numbers))
+            loss = loss + soft_loss(F.linear(out, numbers), soft).mean()
+        return loss / 2
+
+
+def _turned(states: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
+    """Rotary positions applied to (rows, heads, length, size)."""
+    cos, sin = (part.unsqueeze(1) for part in rotary)
+    half = states.shape[-1] // 2
+    return states * cos + torch.cat((-states[..., half:], states[..., :half]), -1) * sin
+
+
+@dataclass
+class Parts:
+    """The losses of one batch."""
+
+    words: Tensor
+    numbers: Tensor
+    cells: Tensor
+    gaze: Tensor
+    handed: Tensor
+
+    def total(self) -> Tensor:
+        """All of them, weighed."""
+        return 0.5 * self.words + self.numbers + self.cells + self.gaze + 0.5 * self.handed
+
+    def values(self) -> list[float]:
+        """As plain numbers, in the order of the fields."""
+        return [float(v.detach()) for v in (self.words, self.numbers, self.cells, self.gaze, self.handed)]
+
+
+def answers_of(
+    net: Network, hidden: Tensor, rows: Sequence[Sequence[int]], starts: Sequence[int], sigmas: Sequence[float]
+) -> tuple[Tensor, Tensor]:
+    """Cross entropy of the answers: of the words, and of the numbers with soft targets."""
+    where = [(i, j - 1, row[j]) for i, (row, start) in enumerate(zip(rows, starts, strict=True))
+             for j in range(start, len(row))]  # fmt: skip
+    at, before, target = torch.tensor(where).T
+    logits = F.linear(hidden[at, before], net.table).float()
+    values = torch.tensor([net.speller.value.get(int(token), -1) for token in target])
+    numeric = values >= 0
+    words = F.cross_entropy(logits[~numeric], target[~numeric])
+    sigma = torch.tensor(sigmas).repeat(len(rows))[: int(numeric.sum()), None]  # x and y in turn
+    soft = torch.zeros_like(logits[numeric])
+    soft[:, torch.tensor(net.speller.numbers)] = soft_targets(values[numeric], sigma, net.kind.numbers)
+    return words, soft_loss(logits[numeric], soft).mean()
+
+
+def batch_losses(
+    net: Network, helpers: Helpers, gaze: Gaze, rng: Random, size: tuple[int, int], shots: list[Image.Image],
+    *, count: int, questions: int, pixels: float, most: int,
+) -> Parts:  # fmt: skip
+    """The losses of one batch: `count` images of one size with up to `most` shapes, so many questions about each."""
+    kind, speller = net.kind, net.speller
+    scenes = [scene(rng, *size, shots, least=min(2, most), most=most) for _ in range(count)]
+    labels = [labels_of(shapes, *size, kind) for _, shapes in scenes]
+    seen = net.see([image for image, _ in scenes])
+    cells = len(seen.embeddings) // count
+    rows, starts, owner, targets = [], [], [], []
+    for i, (_, shapes) in enumerate(scenes):
+        for s in rng.sample(shapes, min(questions, len(shapes))):
+            asked = kind.question(rng, rng.choice(ASKS).format(c=s.colour, s=s.shape))
+            ask = speller.question(asked, cells, kind.system_text(rng))
+            x, y = round(kind.number(s.x, size[0])), round(kind.number(s.y, size[1]))
+            rows.append(ask + speller.ids(kind.answer(s.colour, s.shape, x, y) + "<|im_end|>"))
+            starts.append(len(ask))
+            owner.append(i)
+            is_it = (labels[i].colour == 1 + NAMES.index(s.colour)) & (labels[i].shape == 1 + SHAPES.index(s.shape))
+            targets.append(is_it.nonzero()[:, 0])
+    hidden = net.read(rows, seen.repeated(torch.tensor(owner)))
+    sigmas = [kind.sigma(pixels, side) for side in size]
+    words, numbers = answers_of(net, hidden, rows, starts, sigmas)
+    first = [row.index(speller.image) for row in rows]
+    looks = []
+    for i, (row, start) in enumerate(zip(rows, starts, strict=True)):
+        places = [j for j in range(start, len(row)) if row[j] in speller.value]
+        if len(targets[i]):
+            looks += [(i, j - 1, axis, first[i] + targets[i]) for axis, j in enumerate(places)]
+    look = gaze.at(looks)
+    # What is handed on is right for the targets; where places are to be learnt in the text's part, for other cells too.
+    chosen = targets if kind.relative else [torch.cat([t, _some(labels[o].colour, 24)])
+                                            for t, o in zip(targets, owner, strict=True)]  # fmt: skip
+    on = torch.cat([torch.stack([torch.full_like(t, i), t + first[i]]) for i, t in enumerate(chosen)], 1)
+    centres = torch.cat([labels[o].centre[t] for t, o in zip(chosen, owner, strict=True)])
+    some = torch.randperm(on.shape[1])[:192]
+    handed = gaze.handed((on[0, some], on[1, some]), centres[some], sigmas)
+    return Parts(words, numbers, cell_losses(net, helpers, seen, labels, size), look, handed)
