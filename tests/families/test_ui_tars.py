@@ -62,7 +62,7 @@ def test_the_desktop_style_names_the_applications_and_keeps_the_reference_clean(
 
 def test_a_persons_text_stands_in_the_place_of_the_prompt_before_the_task() -> None:
     request = get_family("ui-tars").request(PromptRequest("Do it.", (None,), system_prompt="Be brief."))
-    assert list(request.texts())[1] == "Be brief.\n## User Instruction\nDo it.\n"
+    assert list(request.texts())[1] == "Be brief.\n\n## User Instruction\nDo it.\n"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,7 @@ def test_a_persons_text_stands_in_the_place_of_the_prompt_before_the_task() -> N
         ("ui-tars-2b-sft", "ui-tars"),
         ("ui-tars-2", "ui-tars-2"),
         ("doubao-seed-1-8-251228", "ui-tars-2"),
+        ("doubao-1-5-ui-tars-250428", "doubao-ui-tars"),
     ],
 )
 def test_the_version_is_told_by_the_models_name(model: str, family: str) -> None:

@@ -150,9 +150,8 @@ def _seen(images: Sequence[EncodedImage | None], texts: Sequence[str]) -> Messag
 
 def _in_words(call: Call) -> str:
     """What a call does, in the model's words where it gave some, else as code."""
-    action = call.arguments.get("action")
-    if isinstance(action, str) and "code" in call.arguments:
-        return action
+    if "code" in call.arguments:  # as a request in a file tells a step
+        return str(call.arguments.get("action") or call.arguments["code"])
     return as_code([named(call)]).split("\n")[1]
 
 
