@@ -13,7 +13,7 @@ coordinate like any other. Clamping happens once, on the way to the desktop, in 
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,14 @@ class Grid:
     """The grid a model counts on: x in 0..width, y in 0..height.
 
     A relative grid (0..999, 0..1000) has the same number on both axes; an absolute one has the size of the image that
-    was sent, so x and y need separate factors.
+    was sent, so x and y need separate factors. Where a server puts an image into a larger frame, counting begins
+    elsewhere: x in left..left+width, y in top..top+height.
     """
 
     width: float
     height: float
+    left: float = 0.0
+    top: float = 0.0
 
     @classmethod
     def relative(cls, divisor: int) -> Self:
@@ -66,6 +69,10 @@ class Grid:
     def pixels(cls, sent: Size) -> Self:
         """Pixels of the image as sent."""
         return cls(sent.width, sent.height)
+
+
+#: What a model family counts on: a divisor, "pixels" of the image that was sent last, or a grid that was measured.
+Counted: TypeAlias = int | str | Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +96,13 @@ class GridPoint:
 
     def overshoot(self) -> float:
         """How far outside the grid the point lies, as a share of the grid's side; 0 when inside."""
-        over_x = max(0.0, -self.x, self.x - self.grid.width) / self.grid.width
-        over_y = max(0.0, -self.y, self.y - self.grid.height) / self.grid.height
-        return max(over_x, over_y)
+        across, down = self.share
+        return max(0.0, -across, across - 1, -down, down - 1)
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """The same as shares of the grid's sides, from its left top."""
+        return (self.x - self.grid.left) / self.grid.width, (self.y - self.grid.top) / self.grid.height
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +180,13 @@ class Viewport:
 
     def to_capture(self, point: GridPoint) -> CapturePoint:
         """Grid to captured pixels. Not clamped: a grid's last value lands on the far edge."""
-        return CapturePoint(
-            point.x * self.captured.width / point.grid.width, point.y * self.captured.height / point.grid.height
-        )
+        x, y = point.x - point.grid.left, point.y - point.grid.top
+        return CapturePoint(x * self.captured.width / point.grid.width, y * self.captured.height / point.grid.height)
 
     def to_grid(self, point: CapturePoint, grid: Grid) -> GridPoint:
         """Captured pixels to a model's grid, the inverse of `to_capture`."""
-        return GridPoint(point.x * grid.width / self.captured.width, point.y * grid.height / self.captured.height, grid)
+        x, y = point.x * grid.width / self.captured.width, point.y * grid.height / self.captured.height
+        return GridPoint(x + grid.left, y + grid.top, grid)
 
     def capture_to_desktop(self, point: CapturePoint) -> DesktopPoint:
         """Captured pixels to desktop units, clamped one pixel inside the monitor.

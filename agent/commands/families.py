@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
+from agent.geometry import Counted
 from foundation.arguments import Parser
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder
@@ -98,7 +99,7 @@ def _lines(family: dict[str, Any]) -> list[str]:
     return [family["name"], *(f"  {title:<10} {text}" for title, text in rows.items() if text)]
 
 
-def _grid(counted: int | str) -> str:
+def _grid(counted: Counted) -> str:
     if counted == 1:
         return "fractions of the screen"
     return "pixels of the image as sent" if isinstance(counted, str) else f"0 to {counted}"

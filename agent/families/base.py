@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, TypeAlias
 
 from agent.actions import Action
 from agent.changes import Change
-from agent.geometry import GridPoint, NamedPoint, Size
+from agent.geometry import Counted, Grid, GridPoint, NamedPoint, Size
 from agent.model.endpoint import Api
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat
@@ -174,8 +175,8 @@ class FamilyFacts:
     quality: int = 90
     sampling: Sampling = field(default_factory=Sampling)  # as its own client asks for it
     models: tuple[str, ...] = ()  # published models, as their makers name them
-    navigation: int | str = 1000  # what points count on, as in `points.grid_of`
-    grounding: int | str = 1000  # the same, of answers to a question for one point
+    navigation: Counted = 1000  # what points count on, as in `points.grid_of`
+    grounding: Counted = 1000  # the same, of answers to a question for one point
     reference_images: int = 3  # images in a request of its own client, the current one included
     most_images: int | None = None  # more images in a request make its models worse; None where that is not known
     history: str = ""  # what its own client shows of the past, in a few words
@@ -215,11 +216,20 @@ class FamilyFacts:
 class Family(ABC):
     """A model family: how it is asked and what its answers mean. Everything in it is pure.
 
-    Its folder's `family.py` has a function `create()` that gives it.
+    Its folder's `family.py` has a function `create()` that gives it. What it counts on it reads from its `facts` with
+    every answer: see `counting`.
     """
 
     def __init__(self, name: str) -> None:
         self.facts = FamilyFacts.of(name)
+
+    def counting(self, grid: Grid) -> Self:
+        """The same family for a model or a server that turned out to count on another grid."""
+        facts = self.facts
+        fractions = facts.navigation == 1 != facts.grounding  # then one says nothing of the other
+        same = copy(self)
+        same.facts = replace(facts, navigation=facts.navigation if fractions else grid, grounding=grid)
+        return same
 
     @abstractmethod
     def request(self, prompt: PromptRequest) -> ChatRequest:

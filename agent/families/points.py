@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent.geometry import Grid, GridPoint, Size
+from agent.geometry import Counted, Grid, GridPoint, Size
 
 #: A point may lie this share outside its grid (rounding, 1000 on a 0..999 grid); further out it is another space.
 TOLERANCE = 0.01
@@ -20,11 +20,14 @@ _AROUND = re.compile(r"<[^<>]{0,40}>|[\[\](){},;'\"\s]|\b[xy][0-9]?['\"]?\s*[:=]
 _FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3001: 0x2C}
 
 
-def grid_of(counted: int | str, sent: Sequence[Size]) -> Grid:
-    """The grid that a family counts on, as its `family.toml` names it.
+def grid_of(counted: Counted, sent: Sequence[Size]) -> Grid:
+    """The grid that a family counts on.
 
-    That is a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the image that was sent last.
+    As its `family.toml` names it, that is a divisor (999, 1000; 1 for fractions of the screen), or "pixels" of the
+    image that was sent last. A `Grid` is itself.
     """
+    if isinstance(counted, Grid):
+        return counted
     return Grid.pixels(sent[-1]) if isinstance(counted, str) else Grid.relative(counted)
 
 

@@ -147,7 +147,7 @@ class ActionRecord(Record):
         aim: what it went to, where that is known; of what was carried out, where the person changed it.
         elements: what it hit, as it stood before, where that is known: at both ends of a drag.
         action: as the model wrote it, in its own coordinates.
-        grid: width and height of the model's coordinates, for actions with points.
+        grid: width and height of the model's coordinates, and where they begin unless at 0, for actions with points.
         target: the same in desktop units.
         fate: what became of it: done, dry run, failed, refused, skipped, told, overtaken, left out, unanswered, said or
             broken off.

@@ -289,9 +289,15 @@ def _aim(event: events.ApprovalAsked | events.Acted) -> AimRecord:
 
 
 def _grid(action: Action[GridPoint]) -> list[float] | None:
-    """Width and height of the coordinates of an action's points; None for actions without any."""
+    """Width and height of the coordinates of an action's points, and where they begin unless that is at 0.
+
+    None for actions without any.
+    """
     points = points_of(action)
-    return [points[0].grid.width, points[0].grid.height] if points else None
+    if not points:
+        return None
+    grid = points[0].grid
+    return [grid.width, grid.height, *((grid.left, grid.top) if grid.left or grid.top else ())]
 
 
 def target_file(step: int, index: int = 0) -> str:

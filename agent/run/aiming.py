@@ -182,8 +182,8 @@ class _Part:
         """A point of the part, as one of the captured screen."""
         if self.crop is None:
             return point
-        x = self.crop.left + point.x / point.grid.width * self.crop.width
-        y = self.crop.top + point.y / point.grid.height * self.crop.height
+        across, down = point.share
+        x, y = self.crop.left + across * self.crop.width, self.crop.top + down * self.crop.height
         return GridPoint(x, y, Grid.pixels(self.seen.viewport.captured))
 
 

@@ -7,10 +7,10 @@ import pytest
 from samples import samples_of
 from test_golden_requests import golden_file
 
-from agent.actions import to_json
+from agent.actions import points_of, to_json
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
-from agent.geometry import Size
+from agent.geometry import Grid, Size
 from foundation.chat_stream import Answer, ToolCall
 from foundation.families import family_folder
 from foundation.images import ImageRule
@@ -80,6 +80,23 @@ def test_a_call_that_the_server_read_is_the_same_as_one_in_the_text(name: str) -
         assert isinstance(read, Decision), read
         assert [to_json(action) for action in read.actions] == written["actions"]
         assert read.thought == "First the menu."
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if get_family(name).grounds])
+def test_what_was_measured_counts_in_place_of_what_the_family_says(name: str) -> None:
+    measured, sent = Grid(5000, 4000, 10, 20), [Size(1920, 1088)]
+    family = get_family(name).counting(measured)
+    counted: dict[bool, set[Grid]] = {True: set(), False: set()}  # in answers to a question for a point, and in others
+    for sample in samples_of(name):
+        written, grounding = sample.data["answer"], bool(sample.data.get("grounding"))
+        calls = tuple(ToolCall("", each["name"], each["arguments"]) for each in written.get("tool_calls", ()))
+        answer = Answer(written.get("content", ""), written.get("reasoning", ""), calls)
+        result = (family.parse_grounding if grounding else family.parse)(answer, sent)
+        if isinstance(result, Decision):
+            counted[grounding] |= {point.grid for action in result.actions for point in points_of(action)}
+    assert counted[True] <= {measured}
+    if family.facts.navigation == measured:
+        assert counted[False] - {Grid.relative(1)} == {measured}
 
 
 @pytest.mark.parametrize("rule", SIZES, ids=str)

@@ -40,7 +40,10 @@ class Generic(Family):
 
     def __init__(self) -> None:
         super().__init__("generic")
-        self._words = Vocabulary(grid_of(self.facts.navigation, ()))
+
+    @property
+    def _words(self) -> Vocabulary:
+        return Vocabulary(grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action. Roles alternate: many chat templates take nothing else."""

@@ -33,10 +33,12 @@ class GlmV(Family):
 
     def __init__(self) -> None:
         super().__init__("glm-v")
-        self._grid = grid_of(self.facts.navigation, ())
-        self._names = OwnNames.of(family_data(self.facts.name), self._grid)
         names = "|".join(sorted(map(re.escape, self._names.calls), key=len, reverse=True))
         self._call = re.compile(rf"\b(?:{names})\s*\(", re.IGNORECASE)
+
+    @property
+    def _names(self) -> OwnNames:
+        return OwnNames.of(family_data(self.facts.name), grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action: one message, and its box tokens wanted back."""
@@ -127,9 +129,9 @@ class GlmV(Family):
         message = Message("user", (ImagePart(image), text))
         return ChatRequest([message], self.facts.sampling, skip_special_tokens=False)
 
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click."""
-        return pointed(answer, self._grid)
+        return pointed(answer, grid_of(self.facts.grounding, sent))
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""

@@ -45,9 +45,8 @@ class Holo3(Family):
 
     def __init__(self) -> None:
         super().__init__("holo3")
-        data = family_data(self.facts.name)
-        self._words = Vocabulary.of(data, grid_of(data["grid"]["navigation"], ()))
-        self._native_names: list[str] = data["native"]["names"]
+        self._data = family_data(self.facts.name)
+        self._native_names: list[str] = self._data["native"]["names"]
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one step."""
@@ -75,11 +74,12 @@ class Holo3(Family):
             return bool(chosen == "native")
         return any(name in prompt.model.lower() for name in self._native_names)
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer of either format, its actions in order."""
         told = heard(answer)
         thought, calls = _read(told)
-        return decide(thought, calls, lambda call: tools.read_tool(call, self._words))
+        words = Vocabulary.of(self._data, grid_of(self.facts.navigation, sent))
+        return decide(thought, calls, lambda call: tools.read_tool(call, words))
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer of the structured format."""

@@ -23,9 +23,7 @@ class MaiUi(Family):
 
     def __init__(self) -> None:
         super().__init__("mai-ui")
-        data = family_data(self.facts.name)
-        self._words = Vocabulary.of(data, grid_of(data["grid"]["navigation"], ()))
-        self._grounding_grid = grid_of(data["grid"]["grounding"], ())
+        self._data = family_data(self.facts.name)
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action."""
@@ -39,16 +37,19 @@ class MaiUi(Family):
         """An answer in the published form."""
         return written(thought, calls[0])
 
-    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action."""
         told = heard(answer)
         before, calls = called(told, self.facts.function)
         thought = told.thought.strip('"') or before
-        return decide(thought, calls, lambda call: read_call(call, self._words), most=1)
+        words = Vocabulary.of(self._data, grid_of(self.facts.navigation, sent))
+        return decide(thought, calls, lambda call: read_call(call, words), most=1)
 
-    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click."""
-        return parse_grounding(as_text(answer), self._grounding_grid, cut=answer.finish_reason == "length")
+        return parse_grounding(
+            as_text(answer), grid_of(self.facts.grounding, sent), cut=answer.finish_reason == "length"
+        )
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""

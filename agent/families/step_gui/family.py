@@ -36,7 +36,10 @@ class StepGui(Family):
 
     def __init__(self) -> None:
         super().__init__("step-gui")
-        self._names = OwnNames.of(family_data(self.facts.name), grid_of(self.facts.navigation, ()))
+
+    @property
+    def _names(self) -> OwnNames:
+        return OwnNames.of(family_data(self.facts.name), grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action."""

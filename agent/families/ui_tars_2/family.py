@@ -38,7 +38,10 @@ class UiTars2(Family):
 
     def __init__(self) -> None:
         super().__init__("ui-tars-2")
-        self._names = OwnNames.of(CALLS, grid_of(self.facts.navigation, ()))
+
+    @property
+    def _names(self) -> OwnNames:
+        return OwnNames.of(CALLS, grid_of(self.facts.navigation, ()))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one action, or several."""
