@@ -11,7 +11,7 @@ from stubs.endpoint import FakeEndpoint, pictures, say
 from stubs.endpoint import texts as texts_of
 from test_conformance import calls_of
 
-from agent.actions import CallTool, Click
+from agent.actions import CallTool, Click, PressKeys, TypeText
 from agent.commands.prompt import read_request
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.qwen.family import QwenComputerUse
@@ -169,6 +169,20 @@ async def test_a_whole_run_lands_its_click_where_the_model_counts(name: str) -> 
     assert len(pictures(first)) == 1
     assert any("There." in text for text in (*texts_of(second, "assistant"), *texts_of(second, "user")))
     assert "Nothing was done" in texts_of(third, "user")[-1]
+
+
+async def test_a_call_that_stands_for_several_actions_has_them_done_in_order() -> None:
+    made = family("fara")
+    arguments = {"action": "type", "text": "Köln", "coordinate": [126, 126], "delete_existing_text": True}
+    end = Call("computer_use", {"action": "terminate", "status": "success"})
+    script = [say(made.written("There.", [Call("computer_use", arguments)])), say(made.written("It is 12 €.", [end]))]
+    with FakeEndpoint(script) as endpoint:
+        desk = Desk(endpoint, family="fara")
+        told = await desk.run()
+    keys = [PressKeys(("ctrl", "a")), TypeText("Köln"), PressKeys(("enter",))]
+    assert desk.hand.done == [Click(DesktopPoint(128, 128)), *keys]
+    assert isinstance(told[-1], RunFinished)
+    assert "12 €" in told[-1].message
 
 
 def test_earlier_steps_keep_their_numbers_when_the_oldest_are_left_out() -> None:
