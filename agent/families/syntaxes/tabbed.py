@@ -16,8 +16,8 @@ def tabbed_calls(text: str) -> list[Call] | ParseFailure:
     What stands before the first action and after the last belongs to the call beside it.
     """
     fields = [named for piece in _BETWEEN.split(text.strip()) if (named := _NAMED.fullmatch(piece))]
-    if fields and fields[-1][1].startswith("point") and not text[-1:].isspace():  # nothing says that it is whole
-        return ParseFailure("truncated", "the answer ends in a point, before the summary")
+    if fields and fields[-1][1].startswith(("point", "value")) and not text.endswith("\n"):  # it may go on
+        return ParseFailure("truncated", f"the answer ends in {fields[-1][1]}, before the summary")
     calls: list[Call] = []
     before: dict[str, str] = {}
     for field in fields:
