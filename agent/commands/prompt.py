@@ -13,6 +13,7 @@ from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.model.messages import to_openai
 from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
 from agent.screen.fit import fit
 from agent.settings import load_settings, read_text
 from foundation.arguments import Parser
@@ -45,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     family = get_family(options.family)
     data = _read(options.request)
     if options.grounding:
-        request = family.grounding_request(data["instruction"], None)
+        request = family.grounding_request(data["instruction"], EncodedImage(b"", "png", _sent(data, family)))
     else:
         system = load_settings().system_prompt(family.facts.name, options.system_prompt)
         chosen = {"style": options.style, "thinking": not options.no_thinking}
@@ -70,15 +71,20 @@ def read_request(
     if not isinstance(steps, list) or not isinstance(tools, list):
         raise UsageError('"steps" and "tools" must be lists.', "See mai-agent prompt --help.")
     first = len(steps) - (images - 1)
-    try:
-        sent = fit(facts.image, Size(data.get("width", 1920), data.get("height", 1080)))
-    except (TypeError, ValueError) as error:
-        raise UsageError('"width" and "height" must be whole numbers of pixels.', f"{error}.") from error
+    sent = _sent(data, family)
     past = tuple(_step(step, number, family, sent, shown=number >= first) for number, step in enumerate(steps))
     return PromptRequest(
         data["instruction"], (None,), past, tools=tuple(tools), system_prompt=system_prompt, options=options, sent=sent,
         model=str(data.get("model") or ""),
     )  # fmt: skip
+
+
+def _sent(data: Mapping[str, Any], family: Family) -> Size:
+    """The size at which the screen of a request is sent. Raises UsageError."""
+    try:
+        return fit(family.facts.image, Size(data.get("width", 1920), data.get("height", 1080)))
+    except (TypeError, ValueError) as error:
+        raise UsageError('"width" and "height" must be whole numbers of pixels.', f"{error}.") from error
 
 
 def _body(request: ChatRequest) -> dict[str, Any]:

@@ -220,6 +220,9 @@ class Family(ABC):
     every answer: see `counting`.
     """
 
+    #: whether its models decide what to do; others only find places
+    acts = True
+
     def __init__(self, name: str) -> None:
         self.facts = FamilyFacts.of(name)
 

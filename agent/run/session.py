@@ -181,6 +181,10 @@ def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str
             settings, options={**settings.options, "environ": where}, own_engine=True, loop_rule=_OWN_LOOP_RULE
         )
     facts = actor.family.facts
+    if not actor.family.acts:
+        raise UsageError(
+            f"The models of {facts.name} find places and decide nothing.", "Use one as --grounder beside a --planner."
+        )
     see = settings.see or facts.see
     if see == "outline" and not facts.names_elements:
         raise UsageError(

@@ -1,0 +1,1 @@
+"""Gelato: finds places."""

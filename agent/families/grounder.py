@@ -1,0 +1,73 @@
+"""Models that only find places, asked for one point and never for an action: a `--grounder` beside a planner."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest
+from agent.families.pointed import Which, pointed
+from agent.families.points import grid_of
+from agent.geometry import Size
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import Answer
+from foundation.errors import UsageError
+from foundation.families import family_data
+
+#: What an image is taken for where none is there, in `mai-agent prompt`.
+_UNSEEN = (1920, 1080)
+
+
+class Grounder(Family):
+    """A family whose `family.toml` says all of it, in its table `[question]`.
+
+    - `system` and `text`: the texts, in which {instruction}, {width} and {height} (of the image as sent) are filled in;
+      without `system`, there is no message of the system;
+    - `which`: of several points, the one that counts ("only", "first", "last");
+    - `absent`: an answer that says that nothing is there.
+    """
+
+    acts = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        question: Mapping[str, Any] = family_data(name)["question"]
+        self._system: str = question.get("system", "").strip()
+        self._text: str = question.get("text", "{instruction}")
+        self._which: Which = question.get("which", "only")
+        self._absent: str | None = question.get("absent")
+
+    def request(self, prompt: PromptRequest) -> ChatRequest:  # noqa: ARG002
+        """They are never asked for an action. Raises UsageError."""
+        raise UsageError(
+            f"The models of {self.facts.name} find places and decide nothing.",
+            "Use one as --grounder beside a planner, or `mai-agent act --grounding`.",
+        )
+
+    def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
+        """What the model is asked for one point: the picture, then the text."""
+        size = Size(*self.facts.image.fit(*_UNSEEN)) if image is None else image.size
+        system = [Message.text("system", self._filled(self._system, instruction, size))] if self._system else []
+        asked = Message("user", (ImagePart(image), TextPart(self._filled(self._text, instruction, size))))
+        return ChatRequest([*system, asked], self.facts.sampling)
+
+    def _filled(self, text: str, instruction: str, size: Size) -> str:
+        filled = text.replace("{width}", str(size.width)).replace("{height}", str(size.height))
+        return filled.replace("{instruction}", instruction)
+
+    def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in an answer, as a click."""
+        return self.parse_grounding(answer, sent)
+
+    def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
+        """The point in an answer, as a click."""
+        return pointed(answer, grid_of(self.facts.grounding, sent), self._which, self._is_absent)
+
+    def _is_absent(self, text: str, points: Sequence[tuple[float, float]]) -> bool:
+        said = text.strip().strip("`").removeprefix("json").strip()
+        return self._absent is not None and not points and said == self._absent
+
+    def written(self, thought: str, calls: Sequence[Call]) -> str:  # noqa: ARG002
+        """An answer: a point."""
+        return json.dumps(calls[0].arguments)

@@ -1,0 +1,1 @@
+"""GroundNext: finds places."""

@@ -1,0 +1,1 @@
+"""GTA1: finds places."""

@@ -1,0 +1,1 @@
+"""Holo1 (H Company)."""

@@ -1,0 +1,1 @@
+"""Holo1.5 (H Company)."""

@@ -1,0 +1,1 @@
+"""Holo2 (H Company)."""

@@ -1,0 +1,8 @@
+"""Holo2 as a `Family`."""
+
+from agent.families.holo.navigation import HoloNavigation
+
+
+def create() -> HoloNavigation:
+    """The family, as the registry asks for it."""
+    return HoloNavigation("holo2")

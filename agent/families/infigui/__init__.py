@@ -1,0 +1,1 @@
+"""InfiGUI-G1: finds places."""

@@ -1,0 +1,1 @@
+"""InternVL3: finds places."""

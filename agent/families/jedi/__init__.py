@@ -1,0 +1,1 @@
+"""Jedi: finds places."""
