@@ -1,4 +1,4 @@
-"""An answer that is cut off does nothing, or the beginning of what it does as a whole: half a number is a wrong click."""
+"""A cut answer does nothing, or the beginning of what it does as a whole: half a number is a wrong click."""
 
 import pytest
 from samples import Sample, samples_of

@@ -1,9 +1,13 @@
 """UI-TARS: what its versions share, and what they do not."""
 
+import re
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.actions import Click
-from agent.families.base import Call, Decision, PastStep, PromptRequest
+from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
 from agent.geometry import Size
 from agent.model.messages import TextPart
@@ -90,3 +94,27 @@ def test_thinking_goes_back_apart_from_the_call_and_screenshots_are_results_of_a
     assert request.messages[4].reasoning == "The page loads."
     assert request.messages[4].parts == (TextPart(answer.content),)
     assert {message.call_id for message in request.messages if message.role == "tool"} == {"1"}
+
+
+CONSTRAINT = get_family("ui-tars-1.5").constraint({}) or ""
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.from_regex(CONSTRAINT, fullmatch=True))
+def test_what_the_constraint_lets_through_is_read_but_for_points_off_the_screen_and_keys_that_are_none(
+    text: str,
+) -> None:
+    read = get_family("ui-tars").parse(Answer(text), [Size(1932, 1092)])
+    if isinstance(read, ParseFailure):
+        assert read.kind == "off_screen" or "hotkey" in text or not text.partition("content='")[2].strip()
+        return
+    assert len(read.actions) == 1
+
+
+@pytest.mark.parametrize("name", ["ui-tars", "ui-tars-1.5"])
+def test_the_constraint_lets_through_what_its_models_write(name: str) -> None:
+    family = get_family(name)
+    pattern = re.compile(family.constraint({}) or "")
+    for call in (Call("click", {"start_box": "(1,2)"}), Call("hotkey", {"key": "ctrl c"}), Call("wait", {})):
+        assert pattern.fullmatch(family.written("First the menu.", [call]))
+    assert get_family("doubao-ui-tars").constraint({}) is None

@@ -1,7 +1,7 @@
 """What UI-TARS 1.0, 1.5 and Doubao's share: one prompt in the user's turn, answers of `Thought:` and `Action:`."""
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,25 @@ class UiTars(Family):
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click."""
         return pointed(answer, grid_of(self.facts.grounding, sent))
+
+    def constraint(self, options: Mapping[str, Any]) -> str | None:
+        """A regular expression of valid answers with one action, where the version tells how its points are written."""
+        if (written := self._texts.get("constraint")) is None:
+            return None
+        point = rf"'{written['point']}'"
+        at, start, end = (rf"{written[name]}={point}" for name in ("at", "start", "end"))
+        text = r"[^'\\\n]{1,300}"
+        calls = [
+            rf"(click|left_double|right_single)\({at}\)",
+            rf"drag\({start}, {end}\)",
+            rf"scroll\({at}, direction='(up|down|left|right)'\)",
+            r"hotkey\(key='[a-z0-9_]{1,12}( [a-z0-9_]{1,12}){0,2}'\)",
+            rf"type\(content='{text}(\\n)?'\)",
+            r"wait\(\)",
+            rf"finished\((content='{text}')?\)",
+            *([] if options.get("style") == "reference" else [r"call_user\(\)"]),
+        ]
+        return rf"Thought: [^\n]{{1,600}}\nAction: ({'|'.join(calls)})"
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""
