@@ -101,12 +101,10 @@ CONSTRAINT = get_family("ui-tars-1.5").constraint({}) or ""
 
 @settings(deadline=None, max_examples=200)
 @given(st.from_regex(CONSTRAINT, fullmatch=True))
-def test_what_the_constraint_lets_through_is_read_but_for_points_off_the_screen_and_keys_that_are_none(
-    text: str,
-) -> None:
+def test_what_the_constraint_lets_through_is_one_action_or_has_a_value_that_is_none(text: str) -> None:
     read = get_family("ui-tars").parse(Answer(text), [Size(1932, 1092)])
-    if isinstance(read, ParseFailure):
-        assert read.kind == "off_screen" or "hotkey" in text or not text.partition("content='")[2].strip()
+    if isinstance(read, ParseFailure):  # a point off the screen, a key that no keyboard has, a text of blanks
+        assert read.kind in ("off_screen", "bad_argument"), read
         return
     assert len(read.actions) == 1
 
