@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from foundation.errors import UsageError
 from foundation.settings_file import check_settings, read_settings, settings_path
@@ -25,6 +25,8 @@ class Settings:
     system_prompts: Mapping[str, Path] = field(default_factory=dict)
     api_key: str = field(default="", repr=False)  # of the endpoint
     api_keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the other models' endpoints, by role
+    #: what a person chose of a family's own ways, by the family's name
+    family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
         """The value of a setting, or None."""
@@ -47,21 +49,35 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     # Most starts have no file: they need not wait for the validation library.
     values = check_settings(_schema(), table, f"In {path},").model_dump(exclude_unset=True) if table else {}
     families = values.pop("family_settings", {})
-    prompts = {family: (path.parent / entry["system_prompt"]).expanduser() for family, entry in families.items()}
+    prompts = {
+        family: (path.parent / entry["system_prompt"]).expanduser()
+        for family, entry in families.items()
+        if entry.get("system_prompt")
+    }
+    chosen = {family: entry["options"] for family, entry in families.items() if entry.get("options")}
     for name, variable in (("endpoint", "MAI_AGENT_ENDPOINT"), ("model", "MAI_AGENT_MODEL")):
         if environ.get(variable):
             values[name] = environ[variable]
     keys = {role: environ.get(f"MAI_AGENT_{role.upper()}_API_KEY", "") for role in ("planner", "grounder")}
-    return Settings(values, prompts, environ.get("MAI_AGENT_API_KEY", ""), keys)
+    return Settings(values, prompts, environ.get("MAI_AGENT_API_KEY", ""), keys, chosen)
 
 
 @cache
 def _schema() -> "type[BaseModel]":
     """What may stand in the file. Made here, so that `--help` does not import the validation library."""
-    from pydantic import BaseModel, ConfigDict, Field
+    from pydantic import BaseModel, ConfigDict, Field, model_validator
 
     class FamilySettings(BaseModel):
-        system_prompt: str
+        model_config = ConfigDict(extra="forbid", strict=True)
+
+        system_prompt: str | None = None
+        options: dict[str, str | bool | int] | None = None
+
+        @model_validator(mode="after")
+        def _says_something(self) -> Self:
+            if self.system_prompt is None and self.options is None:
+                raise ValueError("it is empty")
+            return self
 
     class SettingsFile(BaseModel):
         model_config = ConfigDict(extra="forbid", strict=True)
@@ -95,7 +111,7 @@ def _schema() -> "type[BaseModel]":
         history_images: int | None = Field(None, ge=1)
         patience: float | None = Field(None, ge=1)
         family_settings: dict[str, FamilySettings] = Field(
-            {}, description='Write [family_settings.mai-ui] and in it system_prompt = "FILE".'
+            {}, description='Write [family_settings.mai-ui] and in it system_prompt = "FILE", or options = { ... }.'
         )
 
     return SettingsFile

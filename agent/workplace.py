@@ -165,6 +165,7 @@ class Workplace:
             policy=self.policy,
             family=self._families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),
+            family_options=options.settings.family_options,
             monitor=options.monitor,
             environ=desk.environ,
             sandbox=options.sandbox,

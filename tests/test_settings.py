@@ -87,6 +87,13 @@ def test_a_familys_system_text_is_read_from_beside_the_settings(tmp_path: Path) 
         settings.system_prompt("mai-ui")
 
 
+def test_a_familys_own_ways_are_chosen_in_its_table(tmp_path: Path) -> None:
+    text = '[family_settings.holo3]\noptions = { format = "native", batch = true }\n'
+    settings = load_settings(environ(tmp_path, text))
+    assert settings.family_options == {"holo3": {"format": "native", "batch": True}}
+    assert settings.system_prompt("holo3") is None
+
+
 def test_without_a_named_file_the_users_configuration_folder_is_used() -> None:
     path = settings_path({})
     assert path.name == "config.toml"

@@ -23,11 +23,13 @@ from agent.run.history import History, estimate_tokens
 from agent.run.observe import Observation
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
-from agent.screen.outline_text import write_outline
+from agent.screen.outline_text import MOST_CHARS, write_outline
 from foundation.chat_stream import Answer
 
 #: Requests are made smaller at most this often in one step.
 _MOST_SHRINKS = 12
+#: The elements of a screen are told in at least so many characters: some thirty of them.
+_FEWEST_CHARS = 1_500
 #: What the numbers on a screenshot are, for a family that answers with points: centres are told on its own grid.
 _MARKED = "Elements of the screen, numbered as in the screenshot, each with its centre:\n{outline}"
 
@@ -64,6 +66,7 @@ class Actor:
         self._aiming = aiming
         self._added = ""
         self._blind = False  # the server takes no images
+        self._outline_chars = MOST_CHARS  # how much of the screen's elements is told
 
     @property
     def wants_outline(self) -> bool:
@@ -175,8 +178,15 @@ class Actor:
             if error.limit and (known is None or error.limit < known):
                 self._history.limit_context(error.limit)
                 return True
-            return self._history.shrink()
+            return self._history.shrink() or self._tell_less()
         return False
+
+    def _tell_less(self) -> bool:
+        """Tell fewer elements; False where few are told already, or none."""
+        if self._settings.see == "screenshot" or self._outline_chars <= _FEWEST_CHARS:
+            return False
+        self._outline_chars //= 2
+        return True
 
     def _request(self, seen: Observation, feedback: list[Message]) -> ChatRequest:
         settings = self._settings
@@ -188,13 +198,16 @@ class Actor:
             tools=settings.tools,
             apps=self._apps,
             system_prompt=self._system_prompt,
-            options=settings.options,
+            options={**settings.options, "outline_chars": self._outline_chars},
             model=self._client.endpoint.model or "",
             sent=seen.sent,
         )
         empty = self._family.request(prompt)
         whole = replace(empty, messages=[*empty.messages, *self._marks(seen), *feedback])
         fixed = sum(map(estimate_tokens, whole.texts()))
+        room, most = self._history.context, answer_tokens(self._family, self._history.context)
+        if room is not None and fixed + seen.tokens + most > room and self._tell_less():
+            return self._request(seen, feedback)
         window = self._history.window(fixed, seen.tokens, len(seen.images))
         request = self._family.request(replace(prompt, steps=window.steps, skipped=window.skipped))
         return replace(request, messages=[*request.messages, *self._marks(seen), *feedback])
@@ -204,5 +217,5 @@ class Actor:
         facts = self._family.facts
         if self._settings.see != "marks" or facts.names_elements or seen.outline is None:
             return []
-        written = write_outline(seen.outline, grid_of(facts.navigation, (seen.sent,)))
+        written = write_outline(seen.outline, grid_of(facts.navigation, (seen.sent,)), self._outline_chars)
         return [Message.text("user", _MARKED.replace("{outline}", written.text))]

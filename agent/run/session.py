@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
@@ -60,6 +61,8 @@ class Request:
     sandbox: bool = False  # whether the desktop is a throw-away one
     #: the text that replaces a family's system text, by the family's name; None where none does
     system_prompt: Callable[[str], str | None] = lambda _: None
+    #: what a person chose of a family's own ways, by the family's name
+    family_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bundle: str = ""  # where the run is recorded
     patience: Patience = Patience()  # noqa: RUF009 -- frozen
     grants: Grants = field(default_factory=Grants)  # what the person allowed for good in this session
@@ -89,7 +92,9 @@ async def run(
             for role, engine in request.engines.items()
         }
         actor = models["actor"]
-        settings = _fitted(request.settings, actor, request.environ)
+        chosen = request.family_options.get(actor.family.facts.name, {})
+        settings = replace(request.settings, options={**request.settings.options, **chosen})
+        settings = _fitted(settings, actor, request.environ)
         real = request.open_desktop(stop, request.monitor, request.environ)
         opened.callback(real.close)
         viewport = real.screen.grab().viewport

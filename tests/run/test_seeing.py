@@ -12,6 +12,7 @@ from stubs.endpoint import Checks, FakeEndpoint, pictures, say, texts
 
 from agent.actions import Click
 from agent.geometry import DesktopPoint, Region, Size
+from agent.model.endpoint import Limits
 from agent.run.events import Decided, Observed, RunFinished, Warned
 from agent.screen.outline import Element, Outline
 
@@ -89,6 +90,20 @@ async def test_a_server_that_takes_no_images_is_told_the_elements_instead_and_it
     assert "as text" in warning
     assert len(endpoint.checks.refusals) == 1, "it is asked with an image once"
     assert "You do not see the screen" in texts(endpoint.requests[1], "system")[0]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["told", "found out"])
+async def test_a_small_context_is_told_fewer_elements(known: bool) -> None:
+    many = [Element(number, "push button", f"Button {number}", Region(0, 0, 9, 9)) for number in range(10, 400)]
+    with FakeEndpoint(answers(CLICK, DONE), checks=Checks(context=3000)) as endpoint:
+        one = desk(endpoint, "outline")
+        one.outlines = [Outline(Size(256, 256), (SAVE, *many))]
+        one.limits = Limits(context=3000 if known else None)
+        told = await one.run()
+    assert isinstance(told[-1], RunFinished)
+    assert told[-1].outcome == "done"
+    assert bool(endpoint.checks.refusals) != known
+    assert "more elements are not listed" in texts(endpoint.requests[-1], "user")[-1]
 
 
 async def test_a_family_with_eyes_of_its_own_is_shown_marks_and_told_what_they_are() -> None:

@@ -21,7 +21,7 @@ from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline, See
-from agent.screen.outline_text import OutlineText, write_outline
+from agent.screen.outline_text import MOST_CHARS, OutlineText, write_outline
 from foundation.chat_stream import Answer
 
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
@@ -50,7 +50,8 @@ class Generic(Family):
         see = _seen(prompt)
         told = None
         if prompt.outline is not None and see != "screenshot":
-            told = write_outline(prompt.outline, self._words.grid)
+            most = prompt.options.get("outline_chars", MOST_CHARS)
+            told = write_outline(prompt.outline, self._words.grid, most)
         messages = [Message.text("system", _system(see) if prompt.system_prompt is None else prompt.system_prompt)]
         turn = [_TEXTS["turns"]["task"].replace("{instruction}", prompt.instruction)]
         if prompt.apps:
