@@ -104,6 +104,17 @@ def test_thinking_that_the_server_told_apart_comes_back_in_kimis_own_tags() -> N
     assert texts[1] == "# Step 1:\n◁think▷The key does it.◁/think▷## Action:\nPress it.\n"
 
 
+def test_without_thinking_kimi_is_asked_for_a_thought_in_words_and_its_server_told_so() -> None:
+    step = PastStep("a", (Call("pyautogui.press", {"keys": "a"}),))
+    prompt = PromptRequest("Do it.", (None,), (step,), options={"style": "reference", "thinking": False})
+    request = get_family("kimi").request(prompt)
+    system, past = list(request.texts())[:2]
+    assert "## Thought\n{thought}\n## Action:\n{action}" in system
+    assert past.startswith("# Step 1:\n## Thought:\na\n\n## Action:\n")
+    assert request.template_arguments == {"thinking": False}
+    assert get_family("opencua").request(prompt).template_arguments == {}
+
+
 @pytest.mark.parametrize(
     ("model", "family"),
     [

@@ -51,11 +51,12 @@ class Said:
 
 
 class CodeFamily(Family):
-    """A family that answers in sections, the last one a block of code. Its option: "style".
+    """A family that answers in sections, the last one a block of code. Its options: "style", and "thinking".
 
     Args:
         name: of the family.
-        folder: where its `prompt.toml` lies, with "system" and "past", how a past step is told.
+        folder: where its `prompt.toml` lies, with "system" and "past", how a past step is told; in its table "plain"
+            the same without thinking, where its models can do without.
         fractions: whether points that are fractions of the screen are read as such beside the family's own grid.
     """
 
@@ -69,8 +70,9 @@ class CodeFamily(Family):
         messages = [Message.text("system", self._system(prompt))]
         older: list[str] = []
         remarks: list[str] = []
+        texts = self._texts_for(prompt)
         for number, step in enumerate(prompt.steps, prompt.skipped + 1):
-            told = self._texts["step"].format(number=number) + self._past(step)
+            told = texts["step"].format(number=number) + self._past(step, texts["past"])
             if step.shown:
                 messages += [*_joined(older), _seen(step.images, remarks), Message.text("assistant", told)]
                 older, remarks = [], list(step.replies)
@@ -80,23 +82,29 @@ class CodeFamily(Family):
                 remarks += step.replies
         task = self._texts["task"].format(instruction=prompt.instruction)
         messages += [*_joined(older), _seen(prompt.images, [*remarks, task])]
-        return ChatRequest(messages, self.facts.sampling)
+        plain = texts is not self._texts
+        return ChatRequest(messages, self.facts.sampling, template_arguments={"thinking": False} if plain else {})
+
+    def _texts_for(self, prompt: PromptRequest) -> dict[str, Any]:
+        if prompt.options.get("thinking", True) or "plain" not in self._texts:
+            return self._texts
+        return {**self._texts, **self._texts["plain"]}
 
     def _system(self, prompt: PromptRequest) -> str:
         if prompt.system_prompt is not None:
             return prompt.system_prompt
         functions = [self._texts["functions"], *([] if prompt.reference else [self._texts["desktop_functions"]])]
-        text = str(self._texts["system"]).replace("{functions}", "\n".join(functions))
+        text = str(self._texts_for(prompt)["system"]).replace("{functions}", "\n".join(functions))
         return text if prompt.reference else text + self._texts["desktop_notes"]
 
-    def _past(self, step: PastStep) -> str:
+    def _past(self, step: PastStep, form: str) -> str:
         """A past step as it is told again: in words, without its code."""
         said = Said(step.thought, "; ".join(_in_words(call) for call in step.calls))
         if step.answer is not None and step.answer.content:
             told = heard(step.answer)
             read = Said.of(told.thought, told.text)
             said = Said(read.thought, read.action or said.action)
-        return str(self._texts["past"]).format(thought=said.thought, action=said.action)
+        return form.format(thought=said.thought, action=said.action)
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
         """An answer in the published form."""
