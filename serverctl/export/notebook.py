@@ -108,8 +108,8 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
 def _divisor(family: str | None) -> int | None:
     """How far a family's grounding answers count; None where they are pixels of the resized picture, or unknown."""
     data = family_data(family) if family in family_names() else {}
-    divisor: int | None = data.get("grid", {}).get("grounding")
-    return divisor
+    divisor = data.get("grid", {}).get("grounding")
+    return divisor if isinstance(divisor, int) else None
 
 
 def _stages() -> list[tuple[str, str]]:

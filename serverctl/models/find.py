@@ -43,7 +43,7 @@ def known_models() -> tuple[Known, ...]:
 
 def _known_model(entry: dict[str, Any], file: dict[str, Any]) -> Known:
     shared = {name: file[name] for name in ("family", "history_images")}
-    return Known(**{**entry, **shared, "quantized": tuple(Quantized(**one) for one in entry.get("quantized", ()))})
+    return Known(**{**shared, **entry, "quantized": tuple(Quantized(**one) for one in entry.get("quantized", ()))})
 
 
 def find_model(name: str, allow_network: bool = True) -> Model:

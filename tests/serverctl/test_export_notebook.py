@@ -350,3 +350,11 @@ def test_the_stages_are_found_in_the_log_of_a_real_start(capsys: pytest.CaptureF
 
 def test_the_cards_that_the_help_names_are_known() -> None:
     assert {imagine(card).vendor for card in CARDS} == {"nvidia"}
+
+
+@pytest.mark.parametrize(
+    ("model", "line"), [("Qwen2.5-VL-7B-Instruct", "DIVISOR = None"), ("MAI-UI-8B", "DIVISOR = 1000")]
+)
+def test_it_knows_how_far_the_models_points_count(capsys: pytest.CaptureFixture[str], model: str, line: str) -> None:
+    cells = notebook(capsys, "--gpu", "L4", "--model", model)["cells"]
+    assert any(line in "".join(cell["source"]) for cell in cells)

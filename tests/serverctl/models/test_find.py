@@ -66,7 +66,7 @@ class TestKnownNames:
     def test_their_published_checkpoints_are_found_likewise(self, name: str) -> None:
         model = find_model(name, allow_network=False)
         assert (model.name, model.source) == ("Qwen2.5-VL-7B-Instruct-AWQ", "Qwen/Qwen2.5-VL-7B-Instruct-AWQ")
-        assert (model.own_precision, model.family, model.history_images) == ("w4", "qwen2.5-vl", 4)
+        assert (model.own_precision, model.family, model.history_images) == ("w4", "qwen2.5-vl", 5)
         assert model.weight_bytes("w4") < find_model("Qwen2.5-VL-7B-Instruct").weight_bytes("16-bit") / 2
 
     @pytest.mark.parametrize(

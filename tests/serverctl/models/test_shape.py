@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foundation.errors import MaiError, UsageError
-from serverctl.models.find import find_model, known_models
+from foundation.families import detect_family, family_data
+from serverctl.models.find import Known, find_model, known_models
 from serverctl.models.model import Model, Precision
 from serverctl.models.shape import Shape, read_shape
 
@@ -274,6 +275,14 @@ def test_any_value_anywhere_gives_a_size_or_a_refusal_for_a_person(place: tuple[
         assert shape.parameters > 0
         assert shape.text.kv_bytes_per_token() > 0
         assert plain(shape).weight_bytes(plain(shape).own_precision) > 0
+
+
+@pytest.mark.parametrize(
+    "entry", [entry for entry in known_models() if detect_family(entry.name)], ids=lambda entry: entry.name
+)
+def test_a_known_model_is_served_for_the_family_that_its_name_tells_and_for_its_history(entry: Known) -> None:
+    assert entry.family == detect_family(entry.name)
+    assert entry.history_images >= family_data(entry.family)["history"]["images"]
 
 
 def test_every_known_model_has_a_shape_and_sane_numbers() -> None:
