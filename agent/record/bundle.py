@@ -158,7 +158,7 @@ class Recorder:
         self._step = step = StepRecord(
             step=event.step, at=self._elapsed(), before=self._before, screen=event.digest,
             viewport=ViewportRecord(**told["viewport"]), milliseconds=told["milliseconds"],
-            tokens=TokensRecord(prompt=0, completion=0, cached=0),
+            tokens=TokensRecord(prompt=0, completion=0, cached=0), boxes=dict(event.boxes),
         )  # fmt: skip
         self._before = []
         self._seen = event

@@ -9,7 +9,7 @@ from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
 from agent.families.planner.family import Planner
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, NamedPoint, Size
+from agent.geometry import DesktopPoint, NamedPoint, Region, Size
 from agent.record.action_record import ActionRecord
 from agent.record.actions import read_action
 from agent.record.read import Bundle
@@ -19,6 +19,7 @@ from agent.run.fates import Fate
 from agent.safety.policy import Policy
 from agent.safety.situation import Situation
 from agent.safety.trail import Trail
+from agent.screen.outline import Element, Outline
 from foundation.errors import UsageError
 
 #: The family of bundles that name none: there was no other then.
@@ -68,7 +69,8 @@ def _replay_answer(
     assert step.viewport is not None
     last = step.answers[-1]
     sent = tuple(Size(image.width, image.height) for image in step.images) or (Size(1, 1),)
-    result = family.plan(last.answer) if isinstance(family, Planner) else family.parse(last.answer, sent)
+    told = _outline(step)
+    result = family.plan(last.answer) if isinstance(family, Planner) else family.parse_seen(last.answer, sent, told)
     blank = replace(blank, thought=result.thought)
     if isinstance(result, ParseFailure):
         masked = is_masked(last.model_dump())
@@ -104,6 +106,15 @@ def _replay_answer(
             changed_words=recorded.changed_to,
             hit=recorded.hit,
         )
+
+
+def _outline(step: StepRecord) -> Outline | None:
+    """The elements that the model could name, by number; None where it was told none."""
+    if not step.boxes or step.viewport is None:
+        return None
+    region = step.viewport.viewport.region
+    elements = tuple(Element(int(number), "", "", Region(*box)) for number, box in step.boxes.items())
+    return Outline(region.size, elements, origin=(region.left, region.top))
 
 
 def _target(action: Any, recorded: ActionRecord, step: StepRecord) -> Action[DesktopPoint] | None:

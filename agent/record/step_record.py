@@ -132,6 +132,7 @@ class StepRecord(ActionRecord):
         before: what the person did before it.
         screen: a fingerprint of the screen.
         image: the first of `images`.
+        boxes: of the elements that the model was told and may name by number, each as left, top, width, height.
         answers: all tries; the last one counts.
         consulted: what else was asked to find the places.
         doubt: why what lies there may be something else than what the model wanted; empty for no reason.
@@ -148,6 +149,7 @@ class StepRecord(ActionRecord):
     image: ImageRecord | None = None
     images: list[ImageRecord] = []
     viewport: ViewportRecord | None = None
+    boxes: dict[Text, tuple[int, int, int, int]] = {}
     answers: list[AnswerRecord] = []
     thought: Text = ""
     consulted: list[ConsultedRecord] = []

@@ -73,6 +73,11 @@ class Actor:
         """Whether the model is told of the screen's elements, and of what changed."""
         return self._family.facts.outline
 
+    @property
+    def names_elements(self) -> bool:
+        """Whether its answers may name elements of the screen by their numbers."""
+        return self._family.facts.names_elements and self._settings.see != "screenshot"
+
     def tell(self, text: str) -> None:
         """Let the model know something with the next request: after its last step, or with the instruction."""
         if not self._history.annotate(text):

@@ -83,6 +83,8 @@ class Observed(_Happened):
     tokens: int
     digest: str
     milliseconds: dict[str, float]
+    #: of the elements that the model was told and may name by number: the boxes, as left, top, width and height
+    boxes: Mapping[str, tuple[int, int, int, int]] = field(default_factory=dict)
 
     @property
     def image(self) -> EncodedImage | None:

@@ -156,7 +156,13 @@ class Loop:
             seen = await self._see(settled)
             self._sink.emit(
                 events.Observed(
-                    step, seen.images, seen.viewport, seen.tokens, seen.fingerprint.digest, seen.milliseconds
+                    step,
+                    seen.images,
+                    seen.viewport,
+                    seen.tokens,
+                    seen.fingerprint.digest,
+                    seen.milliseconds,
+                    seen.boxes if self._context.actor.names_elements else {},
                 )
             )
             decision, answer = await self._think(step, seen)

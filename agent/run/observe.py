@@ -15,7 +15,7 @@ from agent.screen.fingerprint import Fingerprint
 from agent.screen.fit import fit, resize
 from agent.screen.marks import draw_marks
 from agent.screen.outline import Outline, See
-from agent.screen.outline_text import write_outline
+from agent.screen.outline_text import is_seen, write_outline
 from agent.screen.settle import Settled, SettleRule, settle
 from foundation.images import ImageRule
 
@@ -47,6 +47,13 @@ class Observation:
     def outline(self) -> Outline | None:
         """The elements of the screen; None where nothing tells them, or not yet. Never waits."""
         return self.outlining.result() if self.outlining is not None and self.outlining.done() else None
+
+    @property
+    def boxes(self) -> dict[str, tuple[int, int, int, int]]:
+        """The boxes of the elements in sight, by number: left, top, width and height in desktop pixels."""
+        outline = self.outline
+        seen = [] if outline is None else [one for one in outline.elements if is_seen(one, outline)]
+        return {str(one.id): (one.box.left, one.box.top, one.box.width, one.box.height) for one in seen}
 
 
 @dataclass(frozen=True, slots=True)

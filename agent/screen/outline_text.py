@@ -55,7 +55,7 @@ def write_outline(outline: Outline, grid: Grid, most_chars: int = MOST_CHARS) ->
 
 def _grouped(outline: Outline) -> list[tuple[str, list[Element]]]:
     """The elements that can be seen, by window, the top-most first; each group with its title."""
-    seen = _without_parts([one for one in outline.elements if _is_seen(one, outline)])
+    seen = _without_parts([one for one in outline.elements if is_seen(one, outline)])
     order = [(window.title, window.app) for window in outline.windows]
     keys = [key for key in dict.fromkeys((one.window, one.app) for one in seen) if key not in order]
     active = {(window.title, window.app) for window in outline.windows if window.active}
@@ -69,8 +69,8 @@ def _grouped(outline: Outline) -> list[tuple[str, list[Element]]]:
     return [group for group in groups if group[1]]
 
 
-def _is_seen(element: Element, outline: Outline) -> bool:
-    """Whether it is on the screen, and says or does something."""
+def is_seen(element: Element, outline: Outline) -> bool:
+    """Whether an element is on the screen, and says or does something: only such a one is told, and may be named."""
     if "offscreen" in element.states or not (element.name or element.label or element.value or element.trusted):
         return False
     x, y = element.box.left - outline.origin[0], element.box.top - outline.origin[1]

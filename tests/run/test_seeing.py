@@ -2,7 +2,9 @@
 
 import base64
 import json
+from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,17 @@ from stubs.desk import Desk
 from stubs.endpoint import Checks, FakeEndpoint, pictures, say, texts
 
 from agent.actions import Click
+from agent.families.base import ParseFailure
+from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Region, Size
 from agent.model.endpoint import Limits
+from agent.record.bundle import Recorder
+from agent.record.read import read_bundle
+from agent.record.replay import replay as replayed
 from agent.run.events import Decided, Observed, RunFinished, Warned
+from agent.safety.policy import Policy
 from agent.screen.outline import Element, Outline
+from foundation.chat_stream import Answer
 
 SAVE = Element(5, "push button", "Save", Region(100, 60, 40, 20))
 OUTLINE = Outline(Size(256, 256), (SAVE, Element(9, "text", "Name", Region(10, 200, 100, 20))))
@@ -122,3 +131,22 @@ async def test_a_screenshot_alone_brings_no_elements(family: str) -> None:
         await desk(endpoint, "screenshot", family).run()
     assert len(pictures(endpoint.requests[0])) == 1
     assert "push button" not in "".join(texts(endpoint.requests[0]))
+
+
+async def test_a_run_by_numbers_is_recorded_so_that_it_can_be_replayed(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "save it")
+    with FakeEndpoint(answers(CLICK, DONE)) as endpoint:
+        await desk(endpoint, "outline").run(recorder.handle)
+    recorder.close()
+    bundle = read_bundle(recorder.path)
+    assert bundle.steps[0].boxes == {"5": (100, 60, 40, 20), "9": (10, 200, 100, 20)}
+    assert [step.same for step in replayed(bundle, get_family("generic"), Policy.load("never"))] == [True, True]
+
+
+def test_an_element_that_is_scrolled_out_of_sight_cannot_be_named() -> None:
+    hidden = replace(SAVE, states=frozenset({"offscreen"}))
+    result = get_family("generic").parse_seen(
+        Answer(json.dumps(CLICK)), [Size(256, 256)], Outline(Size(256, 256), (hidden,))
+    )
+    assert isinstance(result, ParseFailure)
+    assert "element 5 is not in sight" in result.message

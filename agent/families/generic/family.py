@@ -21,7 +21,7 @@ from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline, See
-from agent.screen.outline_text import MOST_CHARS, OutlineText, write_outline
+from agent.screen.outline_text import MOST_CHARS, OutlineText, is_seen, write_outline
 from foundation.chat_stream import Answer
 
 _TEXTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
@@ -191,6 +191,8 @@ class _Places:
         if self._outline is None:
             raise ArgumentError("bad_argument", f"there is no element {text}: no elements were told")
         element = self._outline.numbered(int(text))
+        if element is not None and not is_seen(element, self._outline):
+            raise ArgumentError("bad_argument", f"element {text} is not in sight now")
         if element is None:
             raise ArgumentError("bad_argument", f"there is no element {text} on the screen now")
         return self._outline.centre(element, self.words.grid)
