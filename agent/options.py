@@ -25,6 +25,7 @@ class RunOptions:
     grounder: EngineChoice | None = None  # an endpoint whose model finds the places that the engine's names
     grounder_family: str | None = None
     zoom: Literal["auto", "off", "always"] = "auto"  # whether a place is looked at more closely before it is clicked
+    calibrate: Literal["auto", "off", "always"] = "auto"  # whether it is found out first where the model clicks
     system_prompt: Path | None = None  # file whose text replaces the family's system text
     approve: str | None = None  # before which actions the person is asked; None for what suits the desktop
     policy: Path | None = None  # file with the rules

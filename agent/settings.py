@@ -58,6 +58,10 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     for name, variable in (("endpoint", "MAI_AGENT_ENDPOINT"), ("model", "MAI_AGENT_MODEL")):
         if environ.get(variable):
             values[name] = environ[variable]
+    if wish := environ.get("MAI_AGENT_CALIBRATE"):
+        if wish not in ("auto", "off", "always"):
+            raise UsageError(f"MAI_AGENT_CALIBRATE is {wish!r}.", "Use auto, off or always.")
+        values["calibrate"] = wish
     keys = {role: environ.get(f"MAI_AGENT_{role.upper()}_API_KEY", "") for role in ("planner", "grounder")}
     return Settings(values, prompts, environ.get("MAI_AGENT_API_KEY", ""), keys, chosen)
 
@@ -92,6 +96,7 @@ def _schema() -> "type[BaseModel]":
         grounder_model: str | None = None
         grounder_family: str | None = None
         zoom: Literal["auto", "off", "always"] | None = None
+        calibrate: Literal["auto", "off", "always"] | None = None
         runs: str | None = None
         approve: Literal["ask", "risky", "never"] | None = None
         policy: str | None = None

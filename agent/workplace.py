@@ -162,6 +162,8 @@ class Workplace:
             engines=engines,
             families=self._families,
             zoom=options.zoom,
+            calibrate=options.calibrate,
+            tell=self._tell,
             policy=self.policy,
             family=self._families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),

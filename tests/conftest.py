@@ -66,6 +66,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
         monkeypatch.delenv(name, raising=False)
     settings_file = tmp_path_factory.getbasetemp() / "no-settings.toml"
     settings_file.touch()
+    monkeypatch.setenv("MAI_AGENT_CALIBRATE", "off")  # a script of answers has none for it
     monkeypatch.setenv("MAI_AGENT_CONFIG", str(settings_file))
 
 

@@ -43,6 +43,13 @@ def test_a_file_sets_and_the_environment_wins_over_it(tmp_path: Path) -> None:
     assert (settings.get("max_steps"), settings.get("max_seconds")) == (7, 1.5)
 
 
+def test_whether_clicks_are_tried_out_is_set_by_the_file_or_the_environment(tmp_path: Path) -> None:
+    assert load_settings(environ(tmp_path, 'calibrate = "always"')).get("calibrate") == "always"
+    assert load_settings(environ(tmp_path, 'calibrate = "always"', MAI_AGENT_CALIBRATE="off")).get("calibrate") == "off"
+    with pytest.raises(UsageError, match="MAI_AGENT_CALIBRATE is 'never'"):
+        load_settings(environ(tmp_path, MAI_AGENT_CALIBRATE="never"))
+
+
 def test_the_key_comes_from_the_environment_only_and_never_shows(tmp_path: Path) -> None:
     settings = load_settings(environ(tmp_path, MAI_AGENT_API_KEY="secret"))
     assert settings.api_key == "secret"

@@ -3,6 +3,7 @@
 #: Subcommands, which are modules here, and what they do in a few words.
 COMMANDS = {
     "run": "do what the instruction says (also without the word run)",
+    "calibrate": "find out where a model clicks, before it clicks",
     "act": "one screenshot, one decision, printed",
     "look": "print the elements of the screen now, with a marked picture",
     "stop": "stop the runs that are going on, from another terminal",

@@ -21,6 +21,7 @@ from agent.model.choose import choose_engine
 from agent.model.engine import Engine
 from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.calibration.before_run import recalled
 from agent.run.roles import open_model
 from agent.screen.capture import Frame
 from agent.screen.encode import encode
@@ -64,7 +65,8 @@ def main(argv: Sequence[str]) -> int:
 async def _act(given: argparse.Namespace, options: RunOptions, engine: Engine, seen: "_Seen") -> int:
     image = seen.frame.image
     async with AsyncExitStack() as opened:
-        model = await open_model(engine, options.family, Patience.of(options.patience), opened)
+        opening = open_model(engine, options.family, Patience.of(options.patience), opened)
+        model = recalled(await opening, Size(*image.size), options.max_pixels)
         family, limits = model.family, model.endpoint.limits
         rule = family.facts.image.capped(pixel_budget(family, limits, options.max_pixels))
         size = fit(rule, Size(*image.size))

@@ -85,3 +85,5 @@ def add_other_models(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{role}-family", metavar="NAME", help=f"its family (default: {family})")
     group.add_argument("--zoom", choices=("auto", "off", "always"), help="look closely before a click: where the first "
                        "guess may be off (auto, default), never, or always")  # fmt: skip
+    group.add_argument("--calibrate", choices=("auto", "off", "always"), help="find out first where the model clicks: "
+                       "once for an endpoint of yours (auto, default), never, or before this run")  # fmt: skip

@@ -165,6 +165,7 @@ def _endpoint(url: str, settings: Settings) -> str:
     from agent.model.clients import client_of
     from agent.model.endpoint import Endpoint
     from agent.model.engine import EngineChoice
+    from agent.run.calibration.memory import remembered
 
     choice = EngineChoice("endpoint", url, settings.get("model"), settings.api_key)
 
@@ -177,4 +178,6 @@ def _endpoint(url: str, settings: Settings) -> str:
 
     endpoint = asyncio.run(ask())
     context = f", context {endpoint.limits.context}" if endpoint.limits.context else ""
-    return f"{endpoint.base_url} serves {endpoint.model}{context}"
+    known = [f"on {screen}: {one.words}" for screen, one in remembered(endpoint.base_url, endpoint.model or "")]
+    clicks = "; ".join(known) or "where it clicks is not known yet (`mai-agent calibrate`)"
+    return f"{endpoint.base_url} serves {endpoint.model}{context}. {clicks[0].upper()}{clicks[1:]}"

@@ -14,11 +14,13 @@ from typing import Any
 from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
+from agent.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engine import Engine
 from agent.run.actor import Actor
 from agent.run.aiming import Aiming, Eye, Zoom
 from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.calibration.before_run import Wish, calibrated
 from agent.run.consent import Consent
 from agent.run.context import Person, RunContext
 from agent.run.events import RunFinished, RunStarted, Warned
@@ -71,6 +73,8 @@ class Request:
     open_desktop: OpenDesktop = open_desktop  # opens the desktop that it works on
     zoom: Zoom = "auto"  # when a place is looked at more closely before it is clicked
     families: Mapping[Role, str] = field(default_factory=dict)  # of the other roles' models, where they are named
+    calibrate: Wish = "off"  # whether it is found out first where the model clicks
+    tell: Callable[[str], None] = lambda _: None  # is told how that goes, which takes a while
 
 
 async def run(
@@ -98,6 +102,9 @@ async def run(
         real = request.open_desktop(stop, request.monitor, request.environ)
         opened.callback(real.close)
         viewport = real.screen.grab().viewport
+        models |= await race(_aimed(request, settings, models, viewport.captured))
+        actor = models["actor"]
+        settings = _fitted(settings, actor, request.environ)
         # On a throw-away desktop, there is no terminal that could run us.
         environ = os.environ if request.environ is None else request.environ
         languages, unread = reading_languages(environ)
@@ -163,6 +170,17 @@ def _context(
         desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=saw, see=see
     )
     return RunContext(observer, desktop.hand, model, history, consent, person, stop)
+
+
+async def _aimed(
+    request: Request, settings: RunSettings, models: Mapping[Role, ServedModel], screen: Size
+) -> dict[Role, ServedModel]:
+    """The model that finds places, so that its clicks land. Raises MaiError: they do not, or it cannot be asked."""
+    if grounder := models.get("grounder"):
+        return {"grounder": await calibrated(grounder, screen, request.calibrate, None, request.tell)}
+    if settings.see == "outline":  # it sees no picture
+        return {}
+    return {"actor": await calibrated(models["actor"], screen, request.calibrate, settings.max_pixels, request.tell)}
 
 
 def _grounding_eye(grounder: ServedModel) -> Eye:

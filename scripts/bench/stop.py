@@ -184,7 +184,11 @@ class Trial:
         with FakeEndpoint(script) as endpoint, (self.folder / "out").open("w+") as out:
             hung = self.situation in HUNG
             program = [str(Path(__file__)), "--child", self.situation, "--"] if hung else ["-m", "agent"]
-            engine = ["--engine", "literal"] if self.situation == "literal" else ["--endpoint", endpoint.url]
+            engine = (
+                ["--engine", "literal"]
+                if self.situation == "literal"
+                else ["--endpoint", endpoint.url, "--calibrate", "off"]
+            )
             process = subprocess.Popen(
                 [sys.executable, *program, *engine, "--approve", "never", "--runs", str(self.folder / "runs"),
                  "--max-steps", "200", "open settings and enable dark mode"],

@@ -1,0 +1,135 @@
+"""`mai-agent calibrate`: finds out where a model clicks, at marks in known places, and what a run does about it."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from agent.commands.arguments import add_engine, size
+from agent.console.terminal import say, terminal_ask
+from agent.geometry import Size
+from agent.model.asking import Patience
+from agent.model.choose import choose_engine
+from agent.model.engine import Engine
+from agent.options import RunOptions
+from agent.run.calibration.before_run import settled
+from agent.run.calibration.memory import Case
+from agent.run.calibration.trial import Asked, Outcome, try_out
+from agent.run.roles import open_model
+from agent.settings import load_settings
+from foundation.arguments import Parser
+from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
+from foundation.printing import put, put_json
+from foundation.stray_output import stray_output_kept
+
+
+@stray_output_kept()
+def main(argv: Sequence[str]) -> int:
+    """Find it out, print and remember it; status 3 where the model's points cannot be used."""
+    parser = Parser(
+        prog="mai-agent calibrate",
+        description="Finds out where a model clicks: marks in known places are asked for. Runs do it by themselves, "
+        "once for each model, endpoint and size of screen, and remember it.",
+    )
+    parser.add_argument("--monitor", metavar="N", type=int, help="for which monitor (default: the primary one)")
+    parser.add_argument("--size", metavar="WxH", type=size, help="for a screen of this size in pixels, not this one's")
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="write the marks, and where it clicked, as a PNG")
+    parser.add_argument("--forget", action="store_true", help="forget what is remembered, and ask nothing")
+    parser.add_argument("--json", action="store_true", help="print what was found out as JSON")
+    add_engine(parser)
+    given = parser.parse_args(argv)
+    from agent.literal.server import literal_engine
+
+    options = RunOptions.of(given, load_settings())
+    screen = given.size or _captured(given.monitor)
+    engine = choose_engine(options.engine, literal_engine, say, ask=terminal_ask())
+    try:
+        if engine.name == "literal":
+            raise EnvironmentLacksError("The literal engine has no model.", "Name one with --endpoint.")
+        return asyncio.run(_calibrate(given, options, engine, screen))
+    finally:
+        engine.close()
+
+
+async def _calibrate(given: argparse.Namespace, options: RunOptions, engine: Engine, screen: Size) -> int:
+    async with AsyncExitStack() as opened:
+        model = await open_model(engine, options.family, Patience.of(options.patience), opened)
+        family = model.family
+        if not family.grounds:
+            raise UsageError(f"The family {family.facts.name} cannot be asked for a point.", "Choose another --family.")
+        case = Case.of(model, screen, options.max_pixels)
+        if given.forget:
+            _put_forgotten(case, forgotten=case.forget(), as_json=given.json)
+            return ExitStatus.DONE
+        outcome = await try_out(model, screen, options.max_pixels, say)
+    if given.json:
+        put_json(_as_json(case, outcome))
+    else:
+        for line in map(_line, outcome.asked, outcome.distances()):
+            put(line)
+    try:
+        correction = settled(case, outcome, given.picture)
+    except MaiError as error:
+        if not given.json:
+            raise
+        say(str(error))
+        return error.exit_status
+    if not given.json:
+        put(correction.words)
+    return ExitStatus.DONE
+
+
+def _captured(monitor: int | None) -> Size:
+    """The size of this screen, as captured."""
+    from contextlib import closing
+
+    from agent.desktop.factory import open_desktop
+    from agent.safety.stop import StopSwitch
+
+    with closing(open_desktop(StopSwitch(), monitor).screen) as screen:
+        return screen.grab().viewport.captured
+
+
+def _line(one: Asked, distance: float | None) -> str:
+    if one.written is None or distance is None:
+        return f"{one.mark.words}: no point ({one.lack})"
+    return f"{one.mark.words}: {distance:.0f} pixels off (it wrote {one.written[0]:g}, {one.written[1]:g})"
+
+
+def _as_json(case: Case, outcome: Outcome) -> dict[str, Any]:
+    correction, grid = outcome.correction, outcome.grid
+    clicks = outcome.clicks()
+    return {
+        "ok": correction is not None,
+        "verdict": "refused" if correction is None else correction.verdict,
+        "words": outcome.refusal if correction is None else correction.words,
+        "endpoint": case.endpoint,
+        "model": case.model,
+        "family": case.family,
+        "screen": [case.screen.width, case.screen.height],
+        "sent": [outcome.sizes.sent.width, outcome.sizes.sent.height],
+        "grid": [grid.width, grid.height, grid.left, grid.top],
+        "max_pixels": None if correction is None else correction.max_pixels,
+        "marks": [
+            {
+                "mark": one.mark.words,
+                "at": [at.x, at.y],
+                "written": None if one.written is None else list(one.written),
+                "clicked": None if clicked is None else [clicked.x, clicked.y],
+                "off": distance,
+                "lack": one.lack or None,
+            }
+            for one, (_, clicked), distance in zip(outcome.asked, clicks, outcome.distances(), strict=True)
+            for at in (one.mark.on(case.screen),)
+        ],
+    }
+
+
+def _put_forgotten(case: Case, *, forgotten: bool, as_json: bool) -> None:
+    if as_json:
+        put_json({"ok": True, "forgotten": forgotten})
+        return
+    about = f"{case.model} at {case.endpoint} on {case.screen}"
+    put(f"Forgotten: {about}." if forgotten else f"Nothing is remembered of {about}.")

@@ -1,0 +1,184 @@
+"""From what a model wrote for marks at known places to the space in which it counts. Pure.
+
+Spaces are tried from the likely to the free: the family's own, known ones (0..1000, fractions, pixels of the image as
+sent, of the screen, of what a processor makes of it), a scale along x and y, scales and an offset. What is freer must
+explain clearly better. All but one mark must lie within reach of where the space puts the answer.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from agent.geometry import Grid, GridPoint, Size
+from foundation.configs import load_config
+from foundation.images import smart_resize
+
+#: own: as the family says; known: another that is in use; resized: pixels of what a known processor makes of the image;
+#: scaled: measured; shifted: measured, and it begins elsewhere than at 0.
+Kind: TypeAlias = Literal["own", "known", "resized", "scaled", "shifted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A mark, and where a model says it is."""
+
+    at: tuple[float, float]  # where it is, as shares of the picture
+    written: tuple[float, float] | None  # the two numbers of the answer; None where there were none
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What points may count on."""
+
+    kind: Kind
+    grid: Grid
+    words: str
+    max_pixels: int | None = None  # the pixel budget below which what resizes leaves images alone, where known
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A space that explains a model's answers."""
+
+    space: Space
+    off: tuple[tuple[float, float] | None, ...]  # per mark, how far off the answer is, in shares of the picture
+    explained: tuple[bool, ...]  # per mark, whether it lies within reach
+    cost: float  # less is better
+
+    @property
+    def complete(self) -> bool:
+        """Whether no mark was missed."""
+        return all(self.explained)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the picture is, as captured and as sent, and how far a point may lie off, as a share of its sides."""
+
+    captured: Size
+    sent: Size
+    side: float  # of a mark, in captured pixels
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far off a point may lie along x and y, as shares of the picture."""
+        reach = float(_numbers()["reach"]) * self.side
+        return reach / self.captured.width, reach / self.captured.height
+
+
+def best_fit(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Fit | None:
+    """The space in which the answers count; None where none explains them."""
+    numbers = _numbers()
+    needed = len(seen) - (numbers["misses"] if len(seen) > numbers["first"] else 0)
+    fits = [
+        fit
+        for space in _candidates(seen, own, sizes)
+        if (fit := _judged(space, seen, sizes)) is not None and sum(fit.explained) >= needed
+    ]
+    return min(fits, key=lambda fit: fit.cost, default=None)
+
+
+def is_swapped(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> bool:
+    """Whether the answers fit once x and y change places."""
+    turned = [replace(one, written=None if one.written is None else (one.written[1], one.written[0])) for one in seen]
+    fit = best_fit(turned, own, sizes)
+    return fit is not None and fit.space.kind != "shifted"
+
+
+def is_constant(seen: Sequence[Sighting]) -> bool:
+    """Whether the same point was named for every mark."""
+    written = [one.written for one in seen if one.written is not None]
+    return len(written) > 1 and len(set(written)) == 1
+
+
+def _candidates(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Iterator[Space]:
+    yield Space("own", own, words_of(own, sizes))
+    yield Space("known", Grid.relative(1000), "0 to 1000")
+    yield Space("known", Grid.relative(1), "fractions of the image")
+    yield Space("known", Grid.pixels(sizes.sent), f"pixels of the image as sent, {sizes.sent}")
+    yield Space("known", Grid.pixels(sizes.captured), f"pixels of the screen, {sizes.captured}")
+    for resizing in load_config("calibration.toml")["resizing"]:
+        limits = resizing["factor"], resizing["min_pixels"], resizing["max_pixels"]
+        size = Size(*smart_resize(sizes.sent.width, sizes.sent.height, *limits))
+        words = f"pixels of {size}, which {resizing['who']} makes of the image as sent ({sizes.sent})"
+        yield Space("resized", Grid.pixels(size), words, resizing["max_pixels"])
+    yield from _measured(seen, "scaled", sizes)
+    if len(seen) > _numbers()["first"]:
+        yield from _measured(seen, "shifted", sizes)
+
+
+def words_of(grid: Grid, sizes: Sizes) -> str:
+    """A grid in words."""
+    if grid == Grid.pixels(sizes.sent):
+        return f"pixels of the image as sent, {sizes.sent}"
+    if grid.width == grid.height == 1:
+        return "fractions of the image"
+    begins = f" from {grid.left:.0f}, {grid.top:.0f}" if grid.left or grid.top else ""
+    if grid.width == grid.height and not begins:
+        return f"0 to {grid.width:g}"
+    return f"pixels of about {grid.width:.0f}x{grid.height:.0f}{begins}"
+
+
+def _measured(seen: Sequence[Sighting], kind: Literal["scaled", "shifted"], sizes: Sizes) -> Iterator[Space]:
+    """The scale of all answers, and of all but each one: that one may be a miss."""
+    answered = [one for one in seen if one.written is not None]
+    least = 3 if kind == "shifted" else 2
+    line = _through if kind == "shifted" else _from_zero
+    for left_out in (None, *range(len(answered))):
+        used = [one for index, one in enumerate(answered) if index != left_out]
+        if len(used) < least:
+            continue
+        axes = [line([(one.at[axis], one.written[axis]) for one in used if one.written]) for axis in (0, 1)]
+        (left, width), (top, height) = axes
+        smallest = _numbers()["tiny"]
+        # Fractions are the one space that is smaller than any image.
+        if width < min(0.5, smallest * sizes.sent.width) or height < min(0.5, smallest * sizes.sent.height):
+            continue
+        grid = Grid(width, height, left, top)
+        yield Space(kind, grid, words_of(grid, sizes))
+
+
+def _from_zero(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Origin (0) and scale of the line through 0 that fits best."""
+    return 0.0, sum(at * written for at, written in pairs) / sum(at * at for at, _ in pairs)
+
+
+def _through(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Origin and scale of the line that fits best."""
+    middle = sum(at for at, _ in pairs) / len(pairs), sum(written for _, written in pairs) / len(pairs)
+    spread = sum((at - middle[0]) ** 2 for at, _ in pairs)
+    scale = sum((at - middle[0]) * (written - middle[1]) for at, written in pairs) / spread
+    return middle[1] - scale * middle[0], scale
+
+
+def _judged(space: Space, seen: Sequence[Sighting], sizes: Sizes) -> Fit | None:
+    """How well a space explains the answers; None where it explains none."""
+    numbers, reach = _numbers(), sizes.reach
+    off = tuple(_off(space.grid, one) for one in seen)
+    inside: Callable[[tuple[float, float]], bool] = lambda by: all(map(_within, by, reach))  # noqa: E731
+    explained = tuple(by is not None and inside(by) for by in off)
+    near = [by for by, counts in zip(off, explained, strict=True) if by is not None and counts]
+    if not near:
+        return None
+    error = math.sqrt(sum((x / reach[0]) ** 2 + (y / reach[1]) ** 2 for x, y in near) / (2 * len(near)))
+    against = {"own": 0.0, "known": numbers["known"], "resized": numbers["known"]}.get(space.kind)
+    penalty = numbers[space.kind] if against is None else against
+    missed = numbers["missed"] * (len(seen) - len(near))
+    return Fit(space, off, explained, error + penalty + missed)
+
+
+def _within(by: float, reach: float) -> bool:
+    return abs(by) <= reach
+
+
+def _off(grid: Grid, one: Sighting) -> tuple[float, float] | None:
+    if one.written is None:
+        return None
+    across, down = GridPoint(*one.written, grid).share
+    return across - one.at[0], down - one.at[1]
+
+
+def _numbers() -> dict[str, Any]:
+    numbers: dict[str, Any] = load_config("calibration.toml")["fit"]
+    return numbers

@@ -1,0 +1,101 @@
+"""What was found out earlier of where models click: a file in the folder of what the application remembers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from agent.geometry import Grid, Size
+from agent.run.budgets import pixel_budget
+from agent.run.calibration.correction import Correction, Verdict
+from agent.run.roles import ServedModel
+from foundation.files import keep_json, read_json_object
+from foundation.paths import state_folder
+
+#: Of the pictures, the questions and the fit: what was found out in another way is found out anew.
+_METHOD = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a calibration holds for."""
+
+    endpoint: str
+    model: str
+    family: str
+    screen: Size  # as captured
+    max_pixels: int  # the pixel budget of a screenshot
+
+    @classmethod
+    def of(cls, model: ServedModel, screen: Size, wanted: int | None) -> "Case":
+        """A model on a screen, with the pixel budget that is wanted. Raises UsageError: no screenshot fits."""
+        endpoint, family = model.endpoint, model.family
+        budget = pixel_budget(family, endpoint.limits, wanted)
+        return cls(endpoint.base_url, endpoint.model or "", family.facts.name, screen, budget)
+
+    @property
+    def _key(self) -> str:
+        return f"{self.endpoint} {self.model} {self.family} {self.screen} {self.max_pixels} {_METHOD}"
+
+    def recall(self) -> Correction | None:
+        """What was found out earlier; None where nothing was."""
+        return _correction(_read().get(self._key))
+
+    def remember(self, correction: Correction) -> None:
+        """Keep what was found out."""
+        grid = correction.grid
+        entry = {
+            "endpoint": self.endpoint,
+            "model": self.model,
+            "screen": str(self.screen),
+            "verdict": correction.verdict,
+            "words": correction.words,
+            "grid": None if grid is None else [grid.width, grid.height, grid.left, grid.top],
+            "max_pixels": correction.max_pixels,
+        }
+        _write(_read() | {self._key: entry})
+
+    def forget(self) -> bool:
+        """Forget what was found out; whether there was anything."""
+        known = _read()
+        found = known.pop(self._key, None) is not None
+        if found:
+            _write(known)
+        return found
+
+
+def remembered(endpoint: str, model: str) -> Iterator[tuple[str, Correction]]:
+    """What is known of a model at an endpoint, with the size of the screen."""
+    for entry in _read().values():
+        correction = _correction(entry)
+        if correction is not None and (entry.get("endpoint"), entry.get("model")) == (endpoint, model):
+            yield str(entry.get("screen", "")), correction
+
+
+def _read() -> dict[str, Any]:
+    entries = read_json_object(state_folder() / "calibration.json").get("found")
+    return entries if isinstance(entries, dict) else {}
+
+
+def _write(entries: dict[str, Any]) -> None:
+    keep_json(state_folder() / "calibration.json", {"found": entries})
+
+
+def _correction(entry: Any) -> Correction | None:
+    """An entry of the file, which others may have written: what is not whole counts as unknown."""
+    if not isinstance(entry, dict) or entry.get("verdict") not in get_args(Verdict):
+        return None
+    numbers, most = entry.get("grid"), entry.get("max_pixels")
+    grid = None
+    if numbers is not None:
+        if not isinstance(numbers, list) or len(numbers) != 4 or not all(_is_number(number) for number in numbers):
+            return None
+        grid = Grid(*map(float, numbers))
+        if grid.width <= 0 or grid.height <= 0:
+            return None
+    if most is not None and (not isinstance(most, int) or most < 1):
+        return None
+    return Correction(entry["verdict"], str(entry.get("words", "")), grid, most)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9

@@ -1,0 +1,210 @@
+"""Asks a model for marks at known places, and decides what follows from its answers."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agent.actions import points_of
+from agent.families.base import Family, ParseFailure
+from agent.families.pointed import pointed
+from agent.families.points import grid_of
+from agent.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
+from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.calibration.correction import Correction
+from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
+from agent.run.calibration.picture import Mark, draw, draw_clicks, marks, side_of
+from agent.run.roles import ServedModel
+from agent.screen.encode import encode
+from agent.screen.fit import fit as fitted
+from agent.screen.fit import resize
+from foundation.chat_stream import Answer
+from foundation.configs import load_config
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Answers of another space, as a family refuses them.
+_OTHER_SPACE = ("off_screen", "bad_point")
+#: Of a measured size, so much is what a server surely leaves alone: the measure is some per cent off.
+_SURELY = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question, and what came of it."""
+
+    mark: Mark
+    written: tuple[float, float] | None  # the two numbers of the answer; None where there were none
+    lack: str  # why there were none
+    prompt_tokens: int | None  # of the question with the image, as the server counted
+
+    @property
+    def sighting(self) -> Sighting:
+        """As the fit takes it."""
+        return Sighting(self.mark.at, self.written)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a trial came to."""
+
+    sizes: Sizes
+    asked: tuple[Asked, ...]
+    grid: Grid  # by which its points are read
+    correction: Correction | None  # None: its points cannot be used
+    refusal: str = ""  # why not, as a clause
+
+    def clicks(self) -> list[tuple[Mark, CapturePoint | None]]:
+        """Where it clicks for each mark, in pixels of the screen."""
+        viewport = Viewport.of_image(self.sizes.captured)
+        return [
+            (one.mark, None if one.written is None else viewport.to_capture(GridPoint(*one.written, self.grid)))
+            for one in self.asked
+        ]
+
+    def distances(self) -> list[float | None]:
+        """How far the clicks are off, in pixels of the screen; None where there are none."""
+        ends = [(mark.on(self.sizes.captured), clicked) for mark, clicked in self.clicks()]
+        return [None if to is None else math.dist((at.x, at.y), (to.x, to.y)) for at, to in ends]
+
+    def picture(self) -> "Image":
+        """The marks, and where it clicked."""
+        return draw_clicks(self.sizes.captured, self.clicks())
+
+
+async def try_out(
+    model: ServedModel, screen: Size, wanted: int | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Outcome:
+    """Find out in which space a model's points count, on a screen of this size.
+
+    Three questions where all is well, five where not, one more where images are made smaller.
+
+    Args:
+        model: what is asked; of a family that can be asked for a point.
+        screen: as captured.
+        wanted: the pixel budget of a screenshot; None for what suits the endpoint.
+        tell: is told how it goes.
+
+    Raises ModelError: it cannot be asked. UsageError: no screenshot fits.
+    """
+    name, first = model.endpoint.model or "the model", load_config("calibration.toml")["fit"]["first"]
+    tell(f"Looking where {name} clicks, at marks in known places on {screen} ...")
+    trial = _Trial(model, screen, pixel_budget(model.family, model.endpoint.limits, wanted))
+    asked = await trial.ask(marks()[:first])
+    fit = trial.fit(asked)
+    if fit is None or fit.space.kind != "own" or not fit.complete:
+        asked += await trial.ask(marks()[first:])
+        fit = trial.fit(asked)
+    if fit is None:
+        return Outcome(trial.sizes, asked, trial.own, None, trial.why(asked))
+    if fit.space.kind == "own":
+        words = f"{name} clicks where it should: {_hits(fit)}, {trial.off(fit)} ({words_of(trial.own, trial.sizes)})."
+        correction = Correction("as said", words + trial.loss(asked))
+        return Outcome(trial.sizes, asked, trial.own, correction)
+    mended = await _mended(model, screen, trial, fit)
+    found = f"{name} counts on {fit.space.words}, in place of {words_of(trial.own, trial.sizes)}"
+    if mended is not None:
+        words = f"{found}: screenshots are sent at {mended.sizes.sent}, which the server leaves as it is."
+        return Outcome(trial.sizes, asked, fit.space.grid, Correction("resized", words, None, mended.budget))
+    words = f"{found}: its points are read that way ({_hits(fit)}, {trial.off(fit)})."
+    return Outcome(trial.sizes, asked, fit.space.grid, Correction("corrected", words, fit.space.grid))
+
+
+class _Trial:
+    """The picture at one size, and the questions about it."""
+
+    def __init__(self, model: ServedModel, screen: Size, budget: int) -> None:
+        self._model = model
+        self.budget = budget
+        facts = model.family.facts
+        picture = draw(screen)
+        sent = fitted(facts.image.capped(budget), screen)
+        self._image = encode(resize(picture, sent), facts.image_format, facts.quality)
+        self.sizes = Sizes(screen, sent, side_of(screen))
+        self.own = grid_of(facts.grounding, (sent,))
+
+    async def ask(self, wanted: Sequence[Mark]) -> tuple[Asked, ...]:
+        """Ask for marks: for the first by itself, as the server may have to learn the image, then for all others."""
+        first = await self._ask(wanted[0])
+        return (first, *await asyncio.gather(*map(self._ask, wanted[1:])))
+
+    async def _ask(self, mark: Mark) -> Asked:
+        family, client = self._model.family, self._model.client
+        request = family.grounding_request(mark.question, self._image)
+        most = answer_tokens(family, self._model.endpoint.limits.context)
+        answer = (await client.complete(replace(request, max_tokens=most))).answer
+        written = written_point(family, answer, self.sizes.sent)
+        tokens = answer.usage.prompt
+        if isinstance(written, str):
+            return Asked(mark, None, written, tokens)
+        return Asked(mark, written, "", tokens)
+
+    def fit(self, asked: Sequence[Asked]) -> Fit | None:
+        """The space that explains the answers."""
+        return best_fit([one.sighting for one in asked], self.own, self.sizes)
+
+    def off(self, fit: Fit) -> str:
+        """How far off the explained answers are on average."""
+        width, height = self.sizes.captured.width, self.sizes.captured.height
+        near = [by for by, counts in zip(fit.off, fit.explained, strict=True) if by is not None and counts]
+        mean = sum(((x * width) ** 2 + (y * height) ** 2) ** 0.5 for x, y in near) / len(near)
+        return f"{mean:.0f} pixels off on average"
+
+    def why(self, asked: Sequence[Asked]) -> str:
+        """Why the answers are of no use, as a clause."""
+        seen = [one.sighting for one in asked]
+        lacking = [one for one in asked if one.written is None]
+        if len(lacking) > 1:
+            return f"for {len(lacking)} of {len(asked)} marks it gave no point ({lacking[0].lack})"
+        if is_constant(seen):
+            return "it names the same point for every mark"
+        if is_swapped(seen, self.own, self.sizes):
+            return "it writes y before x"
+        return "its points lie nowhere near the marks, in no space that is known"
+
+    def loss(self, asked: Sequence[Asked]) -> str:
+        """A sentence where the server's own count shows that it makes images smaller; "" where nothing does."""
+        counted = [one.prompt_tokens for one in asked if one.prompt_tokens]
+        whole = self._model.family.facts.image.tokens(self.sizes.sent.width, self.sizes.sent.height)
+        if not counted or min(counted) >= whole:
+            return ""
+        return (
+            f" The server makes images smaller by itself: it counts {min(counted)} tokens with a screenshot that has "
+            f"{whole}. Clicks are right all the same, but small text is lost."
+        )
+
+
+async def _mended(model: ServedModel, screen: Size, trial: _Trial, fit: Fit) -> _Trial | None:
+    """The trial at a size that the server leaves as it is, where the family's points are right again.
+
+    That may be where a family counts on pixels of the image, and the server has a smaller one than was sent.
+    """
+    facts, grid, sent = model.family.facts, fit.space.grid, trial.sizes.sent
+    smaller = grid.width < sent.width and grid.height < sent.height
+    if not isinstance(facts.grounding, str) or fit.space.kind not in ("resized", "scaled") or not smaller:
+        return None
+    budget = fit.space.max_pixels or int(grid.width * grid.height * _SURELY)
+    if budget < facts.image.min_pixels:
+        return None
+    again = _Trial(model, screen, budget)
+    farthest = max(marks(), key=lambda mark: min(mark.at))  # where a wrong scale shows most, along x and y
+    [one] = await again.ask([farthest])
+    found = again.fit([one])
+    return again if found is not None and found.space.kind == "own" else None
+
+
+def written_point(family: Family, answer: Answer, sent: Size) -> tuple[float, float] | str:
+    """The two numbers of a grounding answer, also where they are off the family's grid; else why there are none."""
+    read = family.parse_grounding(answer, (sent,))
+    if isinstance(read, ParseFailure) and read.kind in _OTHER_SPACE:
+        read = pointed(answer, Grid.relative(1))
+    if isinstance(read, ParseFailure):
+        return read.message
+    points = points_of(read.actions[0])
+    return (points[0].x, points[0].y) if points else "it says that it is not there"
+
+
+def _hits(fit: Fit) -> str:
+    return f"{sum(fit.explained)} of {len(fit.explained)} marks"
