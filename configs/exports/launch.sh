@@ -15,7 +15,8 @@
 # made now; either way it goes into a file of mode 0600 beside the log, never onto a command line, where everybody
 # could read it. A server that does not heed SIGTERM is killed after STOP_SECONDS (10).
 
-# shellcheck disable=SC2329 # functions that only traps call
+# Functions that only traps call: unused to some versions of shellcheck, unreachable to others.
+# shellcheck disable=SC2317,SC2329
 set -euo pipefail
 umask 077
 
