@@ -10,12 +10,16 @@ from agent.actions import to_json as action_json
 from agent.families.base import Family, ParseFailure
 from agent.families.lenient_json import clean
 from agent.families.registry import get_family
-from agent.geometry import Size, Viewport
+from agent.geometry import Region, Size, Viewport
 from agent.screen.fit import fit
+from agent.screen.outline import Element, Outline
 from foundation.arguments import Parser
 from foundation.chat_stream import Answer, ToolCall
 from foundation.errors import UsageError
 from foundation.printing import put_json
+
+#: No screen has more pixels on a side.
+_MOST = 1_000_000
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,7 +27,8 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(
         prog="mai-agent parse",
         description='Reads JSON lines {"id", "text", "width", "height"} (screen size in pixels) from standard input. '
-        'A line may also have "reasoning" and "tool_calls", as a server gave them. '
+        'A line may also have "reasoning" and "tool_calls", as a server gave them, and "elements", [{"id", "box"}] in '
+        "screen pixels, for answers that name elements by number. "
         'Writes {"id", "ok", "thought", "actions"}, points in screen pixels, or {"id", "ok": false, "error"}.',
     )
     parser.add_argument("--family", required=True, metavar="NAME")
@@ -51,14 +56,31 @@ def parse_line(line: bytes, family: Family, *, grounding: bool) -> dict[str, Any
             raise TypeError('"text" must be a string')
         answer = Answer(text, str(request.get("reasoning") or ""), _tool_calls(request.get("tool_calls") or []))
         screen = Size(_side(request["width"]), _side(request["height"]))
+        outline = _outline(request.get("elements"), screen)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         return {"id": identifier, "ok": False, "error": {"kind": "bad_request", "message": message}}
-    result = (family.parse_grounding if grounding else family.parse)(answer, (_sent(family, screen),))
+    sent = (_sent(family, screen),)
+    result = family.parse_grounding(answer, sent) if grounding else family.parse_seen(answer, sent, outline)
     if isinstance(result, ParseFailure):
         return {"id": identifier, "ok": False, "error": {"kind": result.kind, "message": result.message}}
     actions = [map_points(action, Viewport.of_image(screen).to_desktop) for action in result.actions]
     return {"id": identifier, "ok": True, "thought": result.thought, "actions": [*map(action_json, actions)]}
+
+
+def _outline(told: Any, screen: Size) -> Outline | None:
+    """The elements that the model was told; None for none. Raises TypeError, KeyError, ValueError."""
+    if told is None:
+        return None
+    return Outline(
+        screen, tuple(Element(_pixels(one["id"]), "", "", Region(*map(_pixels, one["box"]))) for one in told)
+    )
+
+
+def _pixels(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MOST:
+        raise ValueError('"elements" are objects with a number as "id", and four numbers of pixels as "box"')
+    return value
 
 
 def _tool_calls(written: Any) -> tuple[ToolCall, ...]:
@@ -83,6 +105,6 @@ def _sent(family: Family, screen: Size) -> Size:
 
 
 def _side(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 1_000_000:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= _MOST:
         raise ValueError('"width" and "height" must be numbers of pixels')
     return int(value)

@@ -48,8 +48,10 @@ def main(argv: Sequence[str]) -> int:
     if options.grounding:
         request = family.grounding_request(data["instruction"], EncodedImage(b"", "png", _sent(data, family)))
     else:
-        system = load_settings().system_prompt(family.facts.name, options.system_prompt)
+        settings, name = load_settings(), family.facts.name
+        system = settings.system_prompt(name, options.system_prompt)
         chosen = {"style": options.style, "thinking": not options.no_thinking}
+        chosen |= settings.family_options.get(name, {})
         request = family.request(read_request(data, family, chosen, system))
     messages = to_openai(request.messages, _image_part)
     put_json(_body(request) | {"messages": messages} if options.body else messages, indent=2)

@@ -95,9 +95,9 @@ class Outline:
 
     def centre(self, element: Element, grid: Grid) -> GridPoint:
         """The middle of an element's box, on a grid over the screen."""
-        x = (element.box.left + element.box.width / 2 - self.origin[0]) / self.size.width
-        y = (element.box.top + element.box.height / 2 - self.origin[1]) / self.size.height
-        return GridPoint(x * grid.width, y * grid.height, grid)
+        x = element.box.left + element.box.width / 2 - self.origin[0]
+        y = element.box.top + element.box.height / 2 - self.origin[1]
+        return GridPoint(x * grid.width / self.size.width, y * grid.height / self.size.height, grid)
 
     def at(self, point: DesktopPoint) -> Element | None:
         """The smallest element of the tree around a point; None where there is none."""

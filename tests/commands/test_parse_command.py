@@ -139,3 +139,16 @@ def test_a_family_without_a_parser_is_a_usage_error(mai: CommandLine, family: st
 
 def test_the_family_must_be_named(mai: CommandLine) -> None:
     assert mai("parse").status == ExitStatus.USAGE
+
+
+def test_an_answer_that_names_an_element_is_mapped_to_its_centre() -> None:
+    told = {"text": '{"action": "click", "element": 7}', "width": 1920, "height": 1080}
+    family = get_family("generic")
+    elements: Any = [{"id": 7, "box": [100, 200, 60, 40]}]
+    (action,) = parse_line(json.dumps({**told, "elements": elements}).encode(), family, grounding=False)["actions"]
+    assert action["point"] == [130.0, 220.0]
+    missing = parse_line(json.dumps(told).encode(), family, grounding=False)
+    assert "no elements were told" in missing["error"]["message"]
+    for elements in (5, [5], [{}], [{"id": 7}], [{"id": 7, "box": [1, 2]}], [{"id": 7, "box": [10**400, 2, 3, 4]}]):
+        wrong = parse_line(json.dumps({**told, "elements": elements}).encode(), family, grounding=False)
+        assert wrong["error"]["kind"] == "bad_request"

@@ -16,7 +16,7 @@ from agent.families.heard import Heard, heard
 from agent.families.pointed import pointed
 from agent.families.points import PointError, grid_of, read_point
 from agent.families.syntaxes.objects import only_object
-from agent.geometry import GridPoint, Size
+from agent.geometry import Grid, GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
@@ -195,7 +195,7 @@ class _Places:
             raise ArgumentError("bad_argument", f"element {text} is not in sight now")
         if element is None:
             raise ArgumentError("bad_argument", f"there is no element {text} on the screen now")
-        return self._outline.centre(element, self.words.grid)
+        return self._outline.centre(element, Grid.pixels(self._outline.size))
 
     def _point(self, value: Any) -> GridPoint:
         try:
@@ -224,7 +224,8 @@ def _read(arguments: Mapping[str, Any], places: _Places) -> list[Action[GridPoin
         return [replace(read, point=place)]
     if isinstance(read, actions.TypeText):
         before: list[Action[GridPoint]] = [actions.Click(place)] if place is not None else []
-        enter: list[Action[GridPoint]] = [actions.PressKeys(("enter",))] if arguments.get("enter") is True else []
+        enters = any(arguments.get(one) is True for one in ("enter", "press_enter", "submit"))
+        enter: list[Action[GridPoint]] = [actions.PressKeys(("enter",))] if enters else []
         return [*before, read, *enter]
     if actions.points_of(read):
         raise ArgumentError("unknown_action", f"there is no action {name[:40]!r}")
@@ -239,6 +240,8 @@ def _renamed(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in plain.items() if key != "action"}
     if name in _NAMES:
         kept.setdefault("status", "success")
+    if name.startswith("open") and "text" not in kept:
+        kept["text"] = kept.get("name", kept.get("app"))
     return kept
 
 
