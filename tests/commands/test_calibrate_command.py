@@ -180,6 +180,14 @@ def test_the_picture_is_written_where_all_is_well_too(mai, tmp_path) -> None:
     assert Image.open(picture).size == (1024, 768)
 
 
+def test_a_context_that_only_shows_in_a_refusal_leaves_less_room_for_the_answer(mai) -> None:
+    with Pointing(MAI, thousand) as endpoint:
+        endpoint.checks.context = 4096
+        told = found(mai, endpoint)
+    assert told["verdict"] == "as said"
+    assert len(endpoint.checks.refusals) == 3
+
+
 def test_an_endpoint_that_cannot_be_asked_is_explained(mai) -> None:
     with Pointing(MAI, thousand) as endpoint:
         endpoint._script = lambda _: refuse(400, "this model takes no images")

@@ -84,7 +84,8 @@ async def test_a_run_clicks_where_a_model_means_that_counts_otherwise_than_its_f
         found = await ran(endpoint, "auto")
     assert found.moves == ["move 179,128"]
     assert "MAI-UI-8B counts on fractions of the image, in place of 0 to 1000" in found.warned
-    assert found.told == ["Looking where MAI-UI-8B clicks, at marks in known places on 256x256 ..."]
+    assert found.told[-1] == "Looking where MAI-UI-8B clicks, at marks in known places on 256x256 ..."
+    assert "--calibrate off" in found.told[0]
     assert isinstance(found.events[0], RunStarted)
     assert len(endpoint.sizes) == 5
 

@@ -61,6 +61,8 @@ async def calibrated(
     case = Case.of(model, screen, max_pixels)
     known = case.recall() if wish == "auto" else None
     if known is None:
+        if wish == "auto":
+            tell("Before the first run with this model on such a screen (--calibrate off leaves it out):")
         outcome = await try_out(model, screen, max_pixels, tell)
         known = settled(case, outcome)
         return _with_remark(known.applied(model), known)

@@ -4,13 +4,15 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent.actions import points_of
 from agent.families.base import Family, ParseFailure
 from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
+from agent.model.asking import Progress, Retrying, Silence
+from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.correction import Correction
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
@@ -24,6 +26,8 @@ from foundation.configs import load_config
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+Tell: TypeAlias = Callable[[str], None]
 
 #: Answers of another space, as a family refuses them.
 _OTHER_SPACE = ("off_screen", "bad_point")
@@ -74,9 +78,7 @@ class Outcome:
         return draw_clicks(self.sizes.captured, self.clicks())
 
 
-async def try_out(
-    model: ServedModel, screen: Size, wanted: int | None = None, tell: Callable[[str], None] = lambda _: None
-) -> Outcome:
+async def try_out(model: ServedModel, screen: Size, wanted: int | None = None, tell: Tell = lambda _: None) -> Outcome:
     """Find out in which space a model's points count, on a screen of this size.
 
     Three questions where all is well, five where not, one more where images are made smaller.
@@ -91,7 +93,7 @@ async def try_out(
     """
     name, first = model.endpoint.model or "the model", load_config("calibration.toml")["fit"]["first"]
     tell(f"Looking where {name} clicks, at marks in known places on {screen} ...")
-    trial = _Trial(model, screen, pixel_budget(model.family, model.endpoint.limits, wanted))
+    trial = _Trial(model, screen, pixel_budget(model.family, model.endpoint.limits, wanted), tell)
     asked = await trial.ask(marks()[:first])
     fit = trial.fit(asked)
     if fit is None or fit.space.kind != "own" or not fit.complete:
@@ -103,7 +105,7 @@ async def try_out(
         words = f"{name} clicks where it should: {_hits(fit)}, {trial.off(fit)} ({words_of(trial.own, trial.sizes)})."
         correction = Correction("as said", words + trial.loss(asked))
         return Outcome(trial.sizes, asked, trial.own, correction)
-    mended = await _mended(model, screen, trial, fit)
+    mended = await _mended(model, screen, trial, fit, tell)
     found = f"{name} counts on {fit.space.words}, in place of {words_of(trial.own, trial.sizes)}"
     if mended is not None:
         words = f"{found}: screenshots are sent at {mended.sizes.sent}, which the server leaves as it is."
@@ -115,8 +117,9 @@ async def try_out(
 class _Trial:
     """The picture at one size, and the questions about it."""
 
-    def __init__(self, model: ServedModel, screen: Size, budget: int) -> None:
+    def __init__(self, model: ServedModel, screen: Size, budget: int, tell: Tell) -> None:
         self._model = model
+        self._tell = tell
         self.budget = budget
         facts = model.family.facts
         picture = draw(screen)
@@ -134,12 +137,26 @@ class _Trial:
         family, client = self._model.family, self._model.client
         request = family.grounding_request(mark.question, self._image)
         most = answer_tokens(family, self._model.endpoint.limits.context)
-        answer = (await client.complete(replace(request, max_tokens=most))).answer
+        try:
+            completion = await client.complete(replace(request, max_tokens=most), self._progress)
+        except ModelError as error:
+            if error.kind != "context_too_long" or not error.limit:
+                raise
+            most = answer_tokens(family, error.limit)  # a run learns it from a refusal, too
+            completion = await client.complete(replace(request, max_tokens=most), self._progress)
+        answer = completion.answer
         written = written_point(family, answer, self.sizes.sent)
         tokens = answer.usage.prompt
         if isinstance(written, str):
             return Asked(mark, None, written, tokens)
         return Asked(mark, written, "", tokens)
+
+    def _progress(self, progress: Progress) -> None:
+        match progress:
+            case Silence(seconds):
+                self._tell(f"The model has been silent for {seconds:.0f} seconds; still waiting.")
+            case Retrying(reason, _):
+                self._tell(reason)
 
     def fit(self, asked: Sequence[Asked]) -> Fit | None:
         """The space that explains the answers."""
@@ -176,7 +193,7 @@ class _Trial:
         )
 
 
-async def _mended(model: ServedModel, screen: Size, trial: _Trial, fit: Fit) -> _Trial | None:
+async def _mended(model: ServedModel, screen: Size, trial: _Trial, fit: Fit, tell: Tell) -> _Trial | None:
     """The trial at a size that the server leaves as it is, where the family's points are right again.
 
     That may be where a family counts on pixels of the image, and the server has a smaller one than was sent.
@@ -188,7 +205,7 @@ async def _mended(model: ServedModel, screen: Size, trial: _Trial, fit: Fit) -> 
     budget = fit.space.max_pixels or int(grid.width * grid.height * _SURELY)
     if budget < facts.image.min_pixels:
         return None
-    again = _Trial(model, screen, budget)
+    again = _Trial(model, screen, budget, tell)
     farthest = max(marks(), key=lambda mark: min(mark.at))  # where a wrong scale shows most, along x and y
     [one] = await again.ask([farthest])
     found = again.fit([one])
