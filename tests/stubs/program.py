@@ -37,6 +37,7 @@ class Program:
             "HOME": str(home),
             "PYTHONPATH": str(ROOT),
             "MAI_AGENT_CONFIG": str(home / "none.toml"),
+            "MAI_AGENT_CALIBRATE": "off",  # a script of answers has none for it
             _MARK: self._mark,
         }
         kept = {name: value for name, value in environ.items() if not name.startswith(("XDG_", "MAI_", "WAYLAND"))}
