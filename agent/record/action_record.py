@@ -140,6 +140,10 @@ class ApprovalRecord(Record):
         return f"{told} by {self.by}{note}" if self.by else f"{told}{note}"
 
 
+#: Kinds of actions that only say something.
+_SAID = ("finish", "answer", "absent", "remember", "ask_user")
+
+
 class ActionRecord(Record):
     """One action of a step, and what became of it.
 
@@ -221,4 +225,4 @@ class ActionRecord(Record):
             return "dry run"
         if asked is not None and asked.answer is None:
             return "unanswered"
-        return "said" if (self.target or {}).get("type") in ("finish", "answer", "ask_user") else "broken off"
+        return "said" if (self.target or {}).get("type") in _SAID else "broken off"

@@ -226,6 +226,8 @@ async def test_an_action_that_the_person_overtook_is_told_so(tmp_path: Path) -> 
         ({"approval": {"reason": "r", "allowed": False, "note": "the menu"}}, "told"),
         ({"approval": {"reason": "r", "allowed": None}}, "unanswered"),
         ({"target": {"type": "finish", "success": True, "message": ""}}, "said"),
+        ({"target": {"type": "remember", "fact": "the code is 7"}}, "said"),
+        ({"target": {"type": "absent"}}, "said"),
         ({}, "broken off"),
     ],
 )
