@@ -15,6 +15,8 @@ _COLOURS = ((214, 39, 40), (31, 119, 180), (44, 130, 44), (148, 80, 189), (180, 
 _DOUBTFUL = (120, 120, 120)
 _TEXT_SIZE = 12
 _HIDDEN = "offscreen"
+#: Boxes lower than this many times the size of the numbers hold a line of text and nothing else.
+_LOW = 1.8
 
 
 def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) -> "Image":
@@ -24,7 +26,8 @@ def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) 
     marked = image.convert("RGB")
     pen = ImageDraw.Draw(marked)
     scale_x, scale_y = viewport.scale
-    font = ImageFont.load_default(size=_TEXT_SIZE * max(1.0, scale_x))
+    size = _TEXT_SIZE * max(1.0, scale_x)
+    font = ImageFont.load_default(size=size)
     for element in elements:
         if _HIDDEN in element.states:
             continue
@@ -36,7 +39,10 @@ def draw_marks(image: "Image", elements: Iterable[Element], viewport: Viewport) 
         colour = _COLOURS[element.id % len(_COLOURS)] if element.trusted else _DOUBTFUL
         pen.rectangle((left, top, right, bottom), outline=colour, width=max(1, round(scale_x)))
         number = str(element.id)
-        at = (min(max(left, 0), image.width - 8 * len(number)), max(top - 1, 0))
+        wide = pen.textlength(number, font=font)
+        # In a low box, the number would hide the word that is read there: it stands before it.
+        start = left - wide - 1 if bottom - top < _LOW * size else left
+        at = (min(max(start, 0), image.width - wide), max(top - 1, 0))
         pen.rectangle(pen.textbbox(at, number, font=font), fill=colour)
         pen.text(at, number, fill="white", font=font)
     return marked

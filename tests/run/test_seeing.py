@@ -15,13 +15,14 @@ from stubs.endpoint import Checks, FakeEndpoint, pictures, say, texts
 from agent.actions import Click
 from agent.families.base import ParseFailure
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Region, Size
+from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.model.endpoint import Limits
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay as replayed
 from agent.run.events import Decided, Observed, RunFinished, Warned
 from agent.safety.policy import Policy
+from agent.screen.marks import draw_marks
 from agent.screen.outline import Element, Outline
 from foundation.chat_stream import Answer
 
@@ -86,7 +87,15 @@ async def test_a_model_with_eyes_sees_the_numbers_on_the_screenshot() -> None:
     (part,) = pictures(endpoint.requests[0])
     box = ImageChops.difference(opened(part), Image.new("RGB", (256, 256), "white")).getbbox()
     assert box is not None
-    assert box[:2] == (10, 60), "frames and numbers of both elements, and nothing else"
+    assert box[:2] == (2, 60), "frames and numbers of both elements, and nothing else"
+
+
+def test_the_number_of_a_line_of_text_stands_before_it() -> None:
+    words = Element(42, "label", "Appearance", Region(100, 100, 80, 14), source="words")
+    marked = draw_marks(Image.new("RGB", (256, 256), "white"), [words], Viewport.of_image(Size(256, 256)))
+    inside = marked.crop((102, 102, 178, 112))
+    assert inside.getcolors() == [(76 * 10, (255, 255, 255))], "the text itself is not hidden"
+    assert marked.crop((80, 98, 99, 112)).getcolors() != [(19 * 14, (255, 255, 255))]
 
 
 async def test_a_server_that_takes_no_images_is_told_the_elements_instead_and_it_is_said() -> None:
