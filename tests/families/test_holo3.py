@@ -83,6 +83,12 @@ def test_an_answer_is_replayed_as_the_parsed_object_with_its_note() -> None:
     assert replayed == '{"note":"a.txt","thought":"Go.","tool_call":{"tool_name":"wait","seconds":2}}'
 
 
+def test_a_step_that_is_told_by_its_action_is_replayed_as_a_tool() -> None:
+    past = PastStep("Go.", (Call("computer_use", {"action": "click", "x": 1, "y": 2}),), (None,))
+    replayed = json.loads(sent(asked((past,)))[2]["content"][0]["text"])
+    assert replayed["tool_call"] == {"tool_name": "click", "x": 1, "y": 2}
+
+
 def test_a_person_s_own_system_text_keeps_the_task_and_the_schema() -> None:
     prompt = PromptRequest("Make it dark", (None,), system_prompt="Be quick.")
     text = sent(get_family("holo3").request(prompt))[0]["content"][0]["text"]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from agent import actions
 from agent.actions import Action
 from agent.families.base import ArgumentError, Call
-from agent.families.computer_use import Vocabulary, read_action
+from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action
 from agent.geometry import GridPoint
 
 _DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -67,9 +67,11 @@ def flat_schema(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 def flat(call: Call) -> dict[str, Any]:
     """A call as one object, the tool's name beside its arguments."""
-    if "tool_name" in call.arguments:
-        return dict(call.arguments)
-    return {"tool_name": call.name, **call.arguments}
+    arguments = dict(call.arguments)
+    if "tool_name" in arguments:
+        return arguments
+    named = arguments.pop("action") if call.name in FUNCTIONS and "action" in arguments else call.name
+    return {"tool_name": named, **arguments}
 
 
 def unflat(value: Any) -> Call:
