@@ -66,7 +66,10 @@ examples:
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 #: Options that a file's first line repeats, beside those that need more than their value.
-_MADE_BY = ("gpu", "gpus", "model", "preset", "max_model_len", "screen", "port", "name", "name_as", "nodes")
+_MADE_BY = (
+    "gpu", "gpus", "gpu_memory", "gpu_capability", "gpu_bandwidth", "model", "preset", "max_model_len", "screen",
+    "port", "name", "name_as", "nodes",
+)  # fmt: skip
 #: This machine's variables that say where models and compiled kernels are.
 _CARRIED = ("HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "VLLM_CACHE_ROOT")
 

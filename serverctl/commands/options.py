@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from foundation.errors import UsageError
-from serverctl.hardware.catalogue import imagine
+from serverctl.hardware.catalogue import Described, imagine
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.settings import KNOBS, parse_assignments
@@ -18,6 +18,9 @@ def add_hardware(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("hardware (default: what is in this machine)").add_argument
     group("--gpu", metavar="NAME", help="plan for this card: T4, L4, RTX 4090, H100, ...; 4090+3060 for a mix; cpu")
     group("--gpus", type=int, default=None, metavar="N", help="how many of them (with --gpu), or of those here to use")
+    group("--gpu-memory", type=float, metavar="GIB", help="its memory as its driver says it, for a card nobody listed")
+    group("--gpu-capability", metavar="X.Y", help="its CUDA compute capability, for example 8.9")
+    group("--gpu-bandwidth", type=float, metavar="GB/s", help="the bandwidth of its memory (its data sheet)")
 
 
 def add_goal(parser: argparse.ArgumentParser) -> None:
@@ -65,8 +68,11 @@ def resolve_options(options: argparse.Namespace, flags: list[str]) -> Resolved:
 
 def hardware_of(options: argparse.Namespace) -> Hardware:
     """The hardware a command line names, or this machine's."""
+    described = _described(options)
+    if described is not None and options.gpu is None:
+        raise UsageError("--gpu-memory, --gpu-capability and --gpu-bandwidth describe --gpu.", "Name it: --gpu NAME.")
     if options.gpu is not None:
-        imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus)
+        imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus, described)
         if imagined.vendor != "cpu":
             return imagined
         return Hardware((), detect_cpu())  # the processor is always here: plan for the real one
@@ -78,6 +84,19 @@ def hardware_of(options: argparse.Namespace) -> Hardware:
             f"There are {len(found.gpus)} cards here, not {options.gpus}.", "Name others with --gpu NAME --gpus N."
         )
     return replace(found, gpus=found.gpus[: options.gpus])
+
+
+def _described(options: argparse.Namespace) -> Described | None:
+    """What the command line says of the card; None where it says nothing. Raises UsageError."""
+    memory, bandwidth, capability = options.gpu_memory, options.gpu_bandwidth, options.gpu_capability
+    for name, value, most in (("memory", memory, 4096), ("bandwidth", bandwidth, 100_000)):
+        if value is not None and not 0 < value <= most:
+            raise UsageError(f"--gpu-{name} cannot be {value:g}.", f"It is a number above 0 and up to {most:,}.")
+    found = re.fullmatch(r"(\d{1,2})\.(\d)", capability or "")
+    if capability is not None and found is None:
+        raise UsageError(f"{capability!r} is no compute capability.", "Write it as 8.9.")
+    said = Described(memory, None if found is None else (int(found[1]), int(found[2])), bandwidth)
+    return said if said.entry() else None
 
 
 def parse_screen(text: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ _EXAMPLES = """examples:
   mai-server plan                                        this machine
   mai-server plan --gpu T4 --model MAI-UI-8B             a card that is not here
   mai-server plan --gpu "RTX 3090" --gpus 2 --model MAI-UI-32B
+  mai-server plan --gpu "RTX 6090" --gpu-memory 47.3 --gpu-capability 13.0 --gpu-bandwidth 2200    one nobody listed
   mai-server plan --preset throughput --gpu H100 --gpus 8
   mai-server plan --set images=4 --set max_model_len=16384
   mai-server plan -- --seed 0                            vLLM's own flags after --

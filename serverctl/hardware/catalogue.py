@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from foundation.configs import load_config
@@ -13,6 +14,20 @@ from serverctl.hardware.facts import GIB, Cpu, Driver, Gpu, Hardware, Link
 MOST_CARDS = 64
 #: The driver that imagined hardware has: new enough for vLLM's wheel (CUDA 13).
 IMAGINED_DRIVER = Driver("580.95.05", (13, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a person says of a card; it counts over what is known of it, and is enough for one that nobody listed."""
+
+    memory_gib: float | None = None  # as its driver reports it
+    compute_capability: tuple[int, int] | None = None  # (8, 9) and the like
+    bandwidth_gb_s: float | None = None  # of its memory
+
+    def entry(self) -> dict[str, Any]:
+        """What was said, as the keys of `cards.toml`."""
+        names = ("memory_gib", "compute_capability", "bandwidth_gb_s")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def cards() -> list[Mapping[str, Any]]:
@@ -26,10 +41,12 @@ def card_names() -> list[str]:
     return [card["key"] for card in cards()]
 
 
-def imagine(name: str, count: int = 1) -> Hardware:
+def imagine(name: str, count: int = 1, described: Described | None = None) -> Hardware:
     """A machine with some cards of one kind, or of several joined with a plus sign: "4090+3060".
 
-    Raises UsageError where no such card is known, or they are of several makers.
+    What is `described` holds for all of them.
+
+    Raises UsageError where no such card is known and it is not described enough, or they are of several makers.
     """
     if not 1 <= count <= MOST_CARDS:
         raise UsageError(f"A machine cannot have {count} cards.", f"--gpus takes a number from 1 to {MOST_CARDS}.")
@@ -39,17 +56,22 @@ def imagine(name: str, count: int = 1) -> Hardware:
         joined_names = "+".join(part.strip() for part in name.split(","))
         raise UsageError(f"{name!r} is no card.", f"Write {joined_names} for cards of one machine.")
     cpu = Cpu("imagined", 16, "x86_64", ("avx2", "avx512f"), 64 * GIB, 56 * GIB)
+    said = {} if described is None else described.entry()
     if plain_name(name) in ("cpu", "none"):
         return Hardware((), cpu, None, imagined=True)
     names = [part for part in name.split("+") for _ in range(count)]
-    entries = [_card(part) for part in names]
+    entries = [{**_card(part, said), **said} for part in names]
     if len({card["vendor"] for card in entries}) > 1:
         raise UsageError(f"{name} names cards of several makers.", "One server uses cards of one maker only.")
     gpus = tuple(_gpu(card, index) for index, card in enumerate(entries))
     joined = len({card["key"] for card in entries}) == 1 and entries[0]["nvlink"]
-    kind: Link = "nvlink" if joined else "pcie"
-    links = tuple((a, b, kind) for a in range(len(gpus)) for b in range(a + 1, len(gpus)))
+    bridge = entries[0].get("bridge", MOST_CARDS) if joined else 1
+    kinds: tuple[Link, Link] = ("pcie", "nvlink")
+    pairs = ((a, b) for a in range(len(gpus)) for b in range(a + 1, len(gpus)))
+    links = tuple((a, b, kinds[a // bridge == b // bridge]) for a, b in pairs)
     driver = IMAGINED_DRIVER if gpus[0].vendor == "nvidia" else None
+    if host := entries[0].get("host"):
+        cpu = Cpu("imagined", 16, host, (), 64 * GIB, 56 * GIB)
     return Hardware(gpus, cpu, driver, links, imagined=True)
 
 
@@ -68,13 +90,16 @@ def _is(card: Mapping[str, Any], name: str) -> bool:
     return plain_name(name) in plain_names(card)
 
 
-def _card(name: str) -> Mapping[str, Any]:
+def _card(name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
     found = next((card for card in cards() if _is(card, name)), None) or _sized(name)
     if found is not None:
         return found
+    if "memory_gib" in said and "compute_capability" in said:
+        return {"key": name, "name": name.strip(), "vendor": "nvidia", "nvlink": False}
     near = difflib.get_close_matches(name.casefold(), card_names(), 3, 0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known cards: {', '.join(card_names())}, cpu."
-    raise UsageError(f"No card named {name!r} is known.", hint)
+    way = "Or say what it is: --gpu-memory GIB --gpu-capability 8.9 (and --gpu-bandwidth GB/s)."
+    raise UsageError(f"No card named {name!r} is known.", f"{hint} {way}")
 
 
 def _sized(name: str) -> Mapping[str, Any] | None:
@@ -98,4 +123,5 @@ def _gpu(card: Mapping[str, Any], index: int) -> Gpu:
         uuid="",
         compute_capability=None if capability is None else (capability[0], capability[1]),
         display=card.get("display", False),
+        bandwidth_gb_s=card.get("bandwidth_gb_s"),
     )

@@ -28,6 +28,7 @@ class Gpu:
     compute_capability: tuple[int, int] | None = None  # (major, minor) of NVIDIA cards, for example (8, 9)
     display: bool | None = None  # whether it drives a display; None where the tool cannot tell
     mig: bool = False  # whether it is split into MIG instances (or is one)
+    bandwidth_gb_s: float | None = None  # of its memory, GB/s: from a data sheet, never measured
 
     @property
     def total_gib(self) -> float:

@@ -172,15 +172,31 @@ def notes_for(
             "--set quantization=fp8_per_channel would shorten the time per token; what it costs in accuracy is not "
             "measured."
         )
-    if sm == 120:
+    if sm is not None and sm >= 120:
         notes.append("The first start on this card compiles kernels and takes minutes longer.")
-    if sm == 100:
+    if sm is not None and 100 <= sm < 120:
         notes.append("After installing, `vllm download-kernels` fetches this card's kernels once.")
+    if (fastest := _most_tokens_a_second(candidate)) is not None:
+        notes.append(
+            f"One request gets {fastest:.0f} tokens/s at the very most: each token reads the weights once, at the "
+            f"card's {group[0].bandwidth_gb_s:,.0f} GB/s."
+        )
     if model.local is None:
         notes.append(
             f"The weights ({model.weight_bytes(model.own_precision) / GIB:.1f} GiB) are downloaded at the first start."
         )
     return tuple(notes)
+
+
+def _most_tokens_a_second(candidate: Candidate) -> float | None:
+    """What a card's bandwidth allows one request; None where it is not known, or weights are not read once a token."""
+    model, settings = candidate.model, candidate.settings
+    bandwidth = candidate.layout.cards[0].bandwidth_gb_s
+    if bandwidth is None or model.shape.text.experts or settings.spec_method is not None:
+        return None
+    stages = settings.pipeline_parallel_size or 1
+    read = max(1, candidate.budget.weights - model.vision_bytes) * stages  # the vision tower only looks at images
+    return bandwidth * 1e9 / read
 
 
 def expected_attention(sm: int | None) -> str | None:

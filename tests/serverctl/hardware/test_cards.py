@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from machines import look
 
 from foundation.errors import MaiError, UsageError
-from serverctl.hardware.catalogue import card_names, imagine
+from serverctl.hardware.catalogue import Described, card_names, cards, imagine
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.planning import limit_table
 
@@ -35,6 +35,22 @@ from serverctl.planning import limit_table
         ("B200", "NVIDIA B200", 178.4, 100),
         ("V100", "Tesla V100-SXM2-16GB", 15.8, 70),
         ("gaudi2", "Gaudi 2", 94.6, None),
+        ("RTX 4070 Ti", "NVIDIA GeForce RTX 4070 Ti", 11.6, 89),
+        ("3080 ti", "NVIDIA GeForce RTX 3080 Ti", 11.6, 86),
+        ("5060 Ti 16GB", "NVIDIA GeForce RTX 5060 Ti", 15.5, 120),
+        ("5070", "NVIDIA GeForce RTX 5070", 11.5, 120),
+        ("5070 Ti", "NVIDIA GeForce RTX 5070 Ti", 15.5, 120),
+        ("H100 PCIe", "NVIDIA H100 PCIe", 79.2, 90),
+        ("H100 SXM", "NVIDIA H100 80GB HBM3", 79.2, 90),
+        ("H100 NVL", "NVIDIA H100 NVL", 93.1, 90),
+        ("h20", "NVIDIA H20", 94.9, 90),
+        ("GH200", "NVIDIA GH200 480GB", 94.8, 90),
+        ("GB200", "NVIDIA GB200", 184.0, 100),
+        ("B300", "NVIDIA B300 SXM6 AC", 267.0, 103),
+        ("GB10", "NVIDIA GB10", 121.6, 121),
+        ("A4000", "NVIDIA RTX A4000", 15.6, 86),
+        ("RTX A5000", "NVIDIA RTX A5000", 23.5, 86),
+        ("MI300X", "AMD Instinct MI300X", 191.9, None),
     ],
 )
 def test_a_card_is_known_by_any_common_spelling(name: str, found: str, gib: float, sm: int | None) -> None:
@@ -69,6 +85,45 @@ def test_a_number_of_cards_that_no_machine_has_is_refused(count: int) -> None:
 def test_several_cards_have_nvlink_where_such_machines_usually_do() -> None:
     assert imagine("h100", 4).all_nvlink((0, 1, 2, 3))
     assert not imagine("4090", 2).all_nvlink((0, 1))
+
+
+def test_cards_that_a_bridge_joins_have_nvlink_in_pairs() -> None:
+    found = imagine("H100 NVL", 4)
+    assert [found.link(*pair) for pair in ((0, 1), (2, 3))] == ["nvlink"] * 2
+    assert {found.link(*pair) for pair in ((0, 2), (0, 3), (1, 2), (1, 3))} == {"pcie"}
+
+
+@pytest.mark.parametrize(("name", "host"), [("gh200", "aarch64"), ("gb200", "aarch64"), ("h100", "x86_64")])
+def test_a_card_that_comes_with_its_processor_has_that(name: str, host: str) -> None:
+    assert imagine(name).cpu.architecture == host
+
+
+def test_the_forms_of_the_h100_differ_in_what_they_can() -> None:
+    found = {name: imagine(f"H100 {name}", 2) for name in ("PCIe", "SXM", "NVL")}
+    assert [found[name].gpus[0].bandwidth_gb_s for name in found] == [2000, 3350, 3900]
+    assert [found[name].link(0, 1) for name in found] == ["pcie", "nvlink", "nvlink"]
+
+
+def test_every_card_has_its_bandwidth() -> None:
+    assert all(100 < card["bandwidth_gb_s"] < 10_000 for card in cards())
+
+
+def test_a_card_nobody_listed_can_be_described() -> None:
+    [gpu] = imagine("RTX 9999", 1, Described(47.5, (13, 0), 2200)).gpus
+    assert (gpu.name, gpu.sm, gpu.bandwidth_gb_s, gpu.vendor) == ("RTX 9999", 130, 2200, "nvidia")
+    assert gpu.total_gib == pytest.approx(47.5)
+
+
+@pytest.mark.parametrize("described", [None, Described(47.5), Described(None, (13, 0)), Described(bandwidth_gb_s=1)])
+def test_without_memory_and_capability_an_unknown_card_is_refused_and_told_how(described: Described | None) -> None:
+    with pytest.raises(UsageError) as refusal:
+        imagine("RTX 9999", 1, described)
+    assert "--gpu-memory" in refusal.value.remedy
+
+
+def test_what_a_person_says_of_a_known_card_counts() -> None:
+    [gpu] = imagine("5060 Ti", 1, Described(7.6)).gpus
+    assert (gpu.total_gib, gpu.sm) == (pytest.approx(7.6), 120)
 
 
 def test_cards_of_several_kinds_are_joined_with_a_plus_sign() -> None:

@@ -2,6 +2,7 @@
 
 import builtins
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from planning import NEW, card, machine, plan
 
 from foundation.errors import UsageError
+from serverctl.commands.plan import main
+from serverctl.hardware.facts import GIB
 from serverctl.models.find import find_model
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
@@ -43,3 +46,28 @@ def test_broken_files_of_one_of_our_models_matter_only_where_it_could_be_chosen(
     assert plan("h100", "MAI-UI-8B").model.name == "MAI-UI-8B"
     with pytest.raises(UsageError, match=r"config\.json cannot be read"):
         plan("h100", None)
+
+
+def test_a_card_nobody_listed_is_planned_for_from_what_is_said_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    described = ["--gpu-memory", "47.5", "--gpu-capability", "8.9", "--gpu-bandwidth", "960"]
+    assert main(["--gpu", "RTX 9999", *described, "--model", "MAI-UI-8B", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["hardware"]["gpus"][0]["compute_capability"] == [8, 9]
+    assert made["memory"]["total"] == 47.5 * GIB
+    # 16.3 GiB of weights less 1.1 GiB of vision tower, read once a token.
+    [fastest] = [note for note in made["notes"] if "at the very most" in note]
+    assert fastest.startswith("One request gets 59 tokens/s")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--gpu-memory", "24"], "describe --gpu"),
+        (["--gpu", "x", "--gpu-memory", "0"], "cannot be 0"),
+        (["--gpu", "x", "--gpu-memory", "24", "--gpu-capability", "89"], "no compute capability"),
+        (["--gpu", "x", "--gpu-memory", "24", "--gpu-capability", "8.9", "--gpu-bandwidth", "nan"], "cannot be nan"),
+    ],
+)
+def test_a_description_that_is_none_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        main(words)
