@@ -83,7 +83,13 @@ def detect_family(model: str, among: Iterable[str] | None = None) -> str | None:
     matches = [
         (len(spelling), name)
         for name in (family_names() if among is None else among)
-        for spelling in (name, *family_data(name).get("detect", {}).get("names", ()))
+        for spelling in _spellings(name)
         if spelling in lowered
     ]
     return max(matches)[1] if matches else None
+
+
+def _spellings(name: str) -> Iterable[str]:
+    """What a family's models are called: its own name too, unless that is a word of no maker."""
+    detect = family_data(name).get("detect", {})
+    return (*(() if detect.get("a_word", False) else (name,)), *detect.get("names", ()))

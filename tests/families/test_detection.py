@@ -9,7 +9,7 @@ import pytest
 from stubs.endpoint import FakeEndpoint
 
 from agent.commands.families import main
-from agent.families.registry import detect_folder
+from agent.families.registry import detect_family, detect_folder, get_family
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
@@ -53,6 +53,12 @@ async def test_a_name_that_says_nothing_is_looked_up_where_the_model_is_from(
     [remark] = model.remarks
     assert ("of no known family" in remark) == (family == "generic")
     assert family in remark
+
+
+@pytest.mark.parametrize("model", ["acme/planner-7b", "a-generic-llm", "literally-8b"])
+def test_a_word_in_a_models_name_is_none_of_our_own_formats(model: str) -> None:
+    assert detect_family(model) is None
+    assert get_family("planner").facts.name == "planner", "it is named all the same"
 
 
 async def test_a_folder_that_the_server_names_is_looked_into(tmp_path: Path) -> None:
