@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 NoteKind: TypeAlias = Literal[
     "no_effect", "repeated", "taken_over", "dry_run", "nobody", "failed", "refused", "skipped", "changed", "said",
     "acted", "left_out", "first_only", "doubted", "let_go", "needs_drag",
+    "meanwhile", "takes_over",
 ]  # fmt: skip
 #: What each kind says; "{}" stands for the note's detail.
 _TEXTS: dict[NoteKind, str] = {
@@ -28,6 +29,8 @@ _TEXTS: dict[NoteKind, str] = {
     "let_go": "What you held down ({}) was let go.",
     "needs_drag": "The person has to be asked about that, and nothing is held down meanwhile: use one drag instead.",
     "said": "The person says: “{}”.",
+    "meanwhile": "Meanwhile another model did: “{}”. Look again and go on.",
+    "takes_over": "Another model worked on this task before you and did not get on. It did: “{}”. Go on from here.",
     "acted": "The person used the computer meanwhile ({}): look again.",
 }
 
@@ -40,8 +43,9 @@ class Note:
     detail: str = ""  # an error, an action in words, what the person said or did; "" for the kinds that have none
 
     def __str__(self) -> str:
-        # One pair of quotes around a person's words, whatever they hold, or their end could not be told.
-        detail = self.detail.replace("“", "‘").replace("”", "’") if self.kind == "said" else self.detail
+        # One pair of quotes around what is quoted, whatever it holds, or its end could not be told.
+        quoted = "“{}”" in _TEXTS[self.kind]
+        detail = self.detail.replace("“", "‘").replace("”", "’") if quoted else self.detail
         return _TEXTS[self.kind].replace("{}", detail)
 
 

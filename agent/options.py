@@ -24,6 +24,9 @@ class RunOptions:
     planner_family: str | None = None
     grounder: EngineChoice | None = None  # an endpoint whose model finds the places that the engine's names
     grounder_family: str | None = None
+    relief: EngineChoice | None = None  # an endpoint whose model may take over where the run's own is stuck
+    relief_family: str | None = None
+    relief_steps: int = 5  # for so many steps
     zoom: Literal["auto", "off", "always"] = "auto"  # whether a place is looked at more closely before it is clicked
     calibrate: Literal["auto", "off", "always"] = "auto"  # whether it is found out first where the model clicks
     system_prompt: Path | None = None  # file whose text replaces the family's system text
@@ -69,7 +72,7 @@ class RunOptions:
                 api_key=settings.api_key,
                 preset=given.preset,
             ),
-            **{role: _other(role, given, settings) for role in ("planner", "grounder")},
+            **{role: _other(role, given, settings) for role in ("planner", "grounder", "relief")},
             "thinking": not given.no_thinking,
             "policy": getattr(given, "policy", None) or (Path(stored).expanduser() if stored else None),
             "runs": runs_dir(getattr(given, "runs", None), settings),

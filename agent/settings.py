@@ -62,8 +62,12 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         if wish not in ("auto", "off", "always"):
             raise UsageError(f"MAI_AGENT_CALIBRATE is {wish!r}.", "Use auto, off or always.")
         values["calibrate"] = wish
-    keys = {role: environ.get(f"MAI_AGENT_{role.upper()}_API_KEY", "") for role in ("planner", "grounder")}
+    keys = {role: environ.get(f"MAI_AGENT_{role.upper()}_API_KEY", "") for role in _OTHERS}
     return Settings(values, prompts, environ.get("MAI_AGENT_API_KEY", ""), keys, chosen)
+
+
+#: The roles of models beside the one that acts, each with an endpoint and a key of its own.
+_OTHERS = ("planner", "grounder", "relief")
 
 
 @cache
@@ -95,6 +99,10 @@ def _schema() -> "type[BaseModel]":
         grounder: str | None = None
         grounder_model: str | None = None
         grounder_family: str | None = None
+        relief: str | None = None
+        relief_model: str | None = None
+        relief_family: str | None = None
+        relief_steps: int | None = Field(None, ge=1)
         zoom: Literal["auto", "off", "always"] | None = None
         calibrate: Literal["auto", "off", "always"] | None = None
         runs: str | None = None

@@ -164,6 +164,8 @@ class Workplace:
             zoom=options.zoom,
             calibrate=options.calibrate,
             tell=self._tell,
+            relief_steps=options.relief_steps,
+            mask=recorder.redactor.text,
             policy=self.policy,
             family=self._families.get("actor"),
             system_prompt=lambda family: options.settings.system_prompt(family, options.system_prompt),
@@ -199,7 +201,9 @@ class Workplace:
     def _families(self) -> "dict[Role, str]":
         """The families that are named or follow from who does what; the others are found out."""
         options = self._options
-        found: dict[Role, str | None] = {"actor": options.family, "grounder": options.grounder_family}
+        found: dict[Role, str | None] = {
+            "actor": options.family, "grounder": options.grounder_family, "relief": options.relief_family,
+        }  # fmt: skip
         if options.planner is not None:
             found["actor"] = options.planner_family or PLANNER
             found["grounder"] = options.grounder_family or (options.family if self._main == "grounder" else None)
@@ -227,7 +231,9 @@ class Workplace:
             if self._engine is None or self._engine.name == "vllm":  # its server may have gone since
                 self._engine = self._choose(options.engine, stop)
             roles[self._main] = self._engine
-        named: dict[Role, EngineChoice | None] = {"actor": options.planner, "grounder": options.grounder}
+        named: dict[Role, EngineChoice | None] = {
+            "actor": options.planner, "grounder": options.grounder, "relief": options.relief,
+        }  # fmt: skip
         for role, choice in named.items():
             if choice is not None:
                 roles[role] = self._others[role] = self._others.get(role) or self._choose(choice, stop)

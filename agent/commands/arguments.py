@@ -80,7 +80,13 @@ def add_other_models(parser: argparse.ArgumentParser) -> None:
                        "engine's model then only finds the places")  # fmt: skip
     group.add_argument("--grounder", metavar="URL", help="an endpoint whose model finds the places; the engine's "
                        "model then says in words what to do")  # fmt: skip
-    for role, family in (("planner", "planner, a format for any model"), ("grounder", "found out from its name")):
+    group.add_argument("--relief", metavar="URL", help="an endpoint whose model takes over for a while where the "
+                       "engine's is stuck; elsewhere only as the policy file allows")  # fmt: skip
+    group.add_argument("--relief-steps", metavar="N", type=positive, help="for so many steps (default 5)")
+    found_out = "found out from its name"
+    for role, family in (
+        ("planner", "planner, a format for any model"), ("grounder", found_out), ("relief", found_out),
+    ):  # fmt: skip
         group.add_argument(f"--{role}-model", metavar="NAME", help=f"which of the {role}'s models")
         group.add_argument(f"--{role}-family", metavar="NAME", help=f"its family (default: {family})")
     group.add_argument("--zoom", choices=("auto", "off", "always"), help="look closely before a click: where the first "

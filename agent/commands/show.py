@@ -58,7 +58,7 @@ def _print_step(step: StepRecord, *, told: bool) -> None:
     put(f"step {step.step}  {shown}  ({_milliseconds(step)})")
     for answer in step.answers:
         _print_facts(unusable=answer.failure.message if answer.failure else None)
-    _print_facts(thought=step.thought)
+    _print_facts(thought=step.thought, by="" if step.by == "actor" else f"the {step.by}")
     for words in step.found:
         _print_facts(found=words)
     for action in step.actions:

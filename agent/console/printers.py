@@ -28,6 +28,8 @@ from agent.run.events import (
     Warned,
 )
 from agent.run.events_json import to_json
+from agent.run.fates import decider_words
+from agent.run.handing import HandedBack, HandedOver, ReliefAsked
 from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
@@ -108,13 +110,12 @@ class PlainPrinter:
                 sent = " and ".join(str(image.size) for image in images) or "no image"
                 cost = f" ({tokens} tokens)" if tokens else ""  # the literal engine has none
                 self._line(f"step {step}: saw {viewport.captured}, sent {sent}{cost}")
-            case Decided(thought=thought, targets=targets, failure=failure):
-                if thought:
-                    self._line(f"  thought: {' '.join(thought.split())}")
-                if failure is not None:
-                    self._line(f"  the answer cannot be used: {failure.message}")
-                for target in targets:
-                    self._line(f"  decided: {unplaced(target)}")
+            case Decided():
+                self._decided(event)
+            case HandedOver() | HandedBack():
+                self._line(event.words)
+            case ReliefAsked():
+                self._line(f"asks whether {event.model} at {event.host} may take over: {event.why}")
             case Consulted():
                 self._line(f"  {event.words}")
             case Paused(_, reason):
@@ -150,6 +151,16 @@ class PlainPrinter:
                 self._finished(event)
             case _:
                 pass
+
+    def _decided(self, event: Decided) -> None:
+        if event.by != "actor":
+            self._line(f"  {decider_words(event.by)}")
+        if event.thought:
+            self._line(f"  thought: {' '.join(event.thought.split())}")
+        if event.failure is not None:
+            self._line(f"  the answer cannot be used: {event.failure.message}")
+        for target in event.targets:
+            self._line(f"  decided: {unplaced(target)}")
 
     def _started(self, event: RunStarted) -> None:
         mode = "dry run: nothing is touched" if event.dry_run else "live"

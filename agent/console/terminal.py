@@ -22,6 +22,7 @@ from foundation.printing import ask_for, is_terminal, remark, shown_as, terminal
 _GRACE = 0.5
 #: A terminal that says it has fewer columns does not know.
 _NARROWEST = 20
+_YES = ("y", "yes")
 
 
 class Console:
@@ -42,7 +43,7 @@ class Console:
             )
         answer = await self._answer(asked(action, question))
         word = answer.lower()
-        if word in ("y", "yes"):
+        if word in _YES:
             return Approval(allowed=True, by="you")
         if word in ("a", "always") and question.scope:
             return Approval(allowed=True, by="you", always=True)
@@ -73,6 +74,13 @@ class Console:
         if not self.interactive:
             return None
         return (await self._read([f"  the model asks: {question}", "  your reply: "])).strip() or None
+
+    async def permit(self, question: str) -> bool:
+        """Whether the person says yes to a question of the program's own; no without a terminal."""
+        if not self.interactive:
+            return False
+        answer = await self._read([f"  {question}", "  [y = yes, anything else = no] "])
+        return answer.strip().lower() in _YES
 
     async def _read(self, prompt: list[str]) -> str:
         if self._worker is None:

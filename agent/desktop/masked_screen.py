@@ -1,9 +1,10 @@
-"""Keeps our own windows out of the captured picture, as far as they can be seen."""
+"""Keeps windows out of the captured picture, as far as they can be seen: our own, or what nobody elsewhere may see."""
 
 import math
 import time
+from collections.abc import Callable
 
-from agent.desktop.windows import Connection, OpenWindows, WindowId
+from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
 from agent.geometry import Region
 from agent.screen.capture import Frame, Screen
 from foundation.errors import EnvironmentLacksError
@@ -15,16 +16,30 @@ _LINGER = 0.25
 
 
 class MaskedScreen:
-    """A `Screen` on which our own windows are blank; `open_windows` is called on the thread that captures."""
+    """A `Screen` on which some windows are blank; `open_windows` is called on the thread that captures.
 
-    def __init__(self, screen: Screen, own: frozenset[WindowId], open_windows: OpenWindows) -> None:
+    Args:
+        screen: what is captured.
+        hidden: these windows, or what says at each capture where nothing is to be seen.
+        open_windows: tells where windows are.
+        colour: what stands there instead.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        hidden: frozenset[WindowId] | Callable[[Windows], list[Region]],
+        open_windows: OpenWindows,
+        colour: tuple[int, int, int] = _GREY,
+    ) -> None:
         self._screen = screen
-        self._own = own
+        self._hidden = hidden
+        self._colour = colour
         self._windows = Connection(open_windows)
         self._seen: list[tuple[list[Region], float]] = []
 
     def grab(self) -> Frame:
-        """Capture, and blank where our windows are, before and after it: one may be moved meanwhile.
+        """Capture, and blank where the windows are, before and after it: one may be moved meanwhile.
 
         Also where they were just now: without a compositor, what was under them takes a moment to be drawn.
         """
@@ -33,7 +48,7 @@ class MaskedScreen:
         self._note(self._visible())
         for regions, _ in self._seen:
             for region in regions:
-                _blank(frame, region)
+                blank(frame, region, self._colour)
         return frame
 
     def _note(self, regions: list[Region]) -> None:
@@ -45,7 +60,7 @@ class MaskedScreen:
         windows = self._windows.get()
         if windows is None:
             raise EnvironmentLacksError("The desktop tells no more of its windows.", "Is the display still there?")
-        return windows.visible(self._own)
+        return self._hidden(windows) if callable(self._hidden) else windows.visible(self._hidden)
 
     def close(self) -> None:
         """Close both connections."""
@@ -53,11 +68,12 @@ class MaskedScreen:
         self._screen.close()
 
 
-def _blank(frame: Frame, region: Region) -> None:
+def blank(frame: Frame, region: Region, colour: tuple[int, int, int]) -> None:
+    """Fill a region of the desktop in its picture."""
     monitor, (scale_x, scale_y) = frame.viewport.region, frame.viewport.scale
     left, top = (region.left - monitor.left) * scale_x, (region.top - monitor.top) * scale_y
     right, bottom = left + region.width * scale_x, top + region.height * scale_y
     far = min(frame.image.width, math.ceil(right)), min(frame.image.height, math.ceil(bottom))
     box = (max(0, math.floor(left)), max(0, math.floor(top)), *far)
     if box[0] < box[2] and box[1] < box[3]:
-        frame.image.paste(_GREY, box)
+        frame.image.paste(colour, box)

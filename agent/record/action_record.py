@@ -72,18 +72,20 @@ class AimRecord(Record):
         window: the title of the window.
         box: where that window was.
         field: where the field was that got what was typed.
+        app: the class of the window's application.
     """
 
     names: list[Text] = []
     window: Text = ""
     box: BoxRecord | None = None
     field: BoxRecord | None = None
+    app: Text = ""
 
     @property
     def aim(self) -> Aim:
         """The same as a value."""
         box, field = (None if place is None else place.region for place in (self.box, self.field))
-        return Aim(tuple(self.names), self.window, box, field)
+        return Aim(tuple(self.names), self.window, box, field, self.app)
 
 
 #: What a skip was told to the model as, before it was an answer of its own (formats 1 and 2).

@@ -33,6 +33,7 @@ from agent.record.step_record import (
 )
 from agent.run import events
 from agent.run.events_json import to_json
+from agent.run.handing import HandedBack, HandedOver, ReliefAsked
 from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError
 from foundation.foreign_text import json_text
@@ -113,8 +114,14 @@ class Recorder:
                     action.aim = action.approval.instead_aim
             case events.Dropped():
                 self._action(event.index).fate = event.why
-            case events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid():
-                self._before.append(BetweenRecord(event=type(event).__name__, **_fields(event), at=self._elapsed()))
+            case (
+                events.Paused() | events.Resumed() | events.UserActed() | events.PersonSaid() | HandedOver()
+                | HandedBack()
+            ):  # fmt: skip
+                self._between(event)
+            case ReliefAsked():
+                self._between(event, "image")
+                self._keep_preview(event)
             case events.Acted():
                 self._acted(event)
             case events.StepFinished():
@@ -127,16 +134,29 @@ class Recorder:
                 self._run.warnings = [*self._run.warnings, message][-20:]
                 self._write_run()
             case events.Receipt():
-                told = [ChangeRecord(**change.to_json()) for change in event.changes]
-                self._run.receipt = ReceiptRecord(**_fields(event) | {"changes": told})
-                try:
-                    self._write_run()
-                except OSError:  # the end of the run needs the room that there is
-                    self._run.receipt = ReceiptRecord(remarks=[_NO_ROOM])
+                self._keep_receipt(event)
             case events.RunFinished():
                 self._flush_step()
                 self._mask_earlier()
                 self._finish(event)
+
+    def _keep_preview(self, event: ReliefAsked) -> None:
+        """Keep what a person is asked about; it may never have been sent."""
+        if event.image is not None:
+            (self.path / event.file).parent.mkdir(mode=0o700, exist_ok=True)
+            _write_file(self.path / event.file, event.image.data)
+
+    def _keep_receipt(self, event: events.Receipt) -> None:
+        told = [ChangeRecord(**change.to_json()) for change in event.changes]
+        self._run.receipt = ReceiptRecord(**_fields(event) | {"changes": told})
+        try:
+            self._write_run()
+        except OSError:  # the end of the run needs the room that there is
+            self._run.receipt = ReceiptRecord(remarks=[_NO_ROOM])
+
+    def _between(self, event: events.Event, *without: str) -> None:
+        told = _fields(event, *without)
+        self._before.append(BetweenRecord(event=type(event).__name__, **told, at=self._elapsed()))
 
     @property
     def _current(self) -> StepRecord:
@@ -202,7 +222,7 @@ class Recorder:
     def _decided(self, event: events.Decided) -> None:
         step, told = self._current, to_json(event)
         step.answers.append(AnswerRecord(raw=event.raw, failure=told["failure"], parts=told["answer"]))
-        step.thought, step.doubt = event.thought, event.doubt
+        step.thought, step.doubt, step.by = event.thought, event.doubt, event.by
         step.error = None if event.failure is None else event.failure.message
         step.actions = [
             ActionRecord(call=call, action=written, grid=_grid(action), target=target)

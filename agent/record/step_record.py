@@ -12,7 +12,7 @@ from pydantic import (
 from agent.geometry import DesktopPoint
 from agent.record.action_record import ActionRecord
 from agent.record.records import Record, Text, TokensRecord, ViewportRecord
-from agent.run.fates import consulted_words
+from agent.run.fates import consulted_words, decider_words, handed_over_words
 from foundation.chat_stream import Answer, ToolCall
 
 
@@ -66,10 +66,10 @@ class ImageRecord(Record):
 
 
 class BetweenRecord(Record):
-    """What the person did between two steps: an event with its fields.
+    """What happened between two steps: an event with its fields.
 
     Args:
-        event: Paused, Resumed, UserActed or PersonSaid (Told in format 1).
+        event: Paused, Resumed, UserActed, PersonSaid (Told in format 1), ReliefAsked, HandedOver or HandedBack.
         at: when, in seconds since the run began.
     """
 
@@ -78,6 +78,13 @@ class BetweenRecord(Record):
     reason: Text | None = None
     what: Text | None = None
     text: Text | None = None
+    role: Text | None = None
+    model: Text | None = None
+    host: Text | None = None
+    why: Text | None = None
+    steps: int | None = None
+    allowed: Text | None = None
+    file: Text | None = None
     at: float | None = None
 
     @model_serializer(mode="wrap")
@@ -91,6 +98,11 @@ class BetweenRecord(Record):
         return {
             "Paused": f"paused: {self.reason or ''}", "Resumed": "resumed",
             "UserActed": f"you acted: {self.what or ''}", "PersonSaid": said, "Told": said,
+            "ReliefAsked": f"you were asked whether {self.model or 'the relief'} at {self.host} may take over",
+            "HandedOver": handed_over_words(
+                self.model or "", self.host or "", self.steps or 0, self.why or "", self.allowed or ""
+            ),
+            "HandedBack": f"handed back: {self.why or ''}",
         }.get(self.event, "")  # fmt: skip
 
 
@@ -129,10 +141,11 @@ class StepRecord(ActionRecord):
 
     Args:
         at: when it began, in seconds since the run did.
-        before: what the person did before it.
+        before: what happened before it: what the person did, and who took over.
         screen: a fingerprint of the screen.
         image: the first of `images`.
         boxes: of the elements that the model was told and may name by number, each as left, top, width, height.
+        by: the role of the model that decided: "actor", or "relief" while another one works in its place.
         answers: all tries; the last one counts.
         consulted: what else was asked to find the places.
         doubt: why what lies there may be something else than what the model wanted; empty for no reason.
@@ -150,6 +163,7 @@ class StepRecord(ActionRecord):
     images: list[ImageRecord] = []
     viewport: ViewportRecord | None = None
     boxes: dict[Text, tuple[int, int, int, int]] = {}
+    by: Text = "actor"
     answers: list[AnswerRecord] = []
     thought: Text = ""
     consulted: list[ConsultedRecord] = []
@@ -174,6 +188,11 @@ class StepRecord(ActionRecord):
     def found(self) -> list[str]:
         """How its places were found, where that was asked for by itself, and what speaks against them."""
         return [*(one.words for one in self.consulted), *([f"doubt: {self.doubt}"] if self.doubt else [])]
+
+    @property
+    def how(self) -> list[str]:
+        """Which other model decided it, and how its places were found."""
+        return [*filter(None, [decider_words(self.by)]), *self.found]
 
     @property
     def each_action(self) -> list[ActionRecord]:

@@ -44,7 +44,7 @@ _LONGEST_AIM = 300
 class Eye:
     """A model that finds one point."""
 
-    role: Literal["actor", "grounder"]
+    role: Literal["actor", "grounder", "relief"]
     client: ModelClient
     family: Family
     rule: ImageRule  # how images are resized for it

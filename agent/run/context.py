@@ -9,6 +9,7 @@ from agent.desktop.witness import OpenWitness
 from agent.run.actor import Actor
 from agent.run.consent import Consent
 from agent.run.history import History
+from agent.run.member import Relief
 from agent.run.observe import Observer
 from agent.safety.policy import Approver
 from agent.safety.stop import StopSwitch
@@ -18,7 +19,11 @@ class Person(Approver, Protocol):
     """Who approves actions, and whom the model can ask."""
 
     async def ask(self, question: str) -> str | None:
-        """The reply; None when nobody is there."""
+        """The reply to a question of the model; None when nobody is there."""
+        ...
+
+    async def permit(self, question: str) -> bool:
+        """Whether the person says yes to a question of the program's own; no when nobody is there."""
         ...
 
 
@@ -62,3 +67,4 @@ class RunContext:
     stop: StopSwitch  # ends everything
     tools: Tools = field(default_factory=NoTools)  # what the model may call
     open_witness: OpenWitness | None = None  # begins to watch what changes on the computer; None where nobody can
+    relief: Relief | None = None  # a second model, which may take over where the first is stuck

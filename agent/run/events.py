@@ -4,7 +4,6 @@ The printer, the recorder and the TUI receive the same stream. Events are plain 
 the form of `mai-agent --json`.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -14,6 +13,8 @@ from agent.changes import Change
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
 from agent.run.fates import Why, consulted_words
+from agent.run.handing import HandedBack, HandedOver, ReliefAsked
+from agent.run.happened import Happened
 from agent.safety.naming import Aim
 from agent.safety.policy import PersonAnswer
 from agent.screen.encode import EncodedImage
@@ -32,14 +33,6 @@ SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Happened:
-    """Anything that happens in a run."""
-
-    #: when, in seconds since 1970; two events that differ in nothing else are equal
-    at: float = field(default_factory=time.time, kw_only=True, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class ModelInUse:
     """A model that a run uses."""
 
@@ -50,7 +43,7 @@ class ModelInUse:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted(_Happened):
+class RunStarted(Happened):
     """The run begins; `models` has at least the role "actor".
 
     Args:
@@ -74,7 +67,7 @@ class RunStarted(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(_Happened):
+class Observed(Happened):
     """The screen was captured and made ready for the model; `tokens` are those of all images."""
 
     step: int
@@ -93,7 +86,7 @@ class Observed(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelDelta(_Happened):
+class ModelDelta(Happened):
     """The model said a piece more; `restart` voids what it said before in this step."""
 
     step: int
@@ -102,13 +95,14 @@ class ModelDelta(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(_Happened):
+class Decided(Happened):
     """The model's answer was read: actions in model and in desktop coordinates, in order, or a failure.
 
     Args:
         raw: the answer as one text.
         answer: the answer in its parts, where the server tells reasoning or tool calls apart from the text.
         doubt: why what lies at its points may be something else than what is wanted; empty for no reason.
+        by: the role of the model that decided: "actor", or "relief" while another one works in its place.
     """
 
     step: int
@@ -122,6 +116,7 @@ class Decided(_Happened):
     milliseconds: dict[str, float]
     answer: Answer | None = field(default=None, kw_only=True)
     doubt: str = field(default="", kw_only=True)
+    by: str = field(default="actor", kw_only=True)
 
     @property
     def target(self) -> Action[DesktopPoint] | None:
@@ -130,7 +125,7 @@ class Decided(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Consulted(_Happened):
+class Consulted(Happened):
     """A model was asked besides the decision itself: where something is.
 
     Args:
@@ -161,7 +156,7 @@ class Consulted(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalAsked(_Happened):
+class ApprovalAsked(Happened):
     """The policy wants a person to agree, or the person wants to see the action first.
 
     Args:
@@ -179,7 +174,7 @@ class ApprovalAsked(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalGiven(_Happened):
+class ApprovalGiven(Happened):
     """The person agreed or refused.
 
     Args:
@@ -208,7 +203,7 @@ class ApprovalGiven(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(_Happened):
+class Dropped(Happened):
     """An action of the decision was not carried out, and will not be.
 
     Args:
@@ -224,7 +219,7 @@ class Dropped(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Paused(_Happened):
+class Paused(Happened):
     """The run waits for the person."""
 
     step: int
@@ -232,14 +227,14 @@ class Paused(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed(_Happened):
+class Resumed(Happened):
     """The run goes on."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
-class UserActed(_Happened):
+class UserActed(Happened):
     """The person used mouse or keyboard themselves before this step."""
 
     step: int
@@ -247,7 +242,7 @@ class UserActed(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class PersonSaid(_Happened):
+class PersonSaid(Happened):
     """The person said something to the model before this step."""
 
     step: int
@@ -255,7 +250,7 @@ class PersonSaid(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Acted(_Happened):
+class Acted(Happened):
     """The action was carried out, recorded (dry run), or failed.
 
     Args:
@@ -277,7 +272,7 @@ class Acted(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class StepFinished(_Happened):
+class StepFinished(Happened):
     """The step is over.
 
     Args:
@@ -294,14 +289,14 @@ class StepFinished(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class Warned(_Happened):
+class Warned(Happened):
     """Something a person should know; the run goes on."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt(_Happened):
+class Receipt(Happened):
     """What is not on the computer as it was when the run began; told once, before `RunFinished`.
 
     Args:
@@ -321,7 +316,7 @@ class Receipt(_Happened):
 
 
 @dataclass(frozen=True, slots=True)
-class RunFinished(_Happened):
+class RunFinished(Happened):
     """The run is over; always the last event.
 
     Args:
@@ -340,6 +335,7 @@ class RunFinished(_Happened):
 
 
 Event: TypeAlias = (
-    RunStarted | Observed | ModelDelta | Consulted | Decided | ApprovalAsked | ApprovalGiven | Dropped | Paused
-    | Resumed | UserActed | PersonSaid | Acted | StepFinished | Warned | Receipt | RunFinished
+    RunStarted | Observed | ModelDelta | Consulted | Decided | ApprovalAsked | ApprovalGiven | Dropped | ReliefAsked
+    | HandedOver | HandedBack | Paused | Resumed | UserActed | PersonSaid | Acted | StepFinished | Warned | Receipt
+    | RunFinished
 )  # fmt: skip

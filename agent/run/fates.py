@@ -25,8 +25,10 @@ Fate: TypeAlias = Literal[
     "refused", "skipped", "told", "overtaken", "left out",
     "unanswered",  # the person was asked and the run ended before an answer
     "said",  # nothing was to be done: an answer, an end, a question to the person
-    "broken off",  # the run ended before
+    "broken off",  # the run, or its model's turn, ended before
 ]  # fmt: skip
+#: What lets a second model take over: it runs on this machine, the policy file says yes, the person does.
+Allowed: TypeAlias = Literal["local", "policy", "person"]
 WHYS: tuple[Why, ...] = get_args(Why)
 
 #: Each in words, after the action's own words.
@@ -41,7 +43,7 @@ WORDS: dict[Fate, str] = {
     "left out": "left out, because an action before it was not done",
     "unanswered": "not done: the question was not answered",
     "said": "",
-    "broken off": "not done: the run ended before",
+    "broken off": "not done: the step ended before",
 }
 
 
@@ -52,3 +54,15 @@ def consulted_words(why: str, role: str, asked: str, point: DesktopPoint | None)
     if point is None:
         return f"{who} finds no {what}" + (": the first guess stays" if why == "zoom" else "")
     return f"{who} finds {what} at {{}},{{}}".format(*point.rounded())
+
+
+def handed_over_words(model: str, host: str, steps: int, why: str, allowed: str) -> str:
+    """That another model takes over, on one line."""
+    plural = "" if steps == 1 else "s"
+    by = {"policy": ", by the policy", "person": ", allowed by you"}.get(allowed, "")
+    return f"{model or 'the relief'} at {host} takes over for {steps} step{plural}{by}: {why}"
+
+
+def decider_words(role: str) -> str:
+    """That another model decided than the one that usually does; "" for that one."""
+    return "" if role == "actor" else f"decided by the {role}"

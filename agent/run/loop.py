@@ -33,12 +33,14 @@ from agent.run import events
 from agent.run.actor import Reading
 from agent.run.claims import Claims, Verdict
 from agent.run.context import RunContext
-from agent.run.loop_detector import LoopDetector
+from agent.run.handing import HandedBack, HandedOver
+from agent.run.member import Member
 from agent.run.observe import Observation
 from agent.run.performer import Performed, Performer
 from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit, Sink, SinkFailedError
+from agent.run.team import Team
 from agent.run.watch import Watch
 from agent.run.worker import Worker
 from agent.screen.outline import Element
@@ -60,10 +62,18 @@ _LET_GO_TIMEOUT = 3.0
 
 
 class _End(Exception):  # noqa: N818 -- not an error: the run is over
+    """The run is over, unless another model takes over because this one is `stuck`: why, as a clause; "" for no."""
+
     def __init__(
-        self, outcome: events.Outcome, status: ExitStatus, message: str, verdict: Verdict | None = None
+        self,
+        outcome: events.Outcome,
+        status: ExitStatus,
+        message: str,
+        verdict: Verdict | None = None,
+        stuck: str = "",
     ) -> None:
         super().__init__(message)
+        self.stuck = stuck
         self.outcome: events.Outcome = outcome
         self.status = status
         self.message = message
@@ -81,13 +91,17 @@ class Loop:
     def __init__(self, settings: RunSettings, context: RunContext) -> None:
         self._settings = settings
         self._context = context
-        self._detector = LoopDetector(settings.loop_rule)
         self._observing, self._acting = Worker("observer"), Worker("hand")
         self._began = time.monotonic()
         self._step = 0
         self._usage = Usage(0, 0, 0)
         self._race = Race(context.stop)
-        self._performer = Performer(settings, context, self._race, self._observing, self._acting)
+        own = Member("actor", context.observer, context.actor, context.history, settings)
+        self._team = Team(own, context.relief, context.person, self._race, self._observing)
+        self._performer = Performer(
+            settings, context, self._race, self._observing, self._acting, lambda: self._team.now.observer
+        )
+        self._open = False  # a step was begun and is not over
         self._watch = Watch(None if settings.dry_run else context.open_witness)
         self._claims = Claims(settings.instruction)
         self._doubted = False  # the model was told once that what it says is not so
@@ -101,8 +115,14 @@ class Loop:
 
         def receive(event: events.Event) -> None:
             self._claims.handle(event)
-            if isinstance(event, events.Consulted):
-                self._usage += event.usage
+            self._team.handle(event)
+            match event:
+                case events.Observed():
+                    self._open = True
+                case events.StepFinished():
+                    self._open = False
+                case events.Consulted():
+                    self._usage += event.usage
             emit(event)
 
         self._sink = Sink(receive)
@@ -153,6 +173,25 @@ class Loop:
             self._step = step = self._step + 1
             if await self._gate(step):
                 settled = None  # whatever the person did meanwhile is to be seen
+            try:
+                done = await self._one_step(step, settled)
+            except _End as end:
+                if not end.stuck or self._over_budget() or not await self._team.change(step + 1, end.stuck, self._tell):
+                    raise
+                settled = None
+                continue
+            other = await self._team.change(step + 1, self._team.finished(done), self._sink.emit)
+            settled = None if other else done.settled  # another one sees the screen by rules of its own
+
+    def _tell(self, event: events.Event) -> None:
+        """Tell of what ends a step in its middle, and not the run."""
+        if self._open and isinstance(event, HandedOver | HandedBack):
+            self._sink.emit(events.StepFinished(self._step, None, None, None, {}))
+        self._sink.emit(event)
+
+    async def _one_step(self, step: int, settled: Settled | None) -> Performed:
+        """See, think, act."""
+        try:
             seen = await self._see(settled)
             self._sink.emit(
                 events.Observed(
@@ -166,12 +205,16 @@ class Loop:
                 )
             )
             decision, answer = await self._think(step, seen)
-            # A screen seen before a person or a tool answered is no longer true.
-            settled = await self._carry_out(step, seen, decision, answer)
+        except MaiError as error:
+            if not self._team.relieving or self._context.stop.stopped:
+                raise
+            raise _End("failed", error.exit_status, str(error), stuck=str(error)) from error
+        # A screen seen before a person or a tool answered is no longer true.
+        return await self._carry_out(step, seen, decision, answer)
 
     async def _gate(self, step: int) -> bool:
         """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
-        steering, actor = self._context.consent.steering, self._context.actor
+        steering, actor = self._context.consent.steering, self._team.now.actor
         paused, before = steering.paused, self._sink.count
         if paused:
             self._sink.emit(events.Paused(step, paused))
@@ -186,10 +229,10 @@ class Loop:
         return self._sink.count > before
 
     async def _see(self, settled: Settled | None) -> Observation:
-        observer = self._context.observer
+        observer, member = self._team.now.observer, self._team.now
         looking = observer.look if settled is None else partial(observer.observe, settled)
         seen = await self._race(self._observing.call(looking))
-        if self._context.actor.wants_outline and self._step > 1:
+        if member.actor.wants_outline and not member.elsewhere and self._step > 1:
             receipt = await self._race(self._watch.look(_LOOK_EACH_STEP))
             seen = replace(seen, changes=tuple(replace(change, undo=None) for change in receipt.changes))
         return seen
@@ -198,7 +241,7 @@ class Loop:
         """Ask until an answer can be read, or the tries are used up."""
         tried: list[Reading] = []
         while True:
-            reading = await self._race(self._context.actor.ask(step, seen, tried, self._sink.emit))
+            reading = await self._race(self._team.now.actor.ask(step, seen, tried, self._sink.emit))
             self._usage += reading.answer.usage
             self._sink.emit(self._decided(step, seen, reading))
             if isinstance(reading.result, Decision):
@@ -206,24 +249,27 @@ class Loop:
                 return reading.result, reading.answer
             tried.append(reading)
             if len(tried) > self._settings.parse_retries:
-                message = f"The model's answers cannot be carried out: {reading.result.message}."
-                raise _End("unparsable", ExitStatus.NOT_DONE, message)
+                what = f"answers cannot be carried out: {reading.result.message}"
+                raise _End("unparsable", ExitStatus.NOT_DONE, f"The model's {what}.", stuck=f"its {what}")
 
     def _decided(self, step: int, seen: Observation, reading: Reading) -> events.Decided:
         began = time.perf_counter()
         result, answer = reading.result, reading.answer
-        decided = partial(events.Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer)
+        decided = partial(
+            events.Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer,
+            by=self._team.now.role,
+        )  # fmt: skip
         if isinstance(result, ParseFailure):
             return decided((), (), (), result, milliseconds=reading.milliseconds)
         targets = tuple(map_points(action, seen.viewport.to_desktop) for action in result.actions)
         milliseconds = reading.milliseconds | {"map": (time.perf_counter() - began) * 1000}
         return decided(result.calls, result.actions, targets, None, milliseconds=milliseconds, doubt=result.doubt)
 
-    async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Settled | None:
-        """Do what was decided; the screen as it settled after it, None where it is to be looked at anew."""
+    async def _carry_out(self, step: int, seen: Observation, decision: Decision, answer: ModelAnswer) -> Performed:
+        """Do what was decided; the screen as it settled after it is None where it is to be looked at anew."""
         words = "; ".join(map(describe, decision.actions))
         waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
-        verdict = self._detector.observe(words, seen.fingerprint, waiting=waiting)
+        verdict = self._team.detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
@@ -233,21 +279,23 @@ class Loop:
         await self._performer.perform(step, seen, decision, done, self._sink.emit)
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
             self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
+            if end.outcome == "gave_up" and not self._team.relieving:
+                end.stuck = "it gives up"
             raise end
         past = PastStep(
             decision.thought, decision.calls, seen.images, user_reply=done.reply, tool_result=done.tool_result,
             note=done.note, answer=answer, outline=seen.outline, changes=seen.changes,
             agreed=done.agreed,
         )  # fmt: skip
-        self._context.history.add(past, seen.tokens)
+        self._team.now.history.add(past, seen.tokens)
         self._sink.emit(
             events.StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds)
         )
-        return done.settled
+        return done
 
     async def _judge(self, ending: EndAction, done: Performed) -> _End | None:
         """The end of the run; None where a model is to look again, because what it says is not so."""
-        own = self._settings.own_engine
+        own = self._team.now.settings.own_engine
         if not isinstance(ending, Finish) or not ending.success or self._settings.dry_run:
             return _ending(ending)
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
@@ -313,7 +361,7 @@ class Loop:
         context = self._context
         closings: tuple[tuple[Worker, Callable[[], None]], ...] = (
             (self._acting, context.hand.close),
-            (self._observing, context.observer.close),
+            (self._observing, self._team.close),
         )
         calls = [asyncio.ensure_future(worker.call(close)) for worker, close in closings]
         done, late = await asyncio.wait(calls, timeout=_LET_GO_TIMEOUT)
@@ -328,7 +376,8 @@ class Loop:
 def _looping(actions: str, dry_run: bool) -> _End:
     if dry_run:
         return _End("done", ExitStatus.DONE, DRY_RUN_ENDS)
-    return _End("looping", ExitStatus.NOT_DONE, f"The model repeats itself without effect: {actions}.")
+    does = "repeats itself without effect"
+    return _End("looping", ExitStatus.NOT_DONE, f"The model {does}: {actions}.", stuck=f"it {does}")
 
 
 def _ending(action: EndAction) -> _End:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent.changes import Change
 from agent.geometry import Grid, Size, Viewport
@@ -17,6 +17,7 @@ from agent.screen.marks import draw_marks
 from agent.screen.outline import Outline, See
 from agent.screen.outline_text import is_seen, write_outline
 from agent.screen.settle import Settled, SettleRule, settle
+from foundation.errors import EnvironmentLacksError
 from foundation.images import ImageRule
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 _LONGEST = 10.0
 #: Cells that may change while it is taken without its being taken again: carets and clocks.
 _RESTLESS = SettleRule().spot_cells
+
+
+#: Takes out of a captured screen and its outline what the model may not see.
+Conceal: TypeAlias = Callable[[Frame | None, Outline], tuple[Frame | None, Outline]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +83,28 @@ class Observer:
         waits: bool = True,
         saw: Callable[[], None] = lambda: None,
         see: See = "screenshot",
+        conceal: Conceal | None = None,
     ) -> None:
         """A `waits` observer gives each observation with its outline; otherwise that is taken while the model thinks.
 
         `saw` is called as soon as a screen was captured that the model will be shown. `see`: an observation has its
-        screenshot; that with its elements marked; no image. With the last two, outlines are waited for.
+        screenshot; that with its elements marked; no image. With the last two, outlines are waited for, and so they are
+        where something is to `conceal`, without which nothing is shown.
         """
         self._screen = screen
         self._rule = rule
         self._format: ImageFormat = image_format
         self._quality = quality
         self._outliner = outliner
-        self._waits = (waits or see != "screenshot") and outliner is not None
+        self._waits = (waits or see != "screenshot" or conceal is not None) and outliner is not None
         self._see = see
+        self._conceal = conceal
         self._ahead: _Ahead | None = None
         self._saw = saw
         self._fitted: Image | None = None  # the newest image before anything is drawn on it
 
     def look(self) -> Observation:
-        """Capture now."""
+        """Capture now. Raises EnvironmentLacksError: there is something to conceal, and nobody can tell where."""
         self._ahead = None
         began = time.perf_counter()
         frame = self._screen.grab()
@@ -127,7 +135,7 @@ class Observer:
     def _outlined(self, frame: Frame, fingerprint: Fingerprint, milliseconds: dict[str, float]) -> Observation:
         """The observation of a frame, with its outline where one is wanted."""
         if self._outliner is None:
-            return self._observe(frame, fingerprint, milliseconds)
+            return self._concealed(self._observe(frame, fingerprint, milliseconds))
         if not self._waits:  # the picture first: nothing may hold it up
             seen = self._observe(frame, fingerprint, milliseconds)
             return replace(seen, outlining=self._outliner.take(frame))
@@ -151,7 +159,20 @@ class Observer:
                 seen = self._observe(now, after, seen.milliseconds)
                 wait((ahead.outlining,), _LONGEST)
         seen.milliseconds["outline"] = (time.perf_counter() - began) * 1000
-        return self._marked(replace(seen, outlining=ahead.outlining))
+        return self._marked(self._concealed(replace(seen, outlining=ahead.outlining)))
+
+    def _concealed(self, seen: Observation) -> Observation:
+        """The observation without what is to be concealed; where that is not known, there is none."""
+        if self._conceal is None:
+            return seen
+        if seen.outline is None:
+            raise EnvironmentLacksError("The elements of the screen were not told in time, so none of it is shown.")
+        frame, outline = self._conceal(seen.frame, seen.outline)
+        if frame is not None and frame is not seen.frame:
+            seen = self._observe(frame, seen.fingerprint, seen.milliseconds)
+        told: Future[Outline] = Future()
+        told.set_result(outline)
+        return replace(seen, outlining=told)
 
     def _marked(self, seen: Observation) -> Observation:
         """The observation with its elements marked in the image, where that is wanted and they are known."""

@@ -32,7 +32,7 @@ from agent.notes import Note
 from agent.run.context import RunContext, ToolFailedError
 from agent.run.events import Acted, Dropped, Warned
 from agent.run.holding import Holding
-from agent.run.observe import Observation
+from agent.run.observe import Observation, Observer
 from agent.run.race import Race
 from agent.run.settings import RunSettings
 from agent.run.sink import Emit
@@ -61,6 +61,7 @@ class Performed:
     changed: bool | None = None  # whether the screen did; None where nothing was done to it
     settled: Settled | None = None  # the screen after it; None where it is to be looked at anew
     milliseconds: dict[str, float] = field(default_factory=dict)  # of its stages
+    in_vain: bool = False  # an action failed, or changed nothing that could be seen
     incomplete: bool = False  # an action was not carried out, and so none after it
     agreed: bool = False  # a person agreed to what the model's service objected to
 
@@ -71,16 +72,32 @@ class Performed:
 
 
 class Performer:
-    """Carries out the actions of decisions; `observing` and `acting` are the threads of screen and hand."""
+    """Carries out the actions of decisions.
+
+    Args:
+        settings: of the run.
+        context: what it works with.
+        race: of the run.
+        observing: the thread of the screen.
+        acting: the thread of the hand.
+        observer: gives what looks at the screen for the model at work.
+    """
 
     def __init__(
-        self, settings: RunSettings, context: RunContext, race: Race, observing: Worker, acting: Worker
+        self,
+        settings: RunSettings,
+        context: RunContext,
+        race: Race,
+        observing: Worker,
+        acting: Worker,
+        observer: Callable[[], Observer],
     ) -> None:
         self._settings = settings
         self._context = context
         self._race = race
         self._observing = observing
         self._acting = acting
+        self._observer = observer
         self._holding = Holding(context, acting)
 
     async def perform(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:
@@ -195,9 +212,9 @@ class Performer:
             return False  # what follows was decided without its result
         done.settled = await self._settle(action, acted)
         changed = not unchanged(seen.fingerprint, done.settled)
-        if not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN)) and self._settings.remarks:
-            done.notes.append(Note("no_effect"))
-        done.changed = changed
+        no_effect = not (changed or acted.error or acted.dry_run or isinstance(action, _UNSEEN))
+        done.notes += [Note("no_effect")] if no_effect and self._settings.remarks else []
+        done.changed, done.in_vain = changed, no_effect or acted.error is not None
         for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):
             done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
         return acted.error is None
@@ -254,4 +271,4 @@ class Performer:
             rule = replace(rule, quiet=rule.quiet * 2, cap=rule.cap * 2)
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))
-        return await self._race(self._observing.call(self._context.observer.watch, rule, lambda: stop.stopped))
+        return await self._race(self._observing.call(self._observer().watch, rule, lambda: stop.stopped))

@@ -38,6 +38,10 @@ class Race:
                 task.cancel()
                 await asyncio.wait({task}, timeout=0.2)
 
+    def check(self) -> None:
+        """Raise what ended the run, if anything did."""
+        self._stop.check()
+
     async def for_person(self, waiting: Awaitable[T]) -> T:
         """Wait for a person, whose time is not the run's: the limit on its time moves on. Raises StoppedError."""
         if self._alarm is None:

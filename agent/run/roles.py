@@ -1,7 +1,4 @@
-"""The models of a run, by the role that each plays.
-
-Today a run has an actor; the other roles are named for what comes.
-"""
+"""The models of a run, by the role that each plays."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,8 +16,9 @@ from agent.run.events import ModelInUse
 from agent.run.race import Race
 from foundation.errors import UsageError
 
-#: actor: looks and acts; planner: splits the task; grounder: finds the point; verifier: judges whether it is done.
-Role: TypeAlias = Literal["actor", "planner", "grounder", "verifier"]
+#: actor: looks and acts; planner: splits the task; grounder: finds the point; relief: takes over where the actor is
+#: stuck; verifier: judges whether it is done.
+Role: TypeAlias = Literal["actor", "planner", "grounder", "relief", "verifier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,13 @@ async def open_model(
     patience: Patience,
     opened: AsyncExitStack,
     race: Race | None = None,
+    *,
+    helps_out: bool = False,
 ) -> ServedModel:
     """Ask an engine's endpoint what it serves, and find the model's family, unless that is named.
 
-    The client is closed with what else was `opened`. Raises MaiError: the endpoint cannot be asked, or there is no such
+    The client is closed with what else was `opened`. A model that `helps_out` is sent nothing just because it is named.
+    Raises MaiError: the endpoint cannot be asked, or there is no such
     family.
     """
     client = client_of(engine.endpoint, patience, engine.condition)
@@ -55,7 +56,7 @@ async def open_model(
     discovering = client.discover(detect_family)
     endpoint = await (discovering if race is None else race(discovering))
     remarks = [engine.remark] if engine.remark else []
-    if not endpoint.is_local:
+    if not (endpoint.is_local or helps_out):
         remarks.append(f"Screenshots are sent to {endpoint.host}, because you named that endpoint.")
     name = family or engine.family or detect_family(endpoint.model or "")
     if name is None:

@@ -4,7 +4,7 @@ This is the one place that knows all the rooms. Its events are those of the loop
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,18 +17,16 @@ from agent.desktop.protected import ProtectedDesktop
 from agent.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engine import Engine
-from agent.run.actor import Actor
-from agent.run.aiming import Aiming, Eye, Zoom
-from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.aiming import Zoom
+from agent.run.budgets import pixel_budget
 from agent.run.calibration.before_run import Wish, calibrated
 from agent.run.consent import Consent
 from agent.run.context import Person, RunContext
 from agent.run.events import RunFinished, RunStarted, Warned
-from agent.run.history import History
 from agent.run.loop import Loop
 from agent.run.loop_detector import LoopRule
-from agent.run.observe import Observer
-from agent.run.outliner import Outliner
+from agent.run.member import Member, Relief
+from agent.run.members import Ground, own_member, relief_member
 from agent.run.race import Race
 from agent.run.roles import Role, ServedModel, open_model
 from agent.run.settings import RunSettings
@@ -39,10 +37,8 @@ from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch
 from agent.sandbox.processes import MARK
 from agent.screen.languages import reading_languages
-from foundation.errors import UsageError
+from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 
-#: Installed applications named to the model; more would cost more tokens than they are worth.
-_MOST_APPS = 60
 #: The built-in engine counts its tries itself, and presses a key until a slider holds a number.
 _OWN_LOOP_RULE = LoopRule(nudge_at=40, stop_at=41)
 #: What of an environment says which desktop it is, and in which language.
@@ -75,6 +71,8 @@ class Request:
     families: Mapping[Role, str] = field(default_factory=dict)  # of the other roles' models, where they are named
     calibrate: Wish = "off"  # whether it is found out first where the model clicks
     tell: Callable[[str], None] = lambda _: None  # is told how that goes, which takes a while
+    relief_steps: int = 5  # for how many steps a second model takes over where the first is stuck
+    mask: Callable[[str], str] = lambda text: text  # takes secrets out of what is sent to one elsewhere
 
 
 async def run(
@@ -90,11 +88,7 @@ async def run(
     async with AsyncExitStack() as opened:
         registered = Registered(Path(request.bundle).name, request.title or request.settings.instruction)
         opened.callback(registered.close)
-        families = {**request.families, "actor": request.family}
-        models = {
-            role: await open_model(engine, families.get(role), request.patience, opened, race)
-            for role, engine in request.engines.items()
-        }
+        models, without = await _models(request, opened, race)
         actor = models["actor"]
         chosen = request.family_options.get(actor.family.facts.name, {})
         settings = replace(request.settings, options={**request.settings.options, **chosen})
@@ -110,11 +104,17 @@ async def run(
         languages, unread = reading_languages(environ)
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
         opened.callback(desktop.close)
-        context = _context(
-            request, settings, actor, desktop, person, stop, steering or Steering(), languages, models.get("grounder")
+        ground = Ground(desktop, languages, request.system_prompt, request.zoom, models.get("grounder"))
+        own = own_member(actor, settings, ground)
+        consent = Consent(
+            request.policy, desktop.approver(person), steering or Steering(), desktop.surroundings, request.grants
         )
         recorded = [Path(request.bundle).absolute()] if request.bundle else []
-        context = replace(context, open_witness=partial(real.open_witness, environ, recorded))
+        context = RunContext(
+            own.observer, desktop.hand, own.actor, own.history, consent, person, stop,
+            open_witness=partial(real.open_witness, environ, recorded),
+            relief=_relief(request, actor, models.get("relief"), ground),
+        )  # fmt: skip
         emit(
             RunStarted(
                 instruction=settings.instruction,
@@ -132,44 +132,35 @@ async def run(
         judged = request.policy.mode != "never"
         remarks = [remark for model in models.values() for remark in model.remarks]
         reads = judged or actor.family.facts.outline or settings.see != "screenshot"
-        for remark in (*remarks, *desktop.remarks(judged=judged), unread if reads else "", registered.remark, told):
+        for remark in (
+            *remarks,
+            without,
+            *desktop.remarks(judged=judged),
+            unread if reads else "",
+            registered.remark,
+            told,
+        ):
             if remark:
                 emit(Warned(remark))
         return await Loop(settings, context).run(emit)
 
 
-def _context(
-    request: Request,
-    settings: RunSettings,
-    actor: ServedModel,
-    desktop: ProtectedDesktop,
-    person: Person,
-    stop: StopSwitch,
-    steering: Steering,
-    languages: Sequence[str],
-    grounder: ServedModel | None = None,
-) -> RunContext:
-    facts, limits = actor.family.facts, actor.endpoint.limits
-    rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
-    images = settings.history_images
-    if images is None:
-        images = facts.reference_images if settings.history == "sliding" else facts.most_images
-    history = History(settings.history, limits, answer_tokens(actor.family, limits.context), images)
-    apps = tuple(desktop.applications.names()[:_MOST_APPS])
-    eye = Eye("actor", actor.client, actor.family, rule)
-    aiming = Aiming(eye, None if grounder is None else _grounding_eye(grounder), request.zoom)
-    model = Actor(actor.client, actor.family, history, settings, apps, request.system_prompt(facts.name), aiming)
-    consent = Consent(request.policy, desktop.approver(person), steering, desktop.surroundings, request.grants)
-    see = settings.see or "screenshot"
-    told = see != "screenshot"
-    outliner = Outliner(
-        desktop.open_elements, desktop.open_windows, languages, read_words=facts.outline or told, keep_numbers=told
-    )
-    saw = desktop.surroundings.saw
-    observer = Observer(
-        desktop.screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=saw, see=see
-    )
-    return RunContext(observer, desktop.hand, model, history, consent, person, stop)
+async def _models(request: Request, opened: AsyncExitStack, race: Race) -> tuple[dict[Role, ServedModel], str]:
+    """The models by their roles, asked what they serve; a second sentence says why one that helps out is not there."""
+    families = {**request.families, "actor": request.family}
+    models: dict[Role, ServedModel] = {}
+    remark = ""
+    for role, engine in request.engines.items():
+        opening = partial(open_model, engine, families.get(role), request.patience, opened, race)
+        if role != "relief":
+            models[role] = await opening()
+        elif engine.endpoint.is_local or request.policy.leaving.screenshots != "never":
+            try:
+                models[role] = await opening(helps_out=True)
+            except MaiError as error:
+                race.check()
+                remark = f"No other model can take over if this one is stuck: {error}"
+    return models, remark
 
 
 async def _aimed(
@@ -183,16 +174,23 @@ async def _aimed(
     return {"actor": await calibrated(models["actor"], screen, request.calibrate, settings.max_pixels, request.tell)}
 
 
-def _grounding_eye(grounder: ServedModel) -> Eye:
-    """A model that finds places. Raises UsageError: its family cannot."""
-    family = grounder.family
-    if not family.grounds:
-        raise UsageError(
-            f"The family {family.facts.name} of the grounder {grounder.endpoint.model!r} cannot be asked for a point.",
-            "Name another model, or its family with --grounder-family.",
-        )
-    rule = family.facts.image.capped(pixel_budget(family, grounder.endpoint.limits, None))
-    return Eye("grounder", grounder.client, family, rule)
+def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, ground: Ground) -> Relief | None:
+    """What may take over where the actor is stuck; None where none is named, or it cannot be asked."""
+    engine, leaving = request.engines.get("relief"), request.policy.leaving
+    if engine is None:
+        return None
+    if relief is None:
+        return Relief(engine.endpoint, _never, leaving) if not engine.endpoint.is_local else None
+    name = relief.family.facts.name
+    prompt = request.system_prompt(name) if name == actor.family.facts.name else None
+    options = {**request.settings.options, **request.family_options.get(name, {})}
+    settings = _fitted(replace(request.settings, see=None, options=options), relief, request.environ)
+    join = partial(relief_member, relief, settings, ground, leaving, request.mask, prompt)
+    return Relief(relief.endpoint, join, leaving, request.relief_steps, request.bundle)
+
+
+def _never() -> Member:
+    raise EnvironmentLacksError("The model that may take over was not asked what it is.")
 
 
 def _fitted(settings: RunSettings, actor: ServedModel, environ: Mapping[str, str] | None) -> RunSettings:

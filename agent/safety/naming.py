@@ -35,12 +35,14 @@ class Aim:
         window: the title of the window, or the application where it has none.
         box: where that window is.
         field: where the field is that gets what is typed.
+        app: the class of the window's application.
     """
 
     names: tuple[str, ...] = ()
     window: str = ""
     box: Region | None = None
     field: Region | None = None
+    app: str = ""
 
 
 def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
@@ -49,19 +51,26 @@ def aim_of(action: Action[DesktopPoint], situation: Situation) -> Aim:
         fields = [one for one in situation.elements[-1:] if one.role not in _CONTAINERS]
         names = tuple(_quoted(one.name or one.label) for one in fields)
         field = fields[0].box if fields else None
-        return Aim(names, _window(situation.focused, situation.elements), _box(situation.focused), field)
+        return Aim(
+            names,
+            _window(situation.focused, situation.elements),
+            _box(situation.focused),
+            field,
+            _app(situation.focused, situation.elements),
+        )
     points = points_of(action)
     if not points:
         if isinstance(action, OpenApp | VisitPage):
             return Aim()
-        return Aim(window=_window(situation.under, situation.elements), box=_box(situation.under))
+        under = situation.under
+        return Aim(window=_window(under, situation.elements), box=_box(under), app=_app(under, situation.elements))
     known, words = situation.elements, situation.words.splitlines()
     if isinstance(action, Drag):  # what is known of one end only might be of either
         both = len(known) == 2 and action.start is not None
         named = tuple(_name(one, "") for one in known) if both else ()
     else:
         named = (_name(known[-1] if known else None, words[-1] if words else ""),)
-    return Aim(named, _window(situation.under, known), _box(situation.under))
+    return Aim(named, _window(situation.under, known), _box(situation.under), app=_app(situation.under, known))
 
 
 def named(action: Action[DesktopPoint], aim: Aim) -> str:
@@ -98,6 +107,11 @@ def _name(element: Element | None, read: str) -> str:
 def _window(place: Place | None, elements: tuple[Element, ...]) -> str:
     title = "" if place is None else place.title or place.app
     return one_line(title or next((one.window for one in elements if one.window), ""), _LONGEST_WINDOW)
+
+
+def _app(place: Place | None, elements: tuple[Element, ...]) -> str:
+    app = "" if place is None else place.app
+    return one_line(app or next((one.app for one in elements if one.app), ""), _LONGEST_WINDOW)
 
 
 def _box(place: Place | None) -> Region | None:

@@ -25,6 +25,7 @@ from agent.actions import (
 )
 from agent.geometry import DesktopPoint
 from agent.safety.addresses import site_of
+from agent.safety.leaving import Leaving
 from agent.safety.policy_file import load_policy
 from agent.safety.rules import Allowed, Rule
 from agent.safety.situation import UNKNOWN, Place, Situation
@@ -98,6 +99,7 @@ class Policy:
     mode: ApproveMode
     rules: tuple[Rule, ...]
     allowed: Allowed = Allowed()  # noqa: RUF009 -- frozen
+    leaving: Leaving = Leaving()  # noqa: RUF009 -- frozen
 
     @classmethod
     def load(cls, mode: str, path: Path | None = None) -> "Policy":
@@ -111,7 +113,7 @@ class Policy:
         if path is not None and str(path) in APPROVE_MODES and not path.is_file():
             raise UsageError(f"The policy {path} cannot be read.", f"Did you mean --approve {path}?")
         read = load_policy(path)
-        return cls(mode, read.rules, read.allowed)
+        return cls(mode, read.rules, read.allowed, read.leaving)
 
     def question(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Question | None:
         """Why a person must be asked before this action; None when it may go ahead.

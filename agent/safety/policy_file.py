@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agent.safety.leaving import Leaving
 from agent.safety.rules import Allowed, Named, PolicyPart, Rule
 from agent.safety.words import word_lists
 from foundation.configs import config_names, load_config
@@ -33,6 +34,7 @@ class PolicyFile(PolicyPart):
     words: dict[str, dict[str, list[str]]] = Field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     allowed: Allowed = Allowed()
+    leaving: Leaving = Leaving()
 
 
 def load_policy(path: Path | None) -> PolicyFile:
@@ -113,6 +115,8 @@ def _sentence(error: Mapping[str, Any], where: str) -> str:
         where, schema, loc = f"rule {loc[1] + 1} of {where}", Rule, loc[2:]
     elif loc[0] == "allowed" and len(loc) > 1:
         where, schema, loc = f"[allowed] of {where}", Allowed, loc[1:]
+    elif loc[0] == "leaving" and len(loc) > 1:
+        where, schema, loc = f"[leaving] of {where}", Leaving, loc[1:]
     message = error["msg"].replace("Value error, ", "is wrong: ").replace("Input should be", "must be")
     known = ", ".join(sorted(field.alias or name for name, field in schema.model_fields.items()))
     what = _WORDS.get(error["type"], message).replace("{known}", known)

@@ -143,10 +143,13 @@ def _listed(written: Any, info: ValidationInfo) -> Any:
     return tuple(known[one] for one in names)
 
 
+#: What a person writes, as it is used.
+Expression: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
+Box: TypeAlias = Annotated[Region, BeforeValidator(_region)]
 _Text = Annotated[str, Field(pattern=r"\S")]
 #: A condition; an empty list is a mistake, because it would be none.
 _Some = Annotated[tuple[T, ...], Field(min_length=1), BeforeValidator(_named)]
-_Patterns = _Some[Annotated[re.Pattern[str], BeforeValidator(_pattern)]]
+_Patterns = _Some[Expression]
 
 
 _Words = Annotated[tuple[WordList, ...], BeforeValidator(_listed)]

@@ -85,6 +85,7 @@ class QuestionOver:
 
 Report: TypeAlias = RunBegan | RunEvent | Progress | RunFailed | RunClosed | ApprovalWanted | ReplyWanted | QuestionOver
 Post: TypeAlias = Callable[[Report], None]
+_YES = ("y", "yes")
 
 
 @contextmanager
@@ -119,6 +120,10 @@ class TerminalPerson:
         """Wait for the person's reply."""
         with _asked(self._post, partial(ReplyWanted, question)) as answer:
             return await asyncio.wrap_future(answer) or None
+
+    async def permit(self, question: str) -> bool:
+        """Wait for a yes or no."""
+        return (await self.ask(f"{question} (yes or no)") or "").strip().casefold() in _YES
 
 
 @dataclass(slots=True)
@@ -216,5 +221,5 @@ class Conductor:
         """Put a yes-or-no question to the person, from the thread."""
         with _asked(self._post, partial(ReplyWanted, f"{question} (yes or no)")) as answer, suppress(CancelledError):
             self._going[0].stop.on_stop(answer.cancel)
-            return answer.result().strip().casefold() in ("y", "yes")
+            return answer.result().strip().casefold() in _YES
         return False

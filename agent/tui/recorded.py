@@ -77,7 +77,7 @@ def _row(step: StepRecord, bundle: Bundle) -> Row:
         about=actions[-1].aim.aim.box,
         spot=actions[-1].aim.aim.field,
         image=bundle.path / step.image.file if step.image and step.image.file else None,
-        found="\n".join(step.found),
+        found="\n".join(step.how),
         hit="; ".join(one.hit for one in actions if one.hit),
         deed=next(filter(None, (deed(one.answer, one.by, one.note) for one in asked)), ""),
         proposed="; ".join(one.proposed for one in actions if one.changed_to),

@@ -27,7 +27,8 @@ from agent.run.events import (
     UserActed,
     Warned,
 )
-from agent.run.fates import WORDS
+from agent.run.fates import WORDS, decider_words
+from agent.run.handing import HandedBack, HandedOver, ReliefAsked
 from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView, deed
@@ -126,6 +127,10 @@ class Translator:
                 return self._between(f"you said: {text}")
             case Warned(message):
                 return self._between(message)
+            case HandedOver() | HandedBack():
+                return self._between(event.words)
+            case ReliefAsked():
+                return self._between(f"may {event.model} at {event.host} take over? {event.why}")
             case Receipt():
                 view.receipt, view.changes = event.lines, event.changes
             case RunFinished():
@@ -202,6 +207,7 @@ class Translator:
     def _decided(self, event: Decided) -> int | None:
         row = self._row()
         row.thought, row.gist = event.thought, ""
+        row.found = "\n".join(filter(None, (decider_words(event.by), row.found)))
         row.answers.append(event.raw)
         usage, (prompt, completion, cached) = event.usage, row.tokens
         row.tokens = (_sum(prompt, usage.prompt), _sum(completion, usage.completion), _sum(cached, usage.cached))

@@ -36,7 +36,7 @@ class Row:
     spot: Region | None = None  # the field that gets what is typed
     image: Path | None = None  # the screenshot's file
     data: bytes | None = None  # the screenshot itself, where no file of it is known
-    found: str = ""  # how its places were found, a line each, where that was asked for by itself
+    found: str = ""  # which other model decided, and how its places were found, a line each
     hit: str = ""  # what it hit on the screen, where that is known
     earlier: bool = False  # a run before this one, of the same sitting
     deed: str = ""  # what the person did about it, in a word or two

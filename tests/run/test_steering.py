@@ -216,9 +216,9 @@ async def test_what_an_action_goes_to_is_told_by_name_when_it_is_asked_about_and
     changed = Approval(allowed=True, by="you", instead=Click(DesktopPoint(1, 1)))
     person = FakePerson(approvals=[YES, changed])
     events, _ = await run([CLICK, CLICK, DONE], approve="ask", person=person, surroundings=Named())
-    assert [event.aim for event in every(events, ApprovalAsked)] == [Aim(("“Delete”",), "Documents")] * 2
+    assert [event.aim for event in every(events, ApprovalAsked)] == [Aim(("“Delete”",), "Documents", app="Thunar")] * 2
     assert [event.aim.names for event in every(events, Acted)] == [("“Delete”",), ("“Keep”",)]
-    assert every(events, ApprovalGiven)[1].instead_aim == Aim(("“Keep”",), "Documents")
+    assert every(events, ApprovalGiven)[1].instead_aim == Aim(("“Keep”",), "Documents", app="Thunar")
 
 
 @pytest.mark.parametrize("style", ["reference", "desktop"])

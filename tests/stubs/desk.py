@@ -107,9 +107,13 @@ class FakeHand:
 
 
 class FakePerson:
-    """Answers questions and approvals from two lists."""
+    """Answers questions, approvals and the program's own questions from lists."""
 
-    def __init__(self, replies: Sequence[str | None] = (), approvals: Sequence[Approval] = ()) -> None:
+    def __init__(
+        self, replies: Sequence[str | None] = (), approvals: Sequence[Approval] = (), permits: Sequence[bool] = ()
+    ) -> None:
+        self.permitted: list[str] = []
+        self._permits = list(permits)
         self.questions: list[str] = []
         self.asked: list[tuple[Action[DesktopPoint], str]] = []
         self.before_reply: Callable[[], None] = lambda: None
@@ -120,6 +124,10 @@ class FakePerson:
         self.questions.append(question)
         self.before_reply()
         return self._replies.pop(0)
+
+    async def permit(self, question: str) -> bool:
+        self.permitted.append(question)
+        return self._permits.pop(0)
 
     async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
         self.asked.append((action, question.reason))

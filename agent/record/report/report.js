@@ -171,7 +171,7 @@
     const glass = stage.glass(step);
     if (glass) parts.push(part("Where", glass));
     if (step.reply) parts.push(part("Reply", el("p", { text: step.reply })));
-    if (step.found) parts.push(part("How the place was found", el("p", { text: step.found.join("\n") })));
+    if (step.found) parts.push(part("How it was decided", el("p", { text: step.found.join("\n") })));
     if (step.note) parts.push(part("Note to the model", el("p", { text: step.note })));
     parts.push(timings(step));
     const tokens = Object.entries(step.tokens).filter(([, count]) => count).map(([name, count]) => `${count.toLocaleString("en")} ${name}`);

@@ -131,7 +131,7 @@ def view_step(step: StepRecord, number: int) -> Json:
         "error": _text(step.error or next((action.error for action in actions if action.error), None)),
         "changed": step.changed,
         "note": _text(step.note),
-        **({"found": [_line(words) for words in step.found]} if step.found else {}),
+        **({"found": [_line(words) for words in step.how]} if step.how else {}),
         "reply": _text(step.reply),
         "tokens": {"image": step.image and step.image.tokens, **step.tokens.model_dump(include=_TOKENS)},
         **_times(step),

@@ -1,0 +1,63 @@
+"""A client that masks secrets in every text of a request before it is sent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent.model.asking import Completion, ModelClient, OnProgress
+from agent.model.endpoint import Endpoint
+from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ChatRequest
+
+
+class MaskedClient:
+    """A `ModelClient` in whose requests no text stands as `mask` would not leave it. Pictures are sent as they are."""
+
+    def __init__(self, client: ModelClient, mask: Callable[[str], str]) -> None:
+        self._client = client
+        self._mask = mask
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """See `ModelClient.endpoint`."""
+        return self._client.endpoint
+
+    async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
+        """See `ModelClient.discover`."""
+        return await self._client.discover(prefer)
+
+    async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
+        """See `ModelClient.complete`."""
+        return await self._client.complete(self._masked(request), on_progress)
+
+    async def aclose(self) -> None:
+        """See `ModelClient.aclose`."""
+        await self._client.aclose()
+
+    def _masked(self, request: ChatRequest) -> ChatRequest:
+        return replace(
+            request,
+            messages=[self._message(one) for one in request.messages],
+            tools=self._value(request.tools),
+            schema=self._value(request.schema),
+            native=self._value(request.native),
+            template_arguments=self._value(request.template_arguments),
+        )
+
+    def _message(self, message: Message) -> Message:
+        parts = tuple(one if isinstance(one, ImagePart) else TextPart(self._mask(one.text)) for one in message.parts)
+        calls = tuple(replace(call, arguments=self._mask(call.arguments)) for call in message.tool_calls)
+        return replace(
+            message, parts=parts, tool_calls=calls, reasoning=self._mask(message.reasoning),
+            items=self._value(message.items), told=self._value(message.told),
+        )  # fmt: skip
+
+    def _value(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._mask(value)
+            case Mapping():
+                return {name: self._value(item) for name, item in value.items()}
+            case list() | tuple():
+                return type(value)(map(self._value, value))
+        return value

@@ -1,0 +1,108 @@
+"""Makes models ready to decide: each with its own eyes, its own history and its own limits, on one desktop."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agent.desktop.concealed import BorrowedScreen, ConcealedScreen, Concealer
+from agent.desktop.protected import ProtectedDesktop
+from agent.families.planner.family import Planner
+from agent.model.masked_client import MaskedClient
+from agent.run.actor import Actor
+from agent.run.aiming import Aiming, Eye, Zoom
+from agent.run.budgets import answer_tokens, pixel_budget
+from agent.run.history import History
+from agent.run.member import Member
+from agent.run.observe import Conceal, Observer
+from agent.run.outliner import Outliner
+from agent.run.roles import ServedModel
+from agent.run.settings import RunSettings
+from agent.safety.leaving import Leaving
+from agent.screen.capture import Screen
+from foundation.errors import UsageError
+
+#: Installed applications named to the model; more would cost more tokens than they are worth.
+_MOST_APPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the models of one run share."""
+
+    desktop: ProtectedDesktop
+    languages: Sequence[str]  # tesseract's names of what the screen is written in
+    system_prompt: Callable[[str], str | None]  # replaces a family's system text
+    zoom: Zoom
+    grounder: ServedModel | None  # finds places for models that only name them
+
+
+def own_member(model: ServedModel, settings: RunSettings, ground: Ground) -> Member:
+    """The run's own model. Raises UsageError: the grounder's family cannot find places."""
+    prompt = ground.system_prompt(model.family.facts.name)
+    apps = tuple(ground.desktop.applications.names()[:_MOST_APPS])
+    return _member("actor", model, settings, ground, ground.desktop.screen, None, apps, prompt)
+
+
+def relief_member(
+    model: ServedModel,
+    settings: RunSettings,
+    ground: Ground,
+    leaving: Leaving,
+    mask: Callable[[str], str],
+    prompt: str | None,
+) -> Member:
+    """A model that may take over. On another machine it is shown what may leave this one, and no secrets."""
+    desktop = ground.desktop
+    if model.endpoint.is_local:
+        apps = tuple(desktop.applications.names()[:_MOST_APPS])
+        return _member("relief", model, settings, ground, BorrowedScreen(desktop.screen), None, apps, prompt)
+    screen = ConcealedScreen(desktop.screen, leaving, desktop.open_windows)
+    conceal = Concealer(leaving, lambda text: mask(text) != text)
+    masked = replace(model, client=MaskedClient(model.client, mask))
+    return _member("relief", masked, settings, ground, screen, conceal, (), prompt)
+
+
+def _member(
+    role: Literal["actor", "relief"],
+    model: ServedModel,
+    settings: RunSettings,
+    ground: Ground,
+    screen: Screen,
+    conceal: Conceal | None,
+    apps: tuple[str, ...],
+    prompt: str | None,
+) -> Member:
+    desktop, family, facts, limits = ground.desktop, model.family, model.family.facts, model.endpoint.limits
+    rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
+    images = settings.history_images
+    if images is None:
+        images = facts.reference_images if settings.history == "sliding" else facts.most_images
+    history = History(settings.history, limits, answer_tokens(family, limits.context), images)
+    # A second model that points by itself is asked for its own points.
+    needs_grounder = role == "actor" or isinstance(family, Planner)
+    grounder = _grounding_eye(ground.grounder) if needs_grounder and ground.grounder is not None else None
+    aiming = Aiming(Eye(role, model.client, family, rule), grounder, ground.zoom)
+    actor = Actor(model.client, family, history, settings, apps, prompt, aiming)
+    see = settings.see or "screenshot"
+    told = see != "screenshot"
+    outliner = Outliner(
+        desktop.open_elements, desktop.open_windows, ground.languages, read_words=facts.outline or told,
+        keep_numbers=told,
+    )  # fmt: skip
+    observer = Observer(
+        screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw, see=see,
+        conceal=conceal,
+    )  # fmt: skip
+    return Member(role, observer, actor, history, settings, elsewhere=conceal is not None)
+
+
+def _grounding_eye(grounder: ServedModel) -> Eye:
+    """A model that finds places. Raises UsageError: its family cannot."""
+    family = grounder.family
+    if not family.grounds:
+        raise UsageError(
+            f"The family {family.facts.name} of the grounder {grounder.endpoint.model!r} cannot be asked for a point.",
+            "Name another model, or its family with --grounder-family.",
+        )
+    rule = family.facts.image.capped(pixel_budget(family, grounder.endpoint.limits, None))
+    return Eye("grounder", grounder.client, family, rule)

@@ -1,0 +1,150 @@
+"""Who decides the next step: the run's own model, or for a few steps a second one where the first is stuck.
+
+The second one starts from the words of what was done, not from the first one's conversation, and the first one is told
+in words what was done meanwhile. What a model on another machine may be shown, and whether, the policy says.
+"""
+
+from agent.notes import Note
+from agent.run.account import Account
+from agent.run.context import Person
+from agent.run.events import Event, Warned
+from agent.run.fates import Allowed
+from agent.run.handing import HandedBack, HandedOver, ReliefAsked
+from agent.run.loop_detector import LoopDetector
+from agent.run.member import Member, Relief
+from agent.run.observe import Observation
+from agent.run.performer import Performed
+from agent.run.race import Race
+from agent.run.sink import Emit
+from agent.run.worker import Worker
+from foundation.errors import MaiError
+
+#: So many steps in a row that failed or changed nothing are no bad luck any more; the loop detector's first word comes
+#: at the same number.
+_IN_VAIN = 3
+#: A second model that could not help twice cannot help.
+_MOST_TAKEOVERS = 2
+
+
+class Team:
+    """The models of one run that decide steps; `now` is the one that does."""
+
+    def __init__(self, own: Member, relief: Relief | None, person: Person, race: Race, observing: Worker) -> None:
+        self.now = own
+        self.detector = LoopDetector(own.settings.loop_rule)
+        self._own = own
+        self._relief = relief
+        self._member: Member | None = None  # the second one, once it was made ready
+        self._person = person
+        self._race = race
+        self._observing = observing
+        self._account = Account(None if relief is None or relief.endpoint.is_local else relief.leaving)
+        self._takeovers = 0
+        self._left = 0  # steps until it hands back
+        self._in_vain = 0  # steps in a row of the run's own model
+        self._refused = False  # nobody is asked, or told, a second time
+
+    @property
+    def relieving(self) -> bool:
+        """Whether the second model is at work."""
+        return self.now is not self._own
+
+    def handle(self, event: Event) -> None:
+        """Take in what happens, for whoever comes next."""
+        if self._relief is not None:
+            self._account.handle(event)
+
+    def finished(self, done: Performed) -> str:
+        """A step is over; why the model is stuck that decided it, as a clause, "" where it is not."""
+        if self.relieving:
+            self._left -= 1
+            return ""
+        self._in_vain = self._in_vain + 1 if done.in_vain else 0 if done.changed else self._in_vain
+        return f"{self._in_vain} steps in a row failed or changed nothing" if self._in_vain >= _IN_VAIN else ""
+
+    async def change(self, step: int, stuck: str, emit: Emit) -> bool:
+        """Let another model decide from this step on, where it is time for that; whether one does.
+
+        `stuck` says why the one at work does not get on. Raises StoppedError.
+        """
+        if self.relieving:
+            if not stuck and self._left > 0:
+                return False
+            self._hand_back(step, f"it is stuck, too: {stuck}" if stuck else "its steps are used up", emit)
+            return True
+        return bool(stuck) and self._relief is not None and await self._hand_over(step, stuck, self._relief, emit)
+
+    def close(self) -> None:
+        """Close what they see by."""
+        if self._member is not None:
+            self._member.observer.close()
+        self._own.observer.close()
+
+    async def _hand_over(self, step: int, stuck: str, relief: Relief, emit: Emit) -> bool:
+        self._in_vain = 0  # whatever comes of it: the next ones are counted anew
+        if self._refused or self._takeovers >= _MOST_TAKEOVERS:
+            return False
+        if not relief.endpoint.is_local and relief.leaving.screenshots == "never":
+            self._refused = True
+            emit(Warned(
+                f"The model is stuck: {stuck}. The one at {relief.endpoint.host} may not take over, because the policy "
+                'lets nothing leave this computer for it. To allow that, write screenshots = "ask" under [leaving] in '
+                "your policy file (docs/safety.md)."
+            ))  # fmt: skip
+            return False
+        allowed = await self._allowed(step, stuck, relief, emit)
+        if allowed is None:
+            return False
+        self._takeovers += 1
+        member = self._join(relief)
+        told = self._account.take()
+        member.actor.tell(str(Note("meanwhile" if self._takeovers > 1 else "takes_over", told)))
+        self._become(member)
+        self._left = relief.steps
+        endpoint = relief.endpoint
+        emit(HandedOver(step, "relief", endpoint.model or "", endpoint.host, stuck, relief.steps, allowed))
+        return True
+
+    async def _allowed(self, step: int, stuck: str, relief: Relief, emit: Emit) -> Allowed | None:
+        """What lets it take over; None for nothing."""
+        if relief.endpoint.is_local:
+            return "local"
+        try:
+            seen: Observation = await self._race(self._observing.call(self._join(relief).observer.look))
+        except MaiError as error:
+            self._race.check()
+            emit(Warned(f"The model is stuck, and the one at {relief.endpoint.host} may not see the screen: {error}"))
+            return None
+        if seen.outline is not None and seen.outline.lacks:
+            emit(Warned(f"Fields for passwords may not be black in what is sent. {seen.outline.lacks}"))
+        if relief.leaving.screenshots == "yes":
+            return "policy"
+        if await self._agrees(step, stuck, relief, seen, emit):
+            return "person"
+        self._refused = True
+        emit(Warned(f"Nobody agreed that {relief.endpoint.host} takes over: nothing was sent."))
+        return None
+
+    async def _agrees(self, step: int, stuck: str, relief: Relief, seen: Observation, emit: Emit) -> bool:
+        endpoint, image = relief.endpoint, next(iter(seen.images), None)
+        file = "" if image is None else f"leaving/{step:04d}.{image.format}"
+        emit(ReliefAsked(step, endpoint.model or "", endpoint.host, relief.steps, stuck, image, file))
+        shown = f"the first picture is {relief.bundle}/{file}" if file else "it is told of the screen in words only"
+        question = (
+            f"The model is stuck: {stuck}. May {endpoint.model or 'another one'} at {endpoint.host} take over for "
+            f"{relief.steps} steps? It is sent the task, what was done in words, and the screen at every step: {shown}."
+        )
+        return await self._race.for_person(self._person.permit(question))
+
+    def _join(self, relief: Relief) -> Member:
+        self._member = self._member or relief.join()
+        return self._member
+
+    def _hand_back(self, step: int, why: str, emit: Emit) -> None:
+        self._own.actor.tell(str(Note("meanwhile", self._account.take())))
+        self._become(self._own)
+        emit(HandedBack(step, why))
+
+    def _become(self, member: Member) -> None:
+        self.now = member
+        self.detector = LoopDetector(member.settings.loop_rule)

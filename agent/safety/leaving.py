@@ -1,0 +1,70 @@
+"""What may leave this machine for a second model that helps out: the [leaving] table of a policy file.
+
+Nothing does unless a person wrote so. It holds for an endpoint that only helps out; one that a person named as the
+model of the run is sent what that model needs.
+"""
+
+from typing import Literal, Self, TypeAlias
+
+from pydantic import model_validator
+
+from agent.geometry import DesktopPoint, Region
+from agent.safety.rules import Box, Expression, PolicyPart
+from agent.safety.text import found
+from agent.screen.outline import Element
+
+
+class HiddenWindow(PolicyPart):
+    """Windows that nobody elsewhere gets to see: those in which both expressions are found that are given."""
+
+    app: Expression | None = None  # searched in the application's class
+    title: Expression | None = None
+
+    @model_validator(mode="after")
+    def _not_idle(self) -> Self:
+        if self.app is None and self.title is None:
+            raise ValueError("it hides nothing: app or title is missing")
+        return self
+
+    def matches(self, app: str, title: str) -> bool:
+        """Whether it speaks of this window."""
+        searched = ((self.app, app), (self.title, title))
+        return all(expression is None or found(expression, text) for expression, text in searched)
+
+
+Screenshots: TypeAlias = Literal["never", "ask", "yes"]
+
+
+class Leaving(PolicyPart):
+    """What may be sent to a model on another machine that takes over where the run's own is stuck."""
+
+    screenshots: Screenshots = "never"
+    hide: tuple[HiddenWindow, ...] = ()
+    regions: tuple[Box, ...] = ()  # of the desktop, black in every picture
+
+    def hides(self, app: str, title: str) -> bool:
+        """Whether a window is to be hidden."""
+        return any(one.matches(app, title) for one in self.hide)
+
+    def covers(self, box: Region) -> bool:
+        """Whether any of a box lies in a region that is black."""
+        return any(
+            one.left < box.left + box.width
+            and box.left < one.left + one.width
+            and one.top < box.top + box.height
+            and box.top < one.top + one.height
+            for one in self.regions
+        )
+
+    def keeps_element(self, element: Element) -> bool:
+        """Whether nothing may be told of an element."""
+        return self.hides(element.app, element.window) or self.covers(element.box)
+
+    def keeps_point(self, point: DesktopPoint) -> bool:
+        """Whether nothing may be told of what is at a point."""
+        return any(one.contains(point) for one in self.regions)
+
+
+def holds_secret(element: Element) -> bool:
+    """Whether secrets are typed into it."""
+    return element.role == "password text"  # as AT-SPI names it
