@@ -8,7 +8,7 @@ from typing import Any, Literal
 from agent.geometry import Size
 from agent.model.engine import EngineChoice
 from agent.record.folders import runs_dir
-from agent.settings import Settings
+from agent.settings import DesktopKind, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class RunOptions:
     policy: Path | None = None  # file with the rules
     accessibility: str | None = None  # ask, on, off: may it be switched on in the person's session while runs last
     monitor: int | None = None  # which one, from 1
+    desktop: DesktopKind = "auto"  # by which way it is seen and touched
     stop_key: str | None = None  # chord that stops a run anywhere
     patience: float | None = None  # longest wait for a first token, in seconds
     sandbox: bool = False  # work in a throw-away desktop: its size, kind, language and network, whether it stays

@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 from foundation.errors import UsageError
 from foundation.settings_file import check_settings, read_settings, settings_path
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+#: By which way the desktop is seen and touched: "auto" is by what the session offers.
+DesktopKind: TypeAlias = Literal["auto", "x11", "portal", "wlroots"]
+DESKTOP_KINDS: tuple[DesktopKind, ...] = get_args(DesktopKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,12 @@ class Settings:
     def get(self, name: str) -> Any:
         """The value of a setting, or None."""
         return self.values.get(name)
+
+    @property
+    def desktop(self) -> DesktopKind:
+        """By which way the desktop is seen and touched."""
+        kind: DesktopKind = self.get("desktop") or "auto"
+        return kind
 
     def system_prompt(self, family: str, given: Path | None = None) -> str | None:
         """The text that replaces a family's system text: of the file given, or set. Raises UsageError."""
@@ -116,6 +126,7 @@ def _schema() -> "type[BaseModel]":
         image_format: Literal["png", "jpeg", "webp"] | None = None
         images: Literal["auto", "pixels", "octants", "sextants", "quadrants", "halves", "blocks", "off"] | None = None
         stop_key: str | None = None
+        desktop: DesktopKind | None = None
         sandbox_network: Literal["none", "host"] | None = None
         max_steps: int | None = Field(None, ge=1)
         max_seconds: float | None = Field(None, ge=1)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.model.asking import Patience
@@ -20,6 +21,7 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
+    from agent.desktop.base import OpenDesktop
     from agent.record.bundle import Recorder
     from agent.run.context import Person
     from agent.run.events import Event, RunFinished
@@ -172,6 +174,7 @@ class Workplace:
             family_options=options.settings.family_options,
             monitor=options.monitor,
             environ=desk.environ,
+            open_desktop=desk.open_desktop,
             sandbox=options.sandbox,
             bundle=str(recorder.path),
             patience=Patience.of(options.patience),
@@ -267,12 +270,19 @@ class _Desk:
         """The environment for applications; None for this process's own."""
         return None if self._sandbox is None else dict(self._sandbox.environ)
 
+    @property
+    def open_desktop(self) -> "OpenDesktop":
+        """Opens it for one run."""
+        from agent.desktop.factory import open_desktop
+
+        return open_desktop if self._options.sandbox else partial(open_desktop, kind=self._options.desktop)
+
     def check(self) -> None:
         """Say at once when there is no display and no sandbox is wanted."""
         if not self._options.sandbox:
             from agent.desktop.factory import check_display
 
-            check_display(os.environ)
+            check_display(os.environ, self._options.desktop)
 
     def open(self, stop: StopSwitch) -> None:
         """Start the sandbox, if one is wanted."""

@@ -154,7 +154,7 @@ def _capture(monitor: int | None) -> _Seen:
     from agent.safety.stop import StopSwitch
     from agent.screen.languages import reading_languages
 
-    desktop = ProtectedDesktop(open_desktop(StopSwitch(), monitor), dry_run=True)
+    desktop = ProtectedDesktop(open_desktop(StopSwitch(), monitor, kind=load_settings().desktop), dry_run=True)
     outliner = Outliner(desktop.open_elements, desktop.open_windows, reading_languages(os.environ)[0])
     try:
         frame = desktop.screen.grab()

@@ -92,7 +92,7 @@ def _try(name: str, look: Callable[[], str]) -> Finding:
 def _desktop() -> Iterator[Finding]:
     """The screen and, where there is one, what takes input."""
     try:
-        desktop = open_desktop(StopSwitch())
+        desktop = open_desktop(StopSwitch(), kind=load_settings().desktop)
     except MaiError as error:
         yield Finding("screen", ok=False, detail=str(error))
         return

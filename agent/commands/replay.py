@@ -15,6 +15,7 @@ from agent.run.fates import WORDS
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
+from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
@@ -67,7 +68,7 @@ def _allowed(step: ReplayedStep, console: Console) -> bool:
 
 
 def _live_hand(stop: StopSwitch) -> Hand:
-    desktop = open_desktop(stop)
+    desktop = open_desktop(stop, kind=load_settings().desktop)
     desktop.screen.close()  # nothing is looked at
     return desktop.hand
 

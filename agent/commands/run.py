@@ -9,6 +9,7 @@ from pathlib import Path
 import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_engine, add_other_models, add_runs, sandbox_size
+from agent.settings import DESKTOP_KINDS
 from foundation.arguments import Parser, positive, positive_seconds
 from foundation.configs import config_names
 from foundation.printing import is_terminal
@@ -22,8 +23,8 @@ examples:
   mai-agent --dry-run "open the text editor and type 'hello'"
   mai-agent --endpoint 127.0.0.1:8000 "turn on night light"
 
-Ctrl-C stops at once, and so do ctrl+alt+shift+escape anywhere (X11), `mai-agent stop` from another terminal, and moving
-the pointer into a corner of the screen.
+Ctrl-C stops at once, and so do ctrl+alt+shift+escape anywhere (X11, sway), `mai-agent stop` from another terminal, and
+on X11 moving the pointer into a corner of the screen.
 """
 
 
@@ -45,6 +46,8 @@ def _parser() -> Parser:
     parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
     parser.add_argument("--monitor", metavar="N", type=positive, help="which monitor (default: the primary one)")
+    parser.add_argument("--desktop", choices=DESKTOP_KINDS, help="how the desktop is seen and touched "
+                        "(default auto: by what the session offers, Wayland first)")  # fmt: skip
     version = f"mai-agent {agent.__version__}"
     parser.add_argument("--version", action="version", version=version, help="print the version")
     add_runs(parser)

@@ -26,7 +26,7 @@ _MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 _LACKS = {
     "windows": "Here it is not known which window gets an action: only rules about keys, texts and applications hold.",
     "takeover": "It is not noticed here when you use mouse or keyboard yourself: pause the run first.",
-    "stop_key": "There is no stop key here: use Ctrl-C, `mai-agent stop`, or a corner of the screen.",
+    "stop_key": "There is no stop key here: the agent stops by Ctrl-C, `mai-agent stop`, and Esc Esc where it runs.",
 }
 
 

@@ -37,6 +37,7 @@ class Layer:
     passing: bool = False  # a tool tip: it is gone before a click arrives
     client: Hashable = None  # which program shows it; a program's windows have it in common
     kinds: frozenset[str] = frozenset()  # what it says that it is (EWMH's words): MENU, DOCK, NOTIFICATION and so on
+    surface: tuple[int, int] | None = None  # where its own coordinates begin, where it knows no others (Wayland)
 
 
 class Windows(Protocol):

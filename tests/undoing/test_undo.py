@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.linux.witness import LinuxWitness
-from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
+from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.geometry import Size
 from agent.record.read import Bundle, read_bundle
@@ -44,7 +45,7 @@ class Run:
         return done.stdout
 
     def doing(self, commands: str) -> Bundle:
-        witness = LinuxWitness(self.environ, open_windows, X11ClipboardWatch())
+        witness = LinuxWitness(self.environ, open_windows, ClipboardWatch(X11Clipboard()))
         assert witness.changes() == []
         self.shell(commands)
         changes = [change.to_json() for change in witness.changes()]

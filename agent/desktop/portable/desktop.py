@@ -17,12 +17,14 @@ from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
 from agent.safety.stop import StopSwitch
 
+_CORNER = "The pointer in a corner of the screen stops a run too."
+
 
 class PortableDesktop:
     """See `Desktop`, and for its arguments and errors `OpenDesktop`."""
 
     name = ""
-    abilities = Abilities(windows=False, takeover=False, stop_key=False)
+    abilities = Abilities(windows=False, takeover=False, stop_key=False, remarks=(_CORNER,))
 
     def __init__(self, stop: StopSwitch, monitor: int | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._stop = stop

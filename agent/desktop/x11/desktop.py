@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.desktop.accessibility import buses, session_bus
 from agent.desktop.atspi.elements import AtspiElements
 from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
+from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.door import number_outside
 from agent.desktop.elements import Elements
 from agent.desktop.input import Input
@@ -16,7 +17,7 @@ from agent.desktop.portable.desktop import PortableDesktop
 from agent.desktop.takeover import Takeover
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
-from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
+from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.display_watch import DisplayWatch
 from agent.desktop.x11.input import X11Input, X11InputState
 from agent.desktop.x11.stop_key import StopKey
@@ -53,7 +54,7 @@ class X11Desktop(PortableDesktop):
         """See `Desktop.open_witness`."""
         from agent.desktop.linux.witness import LinuxWitness
 
-        return LinuxWitness(environ, self.open_windows, X11ClipboardWatch(), without)
+        return LinuxWitness(environ, self.open_windows, ClipboardWatch(X11Clipboard()), without)
 
     def open_elements(self) -> Elements | None:
         """See `Desktop.open_elements`."""

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from agent.changes import Change
+from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.linux.news import SettingsNews
 from agent.desktop.linux.put_back import standing
 from agent.desktop.linux.witness import LinuxWitness
-from agent.desktop.x11.clipboard_watch import X11ClipboardWatch
+from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.geometry import Size
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
@@ -32,7 +33,7 @@ class Scene:
         """Begin a watch, in place of one that there was."""
         if hasattr(self, "witness"):
             self.witness.close()
-        self.witness = LinuxWitness(self.environ, open_windows, X11ClipboardWatch())
+        self.witness = LinuxWitness(self.environ, open_windows, ClipboardWatch(X11Clipboard()))
         self.wait_for(lambda _: not any("looked through" in remark for remark in self.witness.remarks))
 
     def run(self, *command: str) -> str:

@@ -1,0 +1,96 @@
+"""Tells whether the clipboard holds something else than it did; never all of what it holds."""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.changes import Change
+
+#: Characters of a text that are told.
+_TOLD = 40
+#: By this kind, password managers say that the clipboard holds a secret.
+_SECRET = "x-kde-passwordManagerHint"  # noqa: S105
+#: Kinds of plain text, the best first: Wayland's and X11's names.
+_TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
+
+
+class HungError(Exception):
+    """Whoever holds the clipboard does not answer."""
+
+
+class Clipboard(Protocol):
+    """The clipboard of a desktop, asked from one thread at a time. Both raise HungError."""
+
+    @property
+    def lacks(self) -> str:
+        """Why it cannot be read, as a sentence; "" where it can."""
+
+    def kinds(self) -> list[str]:
+        """What it can be had as; empty where it holds nothing."""
+
+    def read(self, kind: str) -> bytes | None:
+        """What it holds as one of these; None where nothing of the kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    words: str  # what is told of it
+    digest: bytes = field(repr=False)
+
+
+class ClipboardWatch:
+    """The clipboard as it was, against how it is."""
+
+    def __init__(self, clipboard: Clipboard) -> None:
+        self._clipboard = clipboard
+        self._before: _Held | None = None
+        self._last: _Held | None = None
+        self.remark = f"The clipboard is not watched: {clipboard.lacks}" if clipboard.lacks else ""
+        self._known = not self.remark
+
+    def begin(self) -> None:
+        """Take in how it is now."""
+        try:
+            self._before = self._last = _look(self._clipboard) if self._known else None
+        except HungError:
+            self._known = False
+            self.remark = "The clipboard is not watched: whoever holds it did not answer."
+
+    def changes(self) -> list[Change]:
+        """How it differs from that; as it was known last where its holder does not answer."""
+        if not self._known:
+            return []
+        try:
+            self._last, self.remark = _look(self._clipboard), ""
+        except HungError:
+            self.remark = "Whoever holds the clipboard does not answer: it may hold something else by now."
+        before, now = self._before, self._last
+        if before == now:
+            return []
+        was, is_now = (None if held is None else held.words for held in (before, now))
+        return [Change("clipboard", "clipboard", was, is_now)]
+
+
+def _look(clipboard: Clipboard) -> _Held | None:
+    """What it holds; None for nothing. Raises HungError."""
+    kinds = clipboard.kinds()
+    if not kinds:
+        return None
+    best = next((one for one in _TEXTS if one in kinds), None)
+    data = b"" if best is None else clipboard.read(best) or b""
+    if _SECRET in kinds:
+        return _Held("a secret", hashlib.sha256(data).digest())
+    if best is not None:
+        return _Held(in_words(data.decode("utf-8", "replace")), hashlib.sha256(data).digest())
+    kind = "an image" if any(one.startswith("image/") for one in kinds) else "no text"
+    return _Held(kind, hashlib.sha256("\n".join(sorted(kinds)).encode()).digest())
+
+
+def in_words(text: str) -> str:
+    """Its length and how it begins, in whole words: half of a secret would not be known for one, and masked."""
+    length = f"{len(text)} character{'' if len(text) == 1 else 's'}"
+    if len(text) <= _TOLD:
+        return f"{length}: {text}"
+    words = re.match(r"(.*\S)\s", text[: _TOLD + 1], re.DOTALL)
+    return f"{length}: {words[1]} …" if words else length

@@ -1,0 +1,219 @@
+"""Pointer and keyboard of our own on a Wayland desktop (wlr-virtual-pointer, virtual-keyboard).
+
+The compositor removes both with the connection, and keys are released with that; for buttons see `releaser.py`.
+"""
+
+import os
+import time
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.input import Press
+from agent.desktop.wlroots.keymap import Keymap, is_key, portions
+from agent.desktop.wlroots.outputs import around, read_outputs
+from agent.desktop.wlroots.releaser import Releaser
+from agent.desktop.wlroots.wire import Connection
+from foundation.configs import load_config
+from foundation.errors import EnvironmentLacksError
+
+POINTERS = "zwlr_virtual_pointer_manager_v1"
+KEYBOARDS = "zwp_virtual_keyboard_manager_v1"
+_CREATE_POINTER, _MOVE_TO, _BUTTON, _FRAME, _AXIS_SOURCE, _AXIS_STEPS = 0, 1, 2, 4, 5, 7
+_CREATE_KEYBOARD, _KEYMAP, _KEY, _MODIFIERS = 0, 0, 1, 2
+_WHEEL, _VERTICAL, _HORIZONTAL = 0, 0, 1
+_XKB = 1
+#: What Linux calls the buttons (input-event-codes.h).
+_BUTTONS = {"left": 0x110, "right": 0x111, "middle": 0x112}
+#: What one step of a wheel is in the units that it scrolls by, as libinput has it.
+_STEP = 15.0
+#: Seconds between two keys: toolkits that are slow to draw lose what comes faster.
+_BETWEEN = 0.004
+_TABLE = load_config("evdev.toml")
+
+
+@dataclass(slots=True)
+class Pointer:
+    """Where our pointer was put last, which no compositor tells; shared by all connections of a run."""
+
+    at: tuple[int, int]
+
+
+class WlrootsInput:
+    """See `Input`.
+
+    Args:
+        path: of the compositor's socket.
+        pointer: where the pointer is taken to be; kept up.
+
+    Raises:
+        EnvironmentLacksError: the compositor takes no input from programs.
+    """
+
+    def __init__(self, path: str, pointer: Pointer) -> None:
+        self._path = path
+        self._connection = connection = Connection(path)
+        self._at = pointer
+        self._keymap = Keymap()
+        self._down: dict[int, str] = {}  # names of keys by their codes
+        self._locked = 0
+        self._releaser: Releaser | None = None
+        try:
+            pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
+            seat = connection.bind("wl_seat", 5)
+            self._around = around(read_outputs(connection))
+            self._pointer, self._keyboard = connection.new(), connection.new()
+            connection.request(pointers, _CREATE_POINTER, "on", seat, self._pointer)
+            connection.request(keyboards, _CREATE_KEYBOARD, "on", seat, self._keyboard)
+            self._send_keymap()
+            connection.roundtrip()
+        except BaseException:
+            connection.close()
+            raise
+
+    def position(self) -> tuple[int, int]:
+        """See `Input.position`: where we put it."""
+        return self._at.at
+
+    def move(self, x: int, y: int) -> None:
+        """See `Input.move`: to the middle of that unit, as places between two of them are rounded."""
+        box = self._around
+        place = 2 * (x - box.left) + 1, 2 * (y - box.top) + 1
+        inside = max(0, min(place[0], 2 * box.width)), max(0, min(place[1], 2 * box.height))
+        self._point(_MOVE_TO, "uuuu", *inside, 2 * box.width, 2 * box.height)
+        self._connection.roundtrip()
+        self._at.at = x, y
+
+    def held(self) -> list[str]:
+        """See `Input.held`: not known here."""
+        return []
+
+    def has_key(self, name: str) -> bool:
+        """See `Input.has_key`."""
+        return is_key(name)
+
+    def press(self, press: Press) -> None:
+        """See `Input.press`."""
+        if press.kind == "button":
+            self._releaser = self._releaser or Releaser(self._path)
+            self._releaser.tell(_BUTTONS[press.name], down=True)
+            self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
+        else:
+            self._add([press.name] if len(press.name) == 1 else [])
+            stroke = self._keymap.of_key(press.name)
+            if stroke is None:
+                raise ActionFailedError(f"this keyboard has no key {press.name!r}: use type for text")
+            self._key(stroke.code, press.name, down=True)
+        self._connection.roundtrip()
+
+    def release(self, presses: Sequence[Press]) -> None:
+        """See `Input.release`."""
+        for press in presses:
+            if press.kind == "button":
+                self._point(_BUTTON, "uu", _BUTTONS[press.name], 0)
+            for code in [code for code, name in self._down.items() if press.kind == "key" and name == press.name]:
+                self._key(code, press.name, down=False)
+        self._connection.roundtrip()
+        for press in presses:
+            if press.kind == "button" and self._releaser is not None:
+                self._releaser.tell(_BUTTONS[press.name], down=False)
+
+    def scroll(self, dx: int, dy: int) -> None:
+        """See `Input.scroll`: one step, as several at once arrive as one in sway 1.7."""
+        for axis, steps in ((_VERTICAL, dy), (_HORIZONTAL, dx)):
+            if steps:
+                self._connection.request(self._pointer, _AXIS_SOURCE, "u", _WHEEL)
+                self._point(_AXIS_STEPS, "ufi", axis, _STEP * steps, steps)
+        self._connection.roundtrip()
+
+    def type(self, text: str, check: Callable[[], None]) -> None:
+        """Type a text of any script by keys; `check` is called before every key, and may raise.
+
+        Raises:
+            ActionFailedError: there is no key for one of its characters.
+        """
+        for character in text:
+            if character not in "\n\r\t" and unicodedata.category(character) in ("Cc", "Cs"):
+                raise ActionFailedError(f"no keyboard has a key for {character!r}")
+        for portion in portions(text):
+            self._add(portion)
+            for character in portion:
+                check()
+                stroke = self._keymap.of_character(character)
+                shift = _TABLE["keys"]["shift"] if stroke.shift else None
+                try:
+                    if shift is not None:
+                        self._key(shift, "shift", down=True)
+                    self._key(stroke.code, character, down=True)
+                finally:
+                    self._key(stroke.code, character, down=False)
+                    if shift is not None:
+                        self._key(shift, "shift", down=False)
+                self._connection.roundtrip()
+                time.sleep(_BETWEEN)
+
+    def set_busy(self, busy: bool) -> None:
+        """See `Input.set_busy`."""
+
+    def lost(self, error: Exception) -> Exception:
+        """See `Input.lost`."""
+        return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
+
+    def close(self) -> None:
+        """See `Input.close`."""
+        self._connection.close()
+        if self._releaser is not None:
+            self._releaser.close()
+
+    def _point(self, opcode: int, signature: str, *arguments: float) -> None:
+        """A request of the pointer, which begins with a time, and the end of what belongs together."""
+        self._connection.request(self._pointer, opcode, f"u{signature}", _now(), *arguments)
+        self._connection.request(self._pointer, _FRAME)
+
+    def _key(self, code: int, name: str, *, down: bool) -> None:
+        if down:
+            self._down[code] = name
+            self._locked ^= _TABLE["locks"].get(name, 0)
+        else:
+            self._down.pop(code, None)
+        self._connection.request(self._keyboard, _KEY, "uuu", _now(), code, int(down))
+        if name in _TABLE["modifiers"] or name in _TABLE["locks"]:
+            self._send_modifiers()
+
+    def _send_modifiers(self) -> None:
+        """A virtual keyboard tells them itself."""
+        held = sum(_TABLE["modifiers"].get(name, 0) for name in set(self._down.values()))
+        self._connection.request(self._keyboard, _MODIFIERS, "uuuu", held, 0, self._locked, 0)
+
+    def _add(self, characters: Sequence[str] | str) -> None:
+        if self._keymap.add(characters):
+            self._send_keymap()
+            self._send_modifiers()  # a new keymap begins without any
+
+    def _send_keymap(self) -> None:
+        data = self._keymap.text().encode() + b"\0"
+        file = os.memfd_create("mai-agent-keymap", os.MFD_CLOEXEC)
+        try:
+            os.write(file, data)
+            self._connection.request(self._keyboard, _KEYMAP, "uu", _XKB, len(data), files=[file])
+        finally:
+            os.close(file)
+
+
+def release_buttons(path: str, buttons: Sequence[int]) -> None:
+    """Release these buttons (Linux's numbers) by a pointer of its own. Raises EnvironmentLacksError."""
+    with closing(Connection(path)) as connection:
+        pointers, seat = connection.bind(POINTERS, 2), connection.bind("wl_seat", 5)
+        pointer = connection.new()
+        connection.request(pointers, _CREATE_POINTER, "on", seat, pointer)
+        for button in buttons:
+            connection.request(pointer, _BUTTON, "uuu", _now(), button, 0)
+            connection.request(pointer, _FRAME)
+        connection.roundtrip()
+
+
+def _now() -> int:
+    """Milliseconds of the clock that compositors use, in one word."""
+    return int(time.monotonic() * 1000) & 0xFFFFFFFF

@@ -1,0 +1,85 @@
+"""The monitors of a Wayland desktop: where each lies, in its logical units, and how it is turned."""
+
+from dataclasses import dataclass
+
+from agent.desktop.wlroots.wire import Arguments, Connection
+from agent.geometry import Region
+
+_MANAGER = "zxdg_output_manager_v1"
+_GET_OUTPUT = 1
+#: wl_output's events, and its flag of the mode that is used.
+_GEOMETRY, _MODE, _SCALE = 0, 1, 3
+_CURRENT = 1
+
+
+@dataclass(slots=True)
+class _Told:
+    """What an output says of itself."""
+
+    at: tuple[int, int] = (0, 0)
+    pixels: tuple[int, int] = (0, 0)
+    scale: int = 1
+    transform: int = 0
+    logical_at: tuple[int, int] | None = None
+    logical_size: tuple[int, int] | None = None
+    number: int = 0
+
+    def output(self, opcode: int, arguments: Arguments) -> None:
+        """An event of wl_output."""
+        if opcode == _GEOMETRY:
+            self.at = arguments.signed(), arguments.signed()
+            for _ in range(3):
+                arguments.signed()
+            arguments.text(), arguments.text()
+            self.transform = arguments.signed()
+        elif opcode == _MODE and arguments.number() & _CURRENT:
+            self.pixels = arguments.signed(), arguments.signed()
+        elif opcode == _SCALE:
+            self.scale = arguments.signed()
+
+    def logical(self, opcode: int, arguments: Arguments) -> None:
+        """An event of zxdg_output_v1."""
+        if opcode == 0:
+            self.logical_at = arguments.signed(), arguments.signed()
+        elif opcode == 1:
+            self.logical_size = arguments.signed(), arguments.signed()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One monitor."""
+
+    number: int  # the object of its wl_output
+    region: Region  # in logical units, which is what the pointer moves in
+    transform: int  # wl_output.transform: quarter turns, and 4 more where it is mirrored
+
+
+def read_outputs(connection: Connection) -> list[Output]:
+    """All monitors that show something, in the compositor's order. Raises EnvironmentLacksError."""
+    found: list[_Told] = []
+    manager = connection.bind(_MANAGER, 3) if connection.has(_MANAGER) else None
+    for which in range(len(connection.globals.get("wl_output", []))):
+        told = _Told()
+        found.append(told)
+        told.number = connection.bind("wl_output", 3, told.output, which)
+        if manager is not None:
+            connection.request(manager, _GET_OUTPUT, "no", connection.new(told.logical), told.number)
+    connection.roundtrip()
+    return [Output(told.number, region, told.transform) for told in found if (region := _region(told)) is not None]
+
+
+def _region(told: _Told) -> Region | None:
+    """Where it lies; None where it is switched off."""
+    size = told.logical_size
+    if size is None:
+        width, height = told.pixels[:: -1 if told.transform % 2 else 1]
+        size = width // told.scale, height // told.scale
+    return Region(*(told.logical_at or told.at), *size) if min(size) > 0 else None
+
+
+def around(outputs: list[Output]) -> Region:
+    """The smallest box around all monitors; there is at least one."""
+    left, top = min(one.region.left for one in outputs), min(one.region.top for one in outputs)
+    right = max(one.region.left + one.region.width for one in outputs)
+    bottom = max(one.region.top + one.region.height for one in outputs)
+    return Region(left, top, right - left, bottom - top)

@@ -1,0 +1,80 @@
+"""Watches the compositor while a run lasts: whether it is there, and whether the person uses mouse or keyboard.
+
+Wayland tells nobody where the pointer is or which keys are down, only when a seat was idle and is not any more. Our own
+events count there too, so what counts is what comes while the hand rests.
+"""
+
+import threading
+import time
+from contextlib import suppress
+
+from agent.desktop.base import TakeoverWatch
+from agent.desktop.wlroots.wire import Arguments, Connection
+from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError
+
+#: Interfaces that tell it, the newer first, with the opcode of the question and the order of its arguments: object,
+#: milliseconds, seat in one, object, seat, milliseconds in the other.
+NOTIFIERS = (("ext_idle_notifier_v1", 1, "nuo"), ("org_kde_kwin_idle", 0, "nou"))
+_RESUMED = 1
+#: Milliseconds without an event after which the next one is told.
+_IDLE = 150
+#: Seconds in which what our own hand did is still told.
+_SETTLES = 0.1
+_POLL = 0.2
+_WHAT = "used mouse or keyboard"
+
+
+class SeatWatch:
+    """Watches until it is closed or the stop switch is set.
+
+    Args:
+        path: of the compositor's socket.
+        stop: is set when the compositor goes away.
+        takeover: whom to tell; None for nobody.
+
+    Raises:
+        EnvironmentLacksError: there is no such compositor.
+    """
+
+    def __init__(self, path: str, stop: StopSwitch, takeover: TakeoverWatch | None) -> None:
+        self._stop = stop
+        self._takeover = takeover
+        self._closed = threading.Event()
+        self._connection = Connection(path)
+        if takeover is not None:
+            self._ask()
+        threading.Thread(target=self._run, name="seat watch", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop watching; does not wait."""
+        self._closed.set()
+
+    def _ask(self) -> None:
+        connection = self._connection
+        known = next((one for one in NOTIFIERS if connection.has(one[0])), None)
+        if known is None:
+            return
+        interface, opcode, order = known
+        notifier, seat = connection.bind(interface, 1), connection.bind("wl_seat", 1)
+        values = {"n": connection.new(self._heard), "u": _IDLE, "o": seat}
+        connection.request(notifier, opcode, order, *(values[kind] for kind in order))
+
+    def _heard(self, opcode: int, _: Arguments) -> None:
+        takeover = self._takeover
+        if opcode != _RESUMED or takeover is None or takeover.rest.busy:
+            return
+        if time.monotonic() - takeover.rest.since < _SETTLES or takeover.steering.paused or takeover.is_ours(None):
+            return
+        takeover.steering.user_acted(_WHAT)
+
+    def _run(self) -> None:
+        try:
+            while not self._closed.is_set() and not self._stop.stopped:
+                self._connection.pump(_POLL)
+        except EnvironmentLacksError as error:
+            if not self._closed.is_set():
+                self._stop.fail(error)
+        finally:
+            with suppress(OSError):
+                self._connection.close()

@@ -1,0 +1,238 @@
+"""A client of Wayland's wire protocol in the standard library: messages, files beside them, and the registry.
+
+A message is the object's number, then its size and opcode in one word, then its arguments, all in the byte order of the
+machine and in words of four bytes (the Wayland protocol, chapter "Wire format"). Opcodes are counted in the order in
+which a protocol's file lists them.
+"""
+
+import os
+import select
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from foundation.errors import EnvironmentLacksError
+
+#: Seconds for an answer; a compositor answers in less than one of its frames.
+_PATIENCE = 5.0
+_DISPLAY = 1  # wl_display has this number in every connection
+_SYNC, _GET_REGISTRY, _BIND = 0, 1, 0
+_ERROR, _DELETE_ID = 0, 1
+_HEADER = struct.Struct("=IHH")
+#: Files that come with one message at most.
+_MOST_FILES = 28
+
+
+class Arguments:
+    """The arguments of an event, read one after the other."""
+
+    def __init__(self, data: bytes, files: "deque[int]") -> None:
+        self._data = data
+        self._at = 0
+        self._files = files
+
+    def number(self) -> int:
+        """A `uint`, or the number of an object."""
+        return int(self._word("=I"))
+
+    def signed(self) -> int:
+        """An `int`."""
+        return int(self._word("=i"))
+
+    def data(self) -> bytes:
+        """An `array`."""
+        length = self.number()
+        found = self._data[self._at : self._at + length]
+        self._at += length + -length % 4
+        return found
+
+    def text(self) -> str:
+        """A `string`, without the zero at its end."""
+        return self.data()[:-1].decode("utf-8", "replace")
+
+    def file(self) -> int:
+        """A file; who reads it closes it."""
+        return self._files.popleft()
+
+    def _word(self, kind: str) -> int:
+        (word,) = struct.unpack_from(kind, self._data, self._at)
+        self._at += 4
+        return int(word)
+
+
+#: Gets the opcode of an event and its arguments.
+Handler: TypeAlias = Callable[[int, Arguments], None]
+
+
+def pack(signature: str, arguments: Sequence[int | float | str]) -> bytes:
+    """Arguments of a request by their kinds: u uint, o object, n new object, i int, f fixed, s string."""
+    found = b""
+    for kind, value in zip(signature, arguments, strict=True):
+        if isinstance(value, str):
+            text = value.encode() + b"\0"
+            found += struct.pack("=I", len(text)) + text + b"\0" * (-len(text) % 4)
+        elif kind == "f":
+            found += struct.pack("=i", round(value * 256))
+        else:
+            found += struct.pack("=i" if kind == "i" else "=I", int(value))
+    return found
+
+
+def socket_of(environ: Mapping[str, str]) -> str:
+    """Where the compositor of an environment listens; "" where it names none."""
+    name = environ.get("WAYLAND_DISPLAY", "")
+    return str(Path(environ.get("XDG_RUNTIME_DIR") or "/nowhere", name)) if name else ""
+
+
+class Connection:
+    """A connection to a compositor, used from one thread.
+
+    Args:
+        path: of its socket.
+
+    Every method but `close` raises EnvironmentLacksError where the compositor is gone, hangs, or says that we erred.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.globals: dict[str, list[tuple[int, int]]] = {}  # by interface: names and versions, in the order told
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._handlers: dict[int, Handler | None] = {_DISPLAY: self._of_display}
+        self._free: list[int] = []
+        self._last = _DISPLAY
+        self._received = b""
+        self._files: deque[int] = deque()
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            self._socket.close()
+            raise EnvironmentLacksError(
+                f"The Wayland compositor cannot be reached at {path!r} ({error.strerror}).",
+                "Is it still running? --sandbox brings a desktop of its own.",
+            ) from error
+        try:
+            self._registry = self.new(self._of_registry)
+            self.request(_DISPLAY, _GET_REGISTRY, "n", self._registry)
+            self.roundtrip()
+        except BaseException:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        """For waiting on it."""
+        return self._socket.fileno()
+
+    def new(self, handler: Handler | None = None) -> int:
+        """A number for a new object, whose events go to a handler."""
+        if self._free:
+            number = self._free.pop()
+        else:
+            self._last += 1
+            number = self._last
+        self._handlers[number] = handler
+        return number
+
+    def hear(self, number: int, handler: Handler) -> None:
+        """Have the events of an object that the compositor made go to a handler."""
+        self._handlers[number] = handler
+
+    def forget(self, number: int) -> None:
+        """No more events of an object that the compositor made."""
+        self._handlers.pop(number, None)
+
+    def request(
+        self, target: int, opcode: int, signature: str = "", *arguments: int | float | str, files: Sequence[int] = ()
+    ) -> None:
+        """Send a request; see `pack`. Files are sent in the order of the arguments that they stand for."""
+        body = pack(signature, arguments)
+        message = _HEADER.pack(target, opcode, len(body) + _HEADER.size) + body
+        try:
+            sent = socket.send_fds(self._socket, [message], files) if files else 0
+            self._socket.sendall(message[sent:])
+        except OSError as error:
+            with suppress(EnvironmentLacksError):  # what it said before it hung up tells more
+                self.pump(0)
+            raise _gone() from error
+
+    def has(self, interface: str) -> bool:
+        """Whether the compositor offers it."""
+        return interface in self.globals
+
+    def bind(self, interface: str, version: int, handler: Handler | None = None, which: int = 0) -> int:
+        """A new object of a global, of this version at most. Raises EnvironmentLacksError: it is not offered."""
+        offered = self.globals.get(interface, [])
+        if which >= len(offered):
+            raise EnvironmentLacksError(f"This compositor does not offer {interface}.", "Is another one installed?")
+        name, newest = offered[which]
+        number = self.new(handler)
+        self.request(self._registry, _BIND, "usun", name, interface, min(version, newest), number)
+        return number
+
+    def roundtrip(self) -> None:
+        """Wait until everything asked so far was answered."""
+        done: list[int] = []
+        number = self.new(lambda *_: done.append(1))
+        self.request(_DISPLAY, _SYNC, "n", number)
+        self.wait(lambda: bool(done))
+
+    def wait(self, true: Callable[[], bool], seconds: float = _PATIENCE) -> None:
+        """Take in events until something is true."""
+        deadline = time.monotonic() + seconds
+        while not true():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise EnvironmentLacksError("The Wayland compositor does not answer.", "Is the machine very busy?")
+            self.pump(left)
+
+    def pump(self, seconds: float | None) -> bool:
+        """Take in the events that come within some seconds; whether any came. None waits for good."""
+        if not select.select([self._socket], [], [], seconds)[0]:
+            return False
+        try:
+            data, files, _, _ = socket.recv_fds(self._socket, 65536, _MOST_FILES)
+        except OSError as error:
+            raise _gone() from error
+        if not data:
+            raise _gone()
+        self._files += files
+        self._received += data
+        while len(self._received) >= _HEADER.size:
+            target, opcode, length = _HEADER.unpack_from(self._received)
+            if len(self._received) < length:
+                break
+            body, self._received = self._received[_HEADER.size : length], self._received[length:]
+            handler = self._handlers.get(target)
+            if handler is not None:
+                handler(opcode, Arguments(body, self._files))
+        return True
+
+    def close(self) -> None:
+        """Hang up: the compositor releases and removes all that was made here. Never raises."""
+        self._socket.close()
+        while self._files:
+            os.close(self._files.popleft())
+
+    def _of_display(self, opcode: int, arguments: Arguments) -> None:
+        if opcode == _ERROR:
+            target, code, words = arguments.number(), arguments.number(), arguments.text()
+            raise EnvironmentLacksError(f"The Wayland compositor refused (object {target}, {code}): {words}.")
+        if opcode == _DELETE_ID:
+            number = arguments.number()
+            self._handlers.pop(number, None)
+            self._free.append(number)
+
+    def _of_registry(self, opcode: int, arguments: Arguments) -> None:
+        name = arguments.number()
+        if opcode == 0:
+            self.globals.setdefault(arguments.text(), []).append((name, arguments.number()))
+            return
+        for offered in self.globals.values():
+            offered[:] = [one for one in offered if one[0] != name]
+
+
+def _gone() -> EnvironmentLacksError:
+    return EnvironmentLacksError("The Wayland compositor went away.", "Is the session still running?")

@@ -1,0 +1,33 @@
+"""The desktops that the same questions are asked of."""
+
+from collections.abc import Iterator
+
+import pytest
+from stubs.benches import Bench, bench_of
+
+from agent.desktop.base import Desktop
+from agent.safety.stop import StopSwitch
+
+
+@pytest.fixture(scope="module", params=["x11", "sway"])
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One for all tests of a module."""
+    with bench_of(request.param, tmp_path_factory.mktemp("probe")) as found:
+        yield found
+
+
+@pytest.fixture
+def stop() -> StopSwitch:
+    """Ends what the hand does."""
+    return StopSwitch()
+
+
+@pytest.fixture
+def desktop(bench: Bench, stop: StopSwitch) -> Iterator[Desktop]:
+    """The desktop, opened for one test."""
+    found = bench.open(stop)
+    bench.since_now()
+    yield found
+    found.hand.close()
+    found.screen.close()
+    found.close()
