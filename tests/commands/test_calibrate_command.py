@@ -11,10 +11,13 @@ import pytest
 from commandline import CommandLine
 from PIL import Image
 from stubs.endpoint import refuse
+from stubs.made_up_desktop import MadeUpDesktop
 from stubs.pointing import Pointing, in_mai_ui
 
+from agent.commands import doctor
 from agent.geometry import Grid, Size
 from agent.run.calibration.picture import marks
+from agent.settings import load_settings
 from foundation.images import smart_resize
 
 MAI, QWEN = "MAI-UI-8B", "Qwen2.5-VL-7B-Instruct"
@@ -116,6 +119,35 @@ def test_what_was_found_out_is_remembered_and_counts_where_the_model_is_asked(ma
     assert before == again != after
     assert forgotten.out.startswith("Forgotten: MAI-UI-8B")
     assert json.loads(nothing.out) == {"ok": True, "forgotten": False}
+
+
+def test_without_a_size_it_is_for_this_screen(mai, monkeypatch) -> None:
+    monkeypatch.setattr("agent.desktop.factory.open_desktop", MadeUpDesktop)
+    with Pointing(MAI, thousand) as endpoint:
+        told = json.loads(mai("calibrate", "--json", "--endpoint", endpoint.url).out)
+    assert (told["screen"], told["verdict"]) == ([256, 256], "as said")
+
+
+def test_the_doctor_tells_whether_it_is_known(mai, monkeypatch) -> None:
+    with Pointing(MAI, Grid.pixels) as endpoint:
+        monkeypatch.setenv("MAI_AGENT_ENDPOINT", endpoint.url)
+        before = doctor._endpoint(endpoint.url, load_settings())
+        found(mai, endpoint)
+        after = doctor._endpoint(endpoint.url, load_settings())
+    assert before.endswith("Where it clicks is not known yet (`mai-agent calibrate`)")
+    assert "On 1920x1080: MAI-UI-8B counts on pixels of the image as sent" in after
+
+
+def test_what_others_wrote_into_the_memory_counts_as_unknown(mai, tmp_path) -> None:
+    with Pointing(MAI, Grid.pixels) as endpoint:
+        found(mai, endpoint)
+        file = tmp_path / "state" / "calibration.json"
+        document = json.loads(file.read_text())
+        [(key, entry)] = document["found"].items()
+        for broken in ("x", {**entry, "grid": [0, 1, 2, 3]}, {**entry, "grid": "1"}, {**entry, "max_pixels": -1}):
+            file.write_text(json.dumps({"found": {key: broken}}))
+            screen = "On 1920x1080" in doctor._endpoint(endpoint.url, load_settings())
+            assert not screen
 
 
 def constant(_: Any, __: str) -> str:

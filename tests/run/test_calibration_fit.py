@@ -85,6 +85,14 @@ def test_another_space_is_told_by_its_name(screen, truth, kind):
     assert (found.space.grid.width, found.space.grid.height) == pytest.approx((grid.width, grid.height))
 
 
+def test_a_grid_of_another_divisor_is_measured_and_told_as_one():
+    sizes = sizes_of(Size(1920, 1080))
+    found = best_fit(answers(Grid.relative(768), sizes, [(0.02, -0.02)] * 5), Grid.relative(1000), sizes)
+    assert found is not None and found.space.kind == "scaled"
+    assert found.space.words.startswith("0 to about 7")
+    assert (found.space.grid.width, found.space.grid.height) == pytest.approx((768, 768), rel=0.01)
+
+
 def test_a_frame_around_the_image_is_an_offset():
     sizes = sizes_of(Size(1920, 1080))
     framed = Grid(1000, 562.5, 0, 218.75)  # the image in the middle of a square

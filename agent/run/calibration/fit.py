@@ -18,6 +18,9 @@ from foundation.images import smart_resize
 #: scaled: measured; shifted: measured, and it begins elsewhere than at 0.
 Kind: TypeAlias = Literal["own", "known", "resized", "scaled", "shifted"]
 
+#: Sides that differ by less, as a share, are one: then it is no image's size that was measured.
+_SQUARE = 0.02
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
@@ -101,7 +104,7 @@ def _candidates(seen: Sequence[Sighting], own: Grid, sizes: Sizes) -> Iterator[S
     for resizing in load_config("calibration.toml")["resizing"]:
         limits = resizing["factor"], resizing["min_pixels"], resizing["max_pixels"]
         size = Size(*smart_resize(sizes.sent.width, sizes.sent.height, *limits))
-        words = f"pixels of {size}, which {resizing['who']} makes of the image as sent ({sizes.sent})"
+        words = f"pixels of {size}, which {resizing['who']} makes of the image"
         yield Space("resized", Grid.pixels(size), words, resizing["max_pixels"])
     yield from _measured(seen, "scaled", sizes)
     if len(seen) > _numbers()["first"]:
@@ -117,6 +120,8 @@ def words_of(grid: Grid, sizes: Sizes) -> str:
     begins = f" from {grid.left:.0f}, {grid.top:.0f}" if grid.left or grid.top else ""
     if grid.width == grid.height and not begins:
         return f"0 to {grid.width:g}"
+    if not begins and abs(grid.width / grid.height - 1) < _SQUARE:
+        return f"0 to about {(grid.width + grid.height) / 2:.0f}"
     return f"pixels of about {grid.width:.0f}x{grid.height:.0f}{begins}"
 
 
