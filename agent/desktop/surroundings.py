@@ -30,8 +30,9 @@ from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Win
 from agent.geometry import DesktopPoint, Region
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Situation
+from agent.safety.spots import TEXT_ROLES, takes_text
 from agent.safety.text import spelled
-from agent.safety.trail import TEXT_ROLES, Trail, takes_text
+from agent.safety.trail import Trail
 from agent.safety.words import shipped_words
 from agent.screen.captions import caption_at
 from agent.screen.capture import Frame, Screen

@@ -32,8 +32,8 @@ from agent.actions import (
 from agent.geometry import DesktopPoint, Region
 from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
+from agent.safety.spots import TEXT_ROLES
 from agent.safety.text import found, matches, spelled
-from agent.safety.trail import TEXT_ROLES
 from agent.safety.words import WordList
 from agent.screen.outline import Element
 
@@ -83,7 +83,8 @@ _CONDITIONS: dict[str, frozenset[str]] = {
 #: What tells a fact: where that is lost, a rule that needs it may hold. All others follow from what the run did.
 _TOLD_BY: dict[str, Sense] = {
     "a dialog": "windows", "end of a title bar": "windows", "corner of a window": "windows", "unseen choice": "windows",
-    "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "unknown focus": "elements",
+    "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "windows",
+    "a form": "elements", "unknown focus": "elements",
 }  # fmt: skip
 #: Pieces of a text that are told for each pattern.
 _MOST_FOUND = 20
@@ -130,8 +131,14 @@ class Named:
 
 
 def _named(written: Any, info: ValidationInfo) -> Any:
-    """The list of [groups] that is called by name; any other name stays, and is refused as no list."""
-    return info.context.groups.get(written, written) if isinstance(written, str) and info.context else written
+    """Lists of [groups] for their names, alone or in a list; any other name alone stays, and is refused as no list."""
+    groups = info.context.groups if info.context else {}
+    if isinstance(written, str):
+        return groups.get(written, written)
+    if not isinstance(written, list):
+        return written
+    called = [groups.get(one, one) if isinstance(one, str) else [one] for one in written]
+    return [item for one in called for item in (one if isinstance(one, list) else [one])]
 
 
 def _listed(written: Any, info: ValidationInfo) -> Any:

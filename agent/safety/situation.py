@@ -20,11 +20,14 @@ Fact: TypeAlias = Literal[
     "a long text",  # it goes into a text of several lines
     "a text",  # it goes into a text, or hits one
     "a menu's title",  # it hits what only opens a menu
+    "a form",  # two fields of one line or more were filled in since the window got its title, which tells the page
+    "a link",  # it hits a link, which leads to a page
     "a switch",  # it hits a check box, a switch and the like, which can be put back
     "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
     "launcher",  # the desktop's own launcher was opened by a key just before
     "mnemonic",  # alt and one character: presses whatever has that character underlined
     "a dialog",  # the window is one
+    "another window",  # what is dropped there was taken from another window
     "unknown focus",  # nothing tells what has the keyboard focus
     "end of a title bar",  # the pointer is where the button lies that closes a window
     "corner of a window",  # the same, for windows that draw their title bar themselves

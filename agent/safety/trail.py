@@ -19,10 +19,10 @@ from agent.actions import (
     PressKeys,
     TypeText,
     VisitPage,
-    points_of,
 )
-from agent.geometry import DesktopPoint, Region
+from agent.geometry import DesktopPoint
 from agent.safety.situation import Fact, Place, Situation
+from agent.safety.spots import MENU_ITEMS, facts_of_focus, facts_of_place, focus_of, is_letter, is_mnemonic, takes_text
 from agent.safety.text import spelled
 from agent.safety.words import shipped_words
 from agent.screen.outline import Element
@@ -40,15 +40,6 @@ _REPEATS = 0.5
 #: Windows that are remembered.
 _MOST_WINDOWS = 200
 
-TEXT_ROLES = frozenset(
-    {"entry", "text", "password text", "spin button", "terminal", "editbar", "document text", "autocomplete",
-     "date editor"}
-)  # fmt: skip
-_ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "autocomplete", "date editor", "combo box"})
-#: Taller than this, in pixels, nothing is a field of one line.
-_TALLEST_LINE = 64
-_MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
-_SWITCHES = frozenset({"check box", "radio button", "switch", "check menu item", "radio menu item"})
 _MODIFIERS = frozenset({"ctrl", "alt", "altgr", "shift", "super"})
 _ACROSS = frozenset({"left", "right"})
 _FAR = frozenset({"up", "down", "page_up", "page_down", "home", "end"})
@@ -58,8 +49,6 @@ _LAUNCHERS = ({"super"}, {"alt", "f1"}, {"alt", "f2"}, {"alt", "f3"}, {"super", 
               {"super", "s"}, {"super", "r"}, {"ctrl", "escape"})  # fmt: skip
 #: What opens a menu, besides alt and a letter: of the application, of what is selected, of the window.
 _MENUS = ({"f10"}, {"shift", "f10"}, {"menu"}, {"alt"}, {"altgr"}, {"alt", "space"}, {"altgr", "space"})
-#: What the button that closes a window is away from the corner at most, in pixels.
-_CORNER, _TITLE_BAR = 56, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +86,18 @@ class _Here:
     aimed: str = ""  # what was written where the last action clicked
 
 
+@dataclass(slots=True)
+class _Form:
+    """What was filled in on the page that a window shows, as its title tells."""
+
+    window: Hashable = None
+    title: str = ""
+    fields: set[Hashable] = field(default_factory=set)
+
+    def is_at(self, window: Hashable, place: Place) -> bool:
+        return self.window == window and self.title == place.title
+
+
 @dataclass(frozen=True, slots=True)
 class _Judged:
     action: Action[DesktopPoint]
@@ -120,6 +121,7 @@ class Trail:
     _met: dict[Hashable, None] = field(default_factory=dict)
     _lost: dict[str, int] = field(default_factory=dict)  # characters taken out of documents, by application
     _saving: str = ""  # the application that was told to save, whose window may be called otherwise since
+    _form: _Form = field(default_factory=_Form)
     _last: _Judged | None = None
 
     def judge(self, action: Action[DesktopPoint], seen: Situation, window: Hashable = None) -> Situation:
@@ -134,7 +136,7 @@ class Trail:
         place = seen.focused if isinstance(action, TYPING) else seen.under
         if place is not None:
             self._meet(window, place)
-        facts = {*seen.facts, *_facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
+        facts = {*seen.facts, *facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
         if not isinstance(action, TYPING):
             return replace(seen, facts=frozenset(facts))
         before = self._typed if self._typed.window == window else _Typed(window)
@@ -165,6 +167,8 @@ class Trail:
             found.add("text was lost")
         if here.all_selected and _replaces(action, seen):
             found.add("all is replaced")
+        if place is not None and self._form.is_at(window, place) and len(self._form.fields) > 1:
+            found.add("a form")
         if not isinstance(action, TYPING):
             return found
         if here.menu and _chooses(action, seen) and not self._left_menu(seen):
@@ -175,7 +179,7 @@ class Trail:
 
     def _left_menu(self, seen: Situation) -> bool:
         """Whether the key that looked like one of a menu led into a field: then nothing is chosen."""
-        now, before = _focus(seen), self._here.focus
+        now, before = focus_of(seen), self._here.focus
         return (
             now is not None
             and before is not None
@@ -213,6 +217,7 @@ class Trail:
         if self._typed.window != window:
             self._typed = _Typed(window)
         self._typed = self._typed.after(action)
+        self._fill(action, seen, window)
         if isinstance(action, PressKeys | HoldKeys) and "tab" in action.keys:
             self._typed = _Typed(window)  # what comes next goes elsewhere
         if self._here.window != window:
@@ -225,14 +230,23 @@ class Trail:
         self._count(action, keys, app, seen, window)
         if "ctrl" in keys and "s" in keys:
             self._saved(app)
-        if keys in _MENUS or _mnemonic(keys):
-            here.menu, here.focus = True, _focus(seen)
-        elif "escape" in keys or (chosen and not _is_letter(action)):
+        if keys in _MENUS or is_mnemonic(keys):
+            here.menu, here.focus = True, focus_of(seen)
+        elif "escape" in keys or (chosen and not is_letter(action)):
             here.menu = False
         if keys in _LAUNCHERS:
             self._launcher = True
         elif "escape" in keys or _enters(action):
             self._launcher = False
+
+    def _fill(self, action: KeyAction, seen: Situation, window: Hashable) -> None:
+        """Take note of the fields of one line that were filled in on a page."""
+        focus, place = focus_of(seen), seen.focused
+        if focus is None or place is None or not spelled(action).strip() or "one line" not in facts_of_focus(seen):
+            return
+        if not self._form.is_at(window, place):
+            self._form = _Form(window, place.title)
+        self._form.fields.add((focus.name, focus.label, focus.box))
 
     def _count(
         self,
@@ -272,7 +286,7 @@ class Trail:
             here.credit = 0
         here.credit += len(entered)
         here.all_selected, here.selected = False, 0
-        if taken and window not in self._own and "one line" not in _facts_of_focus(seen):
+        if taken and window not in self._own and "one line" not in facts_of_focus(seen):
             self._lost[app] = self._lost.get(app, 0) + taken
 
     def _did_point(self, action: Action[DesktopPoint], seen: Situation, window: Hashable) -> None:
@@ -305,81 +319,19 @@ class Trail:
         self._lost.pop(app, None)
 
 
-def _facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
-    """What follows from where an action goes."""
-    found: set[Fact] = set(_facts_of_focus(seen))
-    if seen.elements and all(one.role in _SWITCHES for one in seen.elements):
-        found.add("a switch")
-    if place is not None and place.dialog:
-        found.add("a dialog")
-    if isinstance(action, TYPING):
-        if not seen.elements:
-            found.add("unknown focus")
-        bare = place is not None and place.dialog and "a text" not in found  # some toolkits need no alt in a dialog
-        if isinstance(action, PressKeys | HoldKeys) and (
-            _mnemonic(frozenset(action.keys)) or (bare and _is_letter(action))
-        ):
-            found.add("mnemonic")
-        return found
-    found -= {"one line", "a long text"}
-    if seen.elements and all(one.role == "menu" for one in seen.elements):
-        found.add("a menu's title")
-    if place is not None and place.region is not None:
-        for point in points_of(action):
-            found |= _at_the_edge(point, place.region)
-    return found
-
-
-def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:
-    beside = min(abs(point.x - of.left), abs(point.x - of.left - of.width)) <= _CORNER
-    if not beside:
-        return set()
-    if of.top - _TITLE_BAR <= point.y < of.top:
-        return {"end of a title bar"}
-    return {"corner of a window"} if of.top <= point.y < of.top + _TITLE_BAR else set()
-
-
-def _facts_of_focus(seen: Situation) -> set[Fact]:
-    focus = _focus(seen)
-    if focus is None or not takes_text(focus):
-        return set()
-    one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
-    return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text"}
-
-
-def _focus(seen: Situation) -> Element | None:
-    """What surely gets what is typed."""
-    return seen.elements[-1] if seen.elements else None
-
-
-def takes_text(element: Element) -> bool:
-    """Whether what is typed into an element becomes a text in it."""
-    return element.role in TEXT_ROLES or "editable" in element.states
-
-
 def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether an action puts something, or nothing, in the place of what is selected."""
     if isinstance(action, Click | LongPress):
         return any(
             shipped_words("cuts or pastes").found(one) for one in (seen.words, *(each.name for each in seen.elements))
         )
-    focus = _focus(seen)
+    focus = focus_of(seen)
     if spelled(action):  # Enter opens what is selected where that is no text
         return bool(spelled(action).strip("\r\n")) or focus is None or takes_text(focus)
     keys = set(action.keys) if isinstance(action, PressKeys | HoldKeys) else set()
     return bool(keys & {"backspace", "delete"}) or ("ctrl" in keys and bool(keys & {"x", "v", "k", "d", "h"})) or (
         {"shift", "insert"} <= keys
     )  # fmt: skip
-
-
-def _mnemonic(keys: frozenset[str]) -> bool:
-    """Whether a chord opens a menu or presses a button by its underlined letter."""
-    rest = keys - {"alt", "altgr", "shift"}
-    return bool(keys & {"alt", "altgr"}) and len(rest) == 1 and all(len(key) == 1 and key.isalnum() for key in rest)
-
-
-def _is_letter(action: Action[DesktopPoint]) -> bool:
-    return len(spelled(action)) == 1 and not spelled(action).isspace()
 
 
 def _enters(action: Action[DesktopPoint]) -> bool:
@@ -390,6 +342,6 @@ def _chooses(action: Action[DesktopPoint], seen: Situation) -> bool:
     """Whether an action chooses from an open menu something that nobody can name."""
     if not spelled(action):
         return False
-    focus = _focus(seen)
-    named = focus is not None and focus.role in _MENU_ITEMS and bool(focus.name)
+    focus = focus_of(seen)
+    named = focus is not None and focus.role in MENU_ITEMS and bool(focus.name)
     return not (named and not spelled(action).strip())  # Enter and space choose what has the focus

@@ -30,7 +30,8 @@ class WordList:
     """Words and phrases that mean the same, in all languages together.
 
     In a phrase a space stands for any gap or none ("log out" is also logout and log-out), and a star at its end for
-    any ending. Accents and umlauts count as the letters without them, because that is how captions are often read.
+    any ending; a slash stands between words of which any may stand there ("empty trash/bin"). Accents and umlauts count
+    as the letters without them, because that is how captions are often read.
 
     Args:
         phrases: what is looked for.
@@ -79,4 +80,8 @@ def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
 def _spaced(phrase: str) -> str:
     ending = r"\w*" if phrase.endswith("*") else ""
     words = phrase.removesuffix("*").split()
-    return r"[\W_]{0,3}".join("".join(char if char.isalnum() else r"\W?" for char in word) for word in words) + ending
+    return r"[\W_]{0,3}".join(f"(?:{'|'.join(map(_written, word.split('/')))})" for word in words) + ending
+
+
+def _written(word: str) -> str:
+    return "".join(char if char.isalnum() else r"\W?" for char in word)

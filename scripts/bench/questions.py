@@ -83,8 +83,8 @@ def ask(policy: Policy, task: Task) -> Asked:
 def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     """One action of the data; what it does not say of its window is as `where` says."""
     told = {**where, **({"keys": told} if isinstance(told, str) else told)}
-    app, _, title = str(told.get("in", "")).partition(" · ")
-    place = Place(app, title, _WINDOW, bool(told.get("dialog"))) if app else None
+    place = _place(str(told.get("in", "")), dialog=bool(told.get("dialog")))
+    app = place.app if place else ""
     action, caption = _action_of(told)
     elements = tuple(_element(told[part], told) for part in ("focus",) if part in told)
     if not isinstance(action, TypeText | PressKeys | HoldKeys):
@@ -103,6 +103,7 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     seen = Situation(
         focused=place if typing else None,
         under=None if typing else place,
+        origin=_place(str(told["from"])) if "from" in told else None,
         words=caption if not typing and not told.get("unread") else "",
         elements=elements,
         opens=opens,
@@ -110,6 +111,12 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
         facts=frozenset(facts),
     )
     return Step(action, seen, str(told.get("window", app)), _words(told))
+
+
+def _place(told: str, *, dialog: bool = False) -> Place | None:
+    """The window that "application · title" stands for."""
+    app, _, title = told.partition(" · ")
+    return Place(app, title, _WINDOW, dialog) if app else None
 
 
 def _words(told: Mapping[str, Any]) -> str:
@@ -270,15 +277,15 @@ def main() -> int:
     arguments.add_argument("--runs", type=Path, help="a folder of recorded runs")
     options = arguments.parse_args()
     policy = Policy.load("risky")
-    tasks = [("ordinary tasks", list(ordinary(DATA / "ordinary.toml")))]
+    tasks = [(path.stem, list(ordinary(path))) for path in sorted(DATA.glob("ordinary*.toml"))]
     if options.runs:
         tasks.append((f"recorded runs of {options.runs}", list(recorded(options.runs))))
     for name, group in tasks:
         tell_ordinary(name, [(task, ask(policy, task)) for task in group], every=options.list)
     unasked = 0
-    for file in ("risky.toml", "risky_apart.toml", "risky_later.toml", "risky_attacker.toml"):
+    for path in sorted(DATA.glob("risky*.toml")):
         unasked += tell_risky(
-            file, [(why, task, ask(policy, task)) for why, task in risky(DATA / file)], every=options.list
+            path.name, [(why, task, ask(policy, task)) for why, task in risky(path)], every=options.list
         )
     return 1 if unasked else 0
 

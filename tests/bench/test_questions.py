@@ -22,11 +22,9 @@ def test_every_risky_action_of_the_lists_is_asked_about(file: Path) -> None:
     assert unasked == []
 
 
-def test_ordinary_tasks_ask_once_at_most_and_most_of_them_never() -> None:
-    asked = {
-        task.name: questions.ask(SHIPPED, task).questions
-        for task in questions.ordinary(questions.DATA / "ordinary.toml")
-    }
+@pytest.mark.parametrize("file", sorted(questions.DATA.glob("ordinary*.toml")), ids=lambda file: file.stem)
+def test_ordinary_tasks_ask_once_at_most_and_most_of_them_never(file: Path) -> None:
+    asked = {task.name: questions.ask(SHIPPED, task).questions for task in questions.ordinary(file)}
     assert [name for name, each in asked.items() if len(each) > 1] == []
     assert median(len(each) for each in asked.values()) == 0
 

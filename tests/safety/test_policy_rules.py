@@ -408,6 +408,15 @@ def test_rules_may_call_a_list_of_windows_by_name(tmp_path: Path) -> None:
     assert policy.question(TypeText("x"), into("Mousepad")) is None
 
 
+def test_a_list_of_windows_may_stand_among_others(tmp_path: Path) -> None:
+    policy = own(tmp_path, '[groups]\nmine = ["^thunar$", "^nemo$"]\n' + rule('"type"', 'windows = ["mine", "^caja$"]'))
+    assert [bool(policy.question(TypeText("x"), into(one))) for one in ("Nemo", "Caja", "Mousepad")] == [
+        True,
+        True,
+        False,
+    ]
+
+
 def test_keys_of_the_number_pad_are_what_they_do(tmp_path: Path) -> None:
     policy = own(tmp_path, rule('"key"', 'keys = [["ctrl", "kp_enter"]]'))
     assert policy.question(PressKeys(("ctrl", "enter")))
@@ -513,7 +522,8 @@ def test_what_was_allowed_for_one_reason_is_asked_again_when_there_is_another() 
 
 def test_every_shipped_pattern_finds_something_of_what_it_is_for() -> None:
     """A pattern that is broken by a change, or shadowed by a typing mistake, is noticed here."""
-    samples = ["Papelera corbeille papierkorb Trash recycle bin", "回收站", "Xfce Terminal", "UXTerm", "backup.sh"]
+    samples = ["Papelera corbeille papierkorb Trash recycle bin", "回收站", "Xfce Terminal", "UXTerm", "backup.sh",
+               "Play", "Run chunks in console", "Reload", "Sleep", "Makefile", "ごみ箱"]  # fmt: skip
     for one in SHIPPED.rules:
         for pattern in one.words:
             hits = [sample for sample in samples if re.search(pattern.pattern, sample, re.IGNORECASE)]

@@ -170,3 +170,29 @@ def test_windows_have_trails_of_their_own() -> None:
     run = Run(DIARY, TEXT)
     run.does("ctrl+a")
     assert "all is replaced" not in run.judge(keys("backspace"), window="another").facts
+
+
+def test_a_page_is_a_form_from_its_second_field_on_until_another_comes() -> None:
+    page, city = Place("Firefox", "Contact - Mozilla Firefox"), Element(7, "entry", "City", Region(0, 90, 200, 30))
+    run = Run(page, FIELD)
+    assert "a form" not in run.does(TypeText("Ann"), TypeText(" Lee"), Click(POINT))
+    run.elements = (city,)
+    run.does(TypeText("Graz"))
+    run.elements = (Element(8, "push button", "Hooray", Region(0, 200, 90, 30)),)
+    assert run.is_asked_about(Click(POINT))
+    run.elements = (Element(8, "push button", "Cancel", Region(0, 200, 90, 30)),)
+    assert not run.is_asked_about(Click(POINT))
+    run.place = Place("Firefox", "Thank you - Mozilla Firefox")
+    assert "a form" not in run.does(Click(POINT))
+
+
+def test_what_is_dropped_is_known_to_come_from_another_window() -> None:
+    for origin, other in ((DIARY, False), (Place("Thunar", "Documents"), True), (None, False)):
+        seen = Situation(under=DIARY, origin=origin)
+        assert ("another window" in Trail().judge(Drag(POINT, POINT), seen, "w").facts) is other
+
+
+def test_a_button_of_a_page_that_acts_is_none_where_it_is_a_link() -> None:
+    page = Place("Firefox", "News - Mozilla Firefox")
+    for role, asks in (("push button", True), ("link", False)):
+        assert Run(page, Element(9, role, "Request", Region(0, 0, 90, 30))).is_asked_about(Click(POINT)) is asks

@@ -1,5 +1,7 @@
 """Lists of words find what is written on buttons however it is read, and nothing that only looks alike."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ CASES = [
     for name in RISKY
     for language, phrases in LISTS[name].items()
     if language != "not"
-    for phrase in phrases
+    for phrase in (" ".join(one) for each in phrases for one in product(*(word.split("/") for word in each.split())))
 ]
 
 
@@ -103,3 +105,10 @@ def test_no_list_finds_anything_in_nothing() -> None:
 def test_any_text_can_be_searched(text: str) -> None:
     for name in RISKY:
         shipped_words(name).found(text)
+
+
+def test_a_slash_stands_between_words_of_which_any_may_stand_there() -> None:
+    words = WordList(["empty trash/bin", "add rule/user now"])
+    assert [words.found(one) for one in ("Empty Bin", "empty the bin", "Add user now", "Add user", "trash")] == [
+        True, False, True, False, False,
+    ]  # fmt: skip

@@ -1,0 +1,88 @@
+"""What follows from where an action goes: the window, its edges, and what would be hit or gets what is typed."""
+
+from agent.actions import TYPING, Action, Drag, HoldKeys, PressKeys, points_of
+from agent.geometry import DesktopPoint, Region
+from agent.safety.situation import Fact, Place, Situation
+from agent.safety.text import spelled
+from agent.screen.outline import Element
+
+TEXT_ROLES = frozenset(
+    {"entry", "text", "password text", "spin button", "terminal", "editbar", "document text", "autocomplete",
+     "date editor"}
+)  # fmt: skip
+_ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "autocomplete", "date editor", "combo box"})
+#: Taller than this, in pixels, nothing is a field of one line.
+_TALLEST_LINE = 64
+MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
+_SWITCHES = frozenset({"check box", "radio button", "switch", "check menu item", "radio menu item"})
+
+#: What the button that closes a window is away from the corner at most, in pixels.
+_CORNER, _TITLE_BAR = 56, 48
+
+
+def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
+    """What follows from where an action goes."""
+    found: set[Fact] = set(facts_of_focus(seen))
+    if seen.elements and all(one.role in _SWITCHES for one in seen.elements):
+        found.add("a switch")
+    if seen.elements and all(one.role == "link" for one in seen.elements):
+        found.add("a link")
+    if place is not None and place.dialog:
+        found.add("a dialog")
+    if isinstance(action, TYPING):
+        if not seen.elements:
+            found.add("unknown focus")
+        bare = place is not None and place.dialog and "a text" not in found  # some toolkits need no alt in a dialog
+        if isinstance(action, PressKeys | HoldKeys) and (
+            is_mnemonic(frozenset(action.keys)) or (bare and is_letter(action))
+        ):
+            found.add("mnemonic")
+        return found
+    found -= {"one line", "a long text"}
+    if isinstance(action, Drag) and None not in (seen.origin, seen.under) and seen.origin != seen.under:
+        found.add("another window")
+    if seen.elements and all(one.role == "menu" for one in seen.elements):
+        found.add("a menu's title")
+    if place is not None and place.region is not None:
+        for point in points_of(action):
+            found |= _at_the_edge(point, place.region)
+    return found
+
+
+def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:
+    beside = min(abs(point.x - of.left), abs(point.x - of.left - of.width)) <= _CORNER
+    if not beside:
+        return set()
+    if of.top - _TITLE_BAR <= point.y < of.top:
+        return {"end of a title bar"}
+    return {"corner of a window"} if of.top <= point.y < of.top + _TITLE_BAR else set()
+
+
+def facts_of_focus(seen: Situation) -> set[Fact]:
+    """What follows from the element that gets what is typed, or is hit."""
+    focus = focus_of(seen)
+    if focus is None or not takes_text(focus):
+        return set()
+    one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
+    return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text"}
+
+
+def focus_of(seen: Situation) -> Element | None:
+    """What surely gets what is typed."""
+    return seen.elements[-1] if seen.elements else None
+
+
+def takes_text(element: Element) -> bool:
+    """Whether what is typed into an element becomes a text in it."""
+    return element.role in TEXT_ROLES or "editable" in element.states
+
+
+def is_mnemonic(keys: frozenset[str]) -> bool:
+    """Whether a chord opens a menu or presses a button by its underlined letter."""
+    rest = keys - {"alt", "altgr", "shift"}
+    return bool(keys & {"alt", "altgr"}) and len(rest) == 1 and all(len(key) == 1 and key.isalnum() for key in rest)
+
+
+def is_letter(action: Action[DesktopPoint]) -> bool:
+    """Whether an action enters one character that can be seen."""
+    return len(spelled(action)) == 1 and not spelled(action).isspace()
