@@ -10,6 +10,9 @@ from agent.model.engine import EngineChoice
 from agent.record.folders import runs_dir
 from agent.settings import DesktopKind, Settings
 
+#: What stands for a server of ours in place of an endpoint's address.
+LOCAL = "local"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
@@ -92,4 +95,6 @@ def _other(role: str, given: argparse.Namespace, settings: Settings) -> EngineCh
     url = said(role)
     if url is None:
         return None
+    if url == LOCAL:
+        return EngineChoice("vllm", model=said(f"{role}_model"))
     return EngineChoice("endpoint", url, said(f"{role}_model"), settings.api_keys.get(role, ""))

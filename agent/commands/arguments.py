@@ -76,8 +76,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 def add_other_models(parser: argparse.ArgumentParser) -> None:
     """The options for models beside the one that acts."""
     group = parser.add_argument_group("two models")
-    group.add_argument("--planner", metavar="URL", help="an endpoint whose model says in words what to do; the "
-                       "engine's model then only finds the places")  # fmt: skip
+    group.add_argument("--planner", metavar="URL", help="an endpoint whose model says in words what to do (local: a "
+                       "vLLM of ours beside the engine's); the engine's model then only finds the places")  # fmt: skip
     group.add_argument("--grounder", metavar="URL", help="an endpoint whose model finds the places; the engine's "
                        "model then says in words what to do")  # fmt: skip
     group.add_argument("--relief", metavar="URL", help="an endpoint whose model takes over for a while where the "
