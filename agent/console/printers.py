@@ -112,10 +112,8 @@ class PlainPrinter:
                 self._line(f"step {step}: saw {viewport.captured}, sent {sent}{cost}")
             case Decided():
                 self._decided(event)
-            case HandedOver() | HandedBack():
+            case ReliefAsked() | HandedOver() | HandedBack():
                 self._line(event.words)
-            case ReliefAsked():
-                self._line(f"asks whether {event.model} at {event.host} may take over: {event.why}")
             case Consulted():
                 self._line(f"  {event.words}")
             case Paused(_, reason):

@@ -53,8 +53,9 @@ class Account:
         words = named(event.target, event.aim)
         if event.error is None:
             return words
-        # An error may quote a window.
-        return f"{words} (failed)" if self._leaving else f"{words} (failed: {event.error})"
+        # An error may quote a window that is hidden.
+        hides = self._leaving is not None and self._leaving.hide
+        return f"{words} (failed)" if hides else f"{words} (failed: {event.error})"
 
 
 def _is_hidden(event: Acted, leaving: Leaving) -> bool:

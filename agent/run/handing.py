@@ -29,6 +29,12 @@ class ReliefAsked(Happened):
     image: EncodedImage | None
     file: str
 
+    @property
+    def words(self) -> str:
+        """What is asked, on one line."""
+        shown = f"; it would be sent {self.file} first" if self.file else ""
+        return f"may {self.model or 'another model'} at {self.host} take over for {self.steps} steps? {self.why}{shown}"
+
 
 @dataclass(frozen=True, slots=True)
 class HandedOver(Happened):

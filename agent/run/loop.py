@@ -277,6 +277,8 @@ class Loop:
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
         await self._performer.perform(step, seen, decision, done, self._sink.emit)
+        if self._team.now.blinkered:
+            done.notes = [Note("failed", "it failed") if note.kind == "failed" else note for note in done.notes]
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
             self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
             if end.outcome == "gave_up" and not self._team.relieving:

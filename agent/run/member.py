@@ -22,6 +22,7 @@ class Member:
     history: History
     settings: RunSettings
     elsewhere: bool = False  # what it is sent leaves this machine for a model that only helps out
+    blinkered: bool = False  # windows are hidden from it, which what went wrong may quote
 
 
 @dataclass(frozen=True, slots=True)

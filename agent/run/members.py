@@ -59,7 +59,8 @@ def relief_member(
     screen = ConcealedScreen(desktop.screen, leaving, desktop.open_windows)
     conceal = Concealer(leaving, lambda text: mask(text) != text)
     masked = replace(model, client=MaskedClient(model.client, mask))
-    return _member("relief", masked, settings, ground, screen, conceal, (), prompt)
+    member = _member("relief", masked, settings, ground, screen, conceal, (), prompt)
+    return replace(member, elsewhere=True, blinkered=bool(leaving.hide))
 
 
 def _member(
@@ -93,7 +94,7 @@ def _member(
         screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw, see=see,
         conceal=conceal,
     )  # fmt: skip
-    return Member(role, observer, actor, history, settings, elsewhere=conceal is not None)
+    return Member(role, observer, actor, history, settings)
 
 
 def _grounding_eye(grounder: ServedModel) -> Eye:

@@ -127,10 +127,8 @@ class Translator:
                 return self._between(f"you said: {text}")
             case Warned(message):
                 return self._between(message)
-            case HandedOver() | HandedBack():
+            case ReliefAsked() | HandedOver() | HandedBack():
                 return self._between(event.words)
-            case ReliefAsked():
-                return self._between(f"may {event.model} at {event.host} take over? {event.why}")
             case Receipt():
                 view.receipt, view.changes = event.lines, event.changes
             case RunFinished():

@@ -1,155 +1,26 @@
-"""A second model that takes over where the run's own is stuck, and what of the desktop it gets to see."""
+"""A second model that takes over where the run's own is stuck."""
 
-import base64
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from io import BytesIO
+from io import StringIO
 from pathlib import Path
-from typing import Any
 
-import pytest
-from PIL import Image
-from stubs.desk import HURRIED, SETTLE, FakePerson, FakeScreen
-from stubs.endpoint import DONE, Behaviour, Exchange, FakeEndpoint, act, pictures, say, texts
-from stubs.made_up_desktop import MadeUpDesktop
+from stubs.desk import FakePerson
+from stubs.endpoint import Exchange, act, pictures, say, texts
+from stubs.two_models import CLICK, GARBAGE, GIVE_UP, OTHER, OVER, go
 
-from agent.geometry import Region
-from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.actions import TypeText
+from agent.commands.run import _parser
+from agent.console.printers import PlainPrinter
+from agent.options import RunOptions
 from agent.record.bundle import Recorder
 from agent.record.read import find_bundle
-from agent.record.redact import Redactor
-from agent.run.events import Decided, Event, RunFinished, StepFinished, Warned
+from agent.record.replay import replay_as_recorded
+from agent.run.events import Event, StepFinished, Warned
 from agent.run.handing import HandedBack, HandedOver, ReliefAsked
 from agent.run.loop_detector import LoopRule
-from agent.run.session import Request, run
-from agent.run.settings import RunSettings
-from agent.safety.leaving import Leaving
-from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch
-from agent.screen.outline import Element, Outline
-from foundation.addresses import normalize_url
-
-CLICK = say(act("click", coordinate=[700, 500]))
-OTHER = say(act("click", coordinate=[800, 600]))
-OVER = say(DONE)
-GIVE_UP = say(act("terminate", "I cannot.", status="fail"))
-GARBAGE = say("What?")
-BLACK, WHITE = (0, 0, 0), (255, 255, 255)
-YES = {"screenshots": "yes"}
-SECRET = "Tr0ub4dor&3x"
-
-
-class Faraway(Endpoint):
-    """The test's own endpoint, as if it were on another machine."""
-
-    is_local = False  # type: ignore[assignment]
-    host = "models.example"  # type: ignore[assignment]
-
-
-class StillScreen(FakeScreen):
-    """Nothing changes it."""
-
-    def grab(self) -> Any:
-        self.marks = 0
-        return super().grab()
-
-
-@dataclass
-class Tree:
-    """The accessibility tree of the made-up desktop."""
-
-    elements: tuple[Element, ...] = ()
-
-    def outline(self) -> Outline:
-        return Outline(Region(0, 0, 256, 256).size, self.elements)
-
-    def at(self, point: Any) -> None:
-        return None
-
-    def focused(self) -> None:
-        return None
-
-    def close(self) -> None:
-        pass
-
-
-@dataclass
-class Ran:
-    """A run of two models."""
-
-    own: FakeEndpoint
-    relief: FakeEndpoint
-    events: list[Event] = field(default_factory=list)
-    person: FakePerson = field(default_factory=FakePerson)
-
-    def told(self, kind: type) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    @property
-    def who(self) -> list[str]:
-        return [event.by for event in self.told(Decided)]
-
-    @property
-    def end(self) -> RunFinished:
-        return self.told(RunFinished)[0]
-
-    def picture(self, request: int = 0) -> Any:
-        """The newest picture that the relief was sent."""
-        url = pictures(self.relief.requests[request])[-1]["image_url"]["url"]
-        return Image.open(BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
-
-
-async def go(
-    own: Sequence[Behaviour],
-    relief: Sequence[Behaviour],
-    *,
-    far: bool = False,
-    leaving: dict[str, Any] | None = None,
-    person: FakePerson | None = None,
-    elements: tuple[Element, ...] = (),
-    still: bool = False,
-    windows: bool = True,
-    instruction: str = "do the task",
-    family: str = "mai-ui",
-    steps: int = 5,
-    stop: StopSwitch | None = None,
-    watch: Callable[[Event], None] = lambda _: None,
-    bundle: str = "",
-    mask: Callable[[str], str] = lambda text: text,
-    **settings: Any,
-) -> Ran:
-    def opened(*arguments: Any) -> MadeUpDesktop:
-        desktop = MadeUpDesktop(*arguments)
-        desktop.focus = "right"
-        desktop.open_elements = lambda: Tree(elements)  # type: ignore[method-assign]
-        if not windows:
-            desktop.open_windows = lambda: None  # type: ignore[method-assign]
-        if still:
-            desktop.screen = StillScreen()
-        return desktop
-
-    with FakeEndpoint(own) as one, FakeEndpoint(relief) as other:
-        ran = Ran(one, other, person=person or FakePerson())
-
-        def emit(event: Event) -> None:
-            ran.events.append(event)
-            watch(event)
-
-        kind = Faraway if far else Endpoint
-        engines = {
-            "actor": Engine("endpoint", Endpoint(normalize_url(one.url), "", "MAI-UI-8B")),
-            "relief": Engine("endpoint", kind(normalize_url(other.url), "", "MAI-UI-8B")),
-        }
-        policy = replace(Policy.load("never"), leaving=Leaving.model_validate(leaving or {}))
-        request = Request(
-            RunSettings(instruction, settle=SETTLE, **settings), engines, policy, stop_key="none", sandbox=True,
-            open_desktop=opened, families={"relief": family}, family="mai-ui", relief_steps=steps, bundle=bundle,
-            mask=mask, patience=HURRIED, zoom="off",
-        )  # fmt: skip
-        await run(request, ran.person, stop or StopSwitch(), emit)
-        return ran
+from agent.settings import load_settings
+from agent.tui.translate import Translator
+from agent.tui.view import RunView
 
 
 class TestHandingOver:
@@ -292,78 +163,6 @@ class TestConsent:
         assert ran.end.outcome == "done"
 
 
-class TestWhatLeaves:
-    async def test_a_hidden_window_and_a_hidden_region_are_black_in_what_is_sent(self) -> None:
-        leaving = YES | {"hide": [{"app": "^editor$"}], "regions": [[0, 0, 32, 32]]}
-        ran = await go([GIVE_UP], [OTHER, OVER], far=True, leaving=leaving)
-        for request in (0, 1):
-            sent = ran.picture(request)
-            assert sent.getpixel((10, 10)) == BLACK, "the region"
-            assert sent.getpixel((40, 200)) == WHITE, "the other window"
-            assert sent.getpixel((150, 230)) == BLACK, "the hidden window"
-
-    async def test_for_a_model_on_this_machine_nothing_is_hidden(self) -> None:
-        ran = await go([GIVE_UP], [OVER], leaving={"hide": [{"app": "editor"}], "regions": [[0, 0, 32, 32]]})
-        assert ran.picture().getpixel((10, 10)) == WHITE
-        assert ran.picture().getpixel((150, 230)) == WHITE
-
-    async def test_what_is_in_the_bundle_is_what_was_sent(self, tmp_path: Path) -> None:
-        recorder = Recorder(tmp_path, "do the task")
-        ran = await go(
-            [GIVE_UP], [OVER], far=True, leaving=YES | {"hide": [{"title": "untitled"}]},
-            bundle=str(recorder.path), watch=recorder.handle,
-        )  # fmt: skip
-        url = pictures(ran.relief.requests[0])[-1]["image_url"]["url"]
-        kept = (recorder.path / "screens" / "0002.png").read_bytes()
-        assert base64.b64decode(url.partition(",")[2]) == kept
-
-    async def test_their_elements_and_the_windows_are_not_told_of(self) -> None:
-        elements = (
-            Element(1, "push button", "Visible", Region(10, 150, 40, 20), app="Term", window="mai-agent"),
-            Element(2, "push button", "Of the editor", Region(100, 150, 40, 20), app="Editor", window="Untitled"),
-            Element(3, "push button", "In the region", Region(20, 20, 40, 20), app="Term", window="mai-agent"),
-            Element(4, "push button", "Untitled - Editor", Region(10, 200, 40, 20), app="Panel", window="panel"),
-        )
-        leaving = YES | {"hide": [{"app": "editor"}], "regions": [[0, 0, 32, 32]]}
-        over = say('{"thought": "t", "action": "done", "answer": "ok"}')
-        ran = await go([GIVE_UP, GIVE_UP], [over] * 3, far=True, leaving=leaving, elements=elements, family="generic")
-        whole = json.dumps(ran.relief.requests[0])
-        assert "Visible" in whole
-        for hidden in ("Of the editor", "In the region", "Untitled"):
-            assert hidden not in whole
-
-    async def test_a_field_for_passwords_is_black(self) -> None:
-        field = Element(1, "password text", "Password", Region(100, 100, 60, 20), value="swordfish")
-        ran = await go([GIVE_UP], [OVER], far=True, leaving=YES, elements=(field,))
-        assert ran.picture().getpixel((130, 110)) == BLACK
-        assert ran.picture().getpixel((130, 140)) == WHITE
-
-    async def test_what_was_done_in_a_hidden_window_is_not_told(self) -> None:
-        typing = say(act("type", text="dear diary"))
-        leaving = YES | {"hide": [{"app": "editor"}]}
-        ran = await go([typing, GIVE_UP], [OVER], far=True, leaving=leaving)
-        whole = json.dumps(ran.relief.requests[0])
-        assert "dear diary" not in whole
-        assert "that you are not shown" in whole
-
-    async def test_no_text_that_is_sent_holds_a_secret(self) -> None:
-        mask = Redactor(secrets=[SECRET]).text
-        own = [say(act("type", text=SECRET)), GIVE_UP]
-        again = say(act("type", f"I type {SECRET}.", text=SECRET))
-        ran = await go(own, [again, OVER], far=True, leaving=YES, mask=mask, instruction=f"log in with {SECRET} please")
-        assert len(ran.relief.requests) == 2
-        for request in ran.relief.requests:
-            assert SECRET not in json.dumps(request)
-            assert "[redacted" in json.dumps(request)
-
-    async def test_where_windows_are_to_be_hidden_and_nobody_tells_of_them_nothing_is_sent(self) -> None:
-        leaving = YES | {"hide": [{"app": "editor"}]}
-        ran = await go([GIVE_UP], [], far=True, leaving=leaving, windows=False)
-        assert ran.relief.requests == []
-        assert ran.end.outcome == "gave_up"
-        assert any("may not see the screen" in event.message for event in ran.told(Warned))
-
-
 async def test_the_record_says_who_decided_what(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, "do the task")
     await go([CLICK, GIVE_UP, OVER], [OTHER], steps=1, bundle=str(recorder.path), watch=recorder.handle)
@@ -374,13 +173,46 @@ async def test_the_record_says_who_decided_what(tmp_path: Path) -> None:
     assert steps[2].how == ["decided by the relief"]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"hide": [{}]}, {"screenshots": "maybe"}, {"regions": [[0, 0, 0, 1]]}, {"hidden": []}]
-)
-def test_what_may_leave_is_written_in_one_way(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="validation error"):
-        Leaving.model_validate(wrong)
+async def test_a_run_of_two_models_replays_each_step_in_its_own_family(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "do the task")
+    press = say('{"thought": "t", "action": "type", "text": "from the other family"}')
+    await go(
+        [CLICK, GIVE_UP, OVER], [press], steps=1, family="generic", bundle=str(recorder.path), watch=recorder.handle
+    )
+    replayed = [*replay_as_recorded(find_bundle(tmp_path, recorder.path.name))]
+    assert [step.failure for step in replayed] == [None] * 4
+    assert replayed[2].target == TypeText("from the other family")
 
 
-def test_nothing_leaves_by_default() -> None:
-    assert Policy.load("risky").leaving.screenshots == "never"
+async def test_a_person_reads_who_takes_over_and_who_decided() -> None:
+    out = StringIO()
+    printer = PlainPrinter(out)
+    view = RunView()
+    translator = Translator(view, lambda: 0.0)
+
+    def show(event: Event) -> None:
+        printer.handle(event)
+        translator.apply(event)
+
+    person = FakePerson(permits=[True])
+    await go([GIVE_UP, OVER], [OTHER], far=True, leaving={"screenshots": "ask"}, person=person, steps=1, watch=show)
+    taken = "MAI-UI-8B at models.example takes over for 1 step, allowed by you: it gives up"
+    back = "handed back: its steps are used up"
+    lines = out.getvalue().splitlines()
+    rows = [row.words for row in view.rows]
+    for words in (taken, back):
+        assert words in lines
+        assert words in rows
+    assert lines.index(taken) < lines.index("  decided by the relief") < lines.index(back)
+    assert "decided by the relief" in view.rows[rows.index(taken) + 1].found
+    assert any(row.startswith("may MAI-UI-8B at models.example take over") for row in rows)
+
+
+def test_the_command_line_and_the_settings_name_a_relief(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('relief = "127.0.0.1:9"\nrelief_steps = 3\n', encoding="utf-8")
+    environ = {"MAI_AGENT_CONFIG": str(tmp_path / "config.toml"), "MAI_AGENT_RELIEF_API_KEY": "key"}
+    options = RunOptions.of(_parser().parse_args(["--relief-model", "M", "x"]), load_settings(environ))
+    assert options.relief is not None
+    assert (options.relief.url, options.relief.model, options.relief.api_key) == ("127.0.0.1:9", "M", "key")
+    assert options.relief_steps == 3
+    assert RunOptions.of(_parser().parse_args(["x"]), load_settings({})).relief is None
