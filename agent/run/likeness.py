@@ -37,7 +37,7 @@ def contradiction(words: str, point: DesktopPoint, outline: Outline) -> str:
     if any(_alike(wanted, _content(text)) for text in known):
         return ""
     elsewhere = [one for one in outline.elements if one is not there and wanted <= _content(one.name or one.label)]
-    if not elsewhere and there.source != "both":
+    if not elsewhere and there.source != "both" and there.role not in _rules()["written_roles"]:
         return ""  # what is drawn there may well be called otherwise: a gear is named "Settings"
     return f"you want {shorten(words, 80)}, and at that point is the {there.words}"
 

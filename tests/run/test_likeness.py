@@ -32,6 +32,12 @@ def test_what_is_drawn_may_be_called_otherwise() -> None:
     assert said("the gear icon", element("Settings", source="tree")) == ""
 
 
+def test_a_menu_item_has_its_name_written_on_it_also_where_nobody_read_it() -> None:
+    there = element("Web Browser", role="menu item", source="tree")
+    assert "Web Browser" in said("the trash icon on the desktop", there)
+    assert said("the browser in the menu", there) == ""
+
+
 def test_what_is_drawn_is_doubted_where_the_thing_itself_is_elsewhere() -> None:
     found = said("the Export button", element("Settings", source="tree"), element("Export", left=300))
     assert "Settings" in found
