@@ -2,8 +2,9 @@
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -16,6 +17,8 @@ _NOT_HERE = frozenset(
     ("model", "top_p", "top_k", "min_p", "seed", "stop", "n", "stream", "tools", "tool_choice", "response_format",
      "logprobs", "frequency_penalty", "presence_penalty", "repetition_penalty", "extra_body", "structured_outputs")
 )  # fmt: skip
+#: An id as it is written in a line, JSON or not.
+_WRITTEN_ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.)+"|\d{1,18}(?=\s*[,}]))')
 #: Broken lines that an error message names; the number of the others follows.
 _NAMED = 5
 
@@ -92,8 +95,14 @@ class Entry:
 class Broken:
     """A line that is no request."""
 
-    id: str  # among the answers "line 7": its own id may be missing, or another line's
+    line: int  # its number
     message: str
+    own: str | None = None  # the id it has itself; None where it is missing, unreadable or another line's
+
+    @property
+    def name(self) -> str:
+        """Which line it is: what it is called among the answers where it has no id of its own."""
+        return f"line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +137,7 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
     """
     entries: list[Entry] = []
     broken: list[Broken] = []
+    claimed: set[str] = set()  # by broken lines
     lines_of: dict[str, int] = {}
     folders: dict[str, bool] = {}
     try:
@@ -143,14 +153,16 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
                     if request.id in lines_of:
                         raise LineError(f"the id {request.id!r} is that of line {lines_of[request.id]} already")
                 except LineError as error:
-                    broken.append(Broken(f"line {number}", str(error)))
+                    own = written_id(raw)
+                    broken.append(Broken(number, str(error), None if own in claimed else own))
+                    claimed |= {own} if own else set()
                     continue
                 lines_of[request.id] = number
                 entries.append(Entry(request.id, number, begin))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.", "Name a file of JSON lines.") from error
     if broken and not keep_going:
-        named = "; ".join(f"{one.id}: {one.message}" for one in broken[:_NAMED])
+        named = "; ".join(f"{one.name}: {one.message}" for one in broken[:_NAMED])
         more = f"; and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
         raise UsageError(
             f"{path}: {named}{more}. Nothing was sent.",
@@ -158,7 +170,21 @@ def index_requests(path: Path, *, keep_going: bool = False) -> Index:
         )
     if not entries and not broken:
         raise UsageError(f"{path} holds no requests.", "One JSON object a line is a request; see --help.")
-    return Index(tuple(entries), tuple(broken))
+    # A good line keeps its id, also from a broken one before it.
+    return Index(tuple(entries), tuple(replace(one, own=None) if one.own in lines_of else one for one in broken))
+
+
+def written_id(raw: bytes) -> str | None:
+    """The id in a line that is no request; None where there is none, or it cannot be told which it is."""
+    found = _WRITTEN_ID.findall(raw)
+    if len(found) != 1:
+        return None
+    try:
+        name = str(json.loads(found[0]))
+        name.encode()
+    except ValueError:
+        return None
+    return name
 
 
 def _check_images(request: Request, base: Path, known: dict[str, bool]) -> None:

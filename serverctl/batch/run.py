@@ -62,10 +62,14 @@ class Batch:
 
     def begin(self) -> None:
         """Forget failures that are tried again, and record the broken lines. Raises MaiError (a full disk)."""
-        self.answers.forget_failures(entry.id for entry in self.todo)
+        # An id that has an answer, from when its line was whole, keeps it.
+        named = [
+            (one, one.name if one.own in self.answers.answered else one.own or one.name) for one in self.index.broken
+        ]
+        self.answers.forget_failures([*(entry.id for entry in self.todo), *(name for _, name in named)])
         self.progress.start(self.outcome.total, self.outcome.before)
-        for broken in self.index.broken:
-            self._keep(Answer(broken.id, kind="line", message=f"{broken.message}."))
+        for broken, name in named:
+            self._keep(Answer(name, kind="line", message=f"{broken.name}: {broken.message}."))
 
     async def run(self, asker: Asker, concurrency: int, stop: Stop) -> Outcome:
         """Send what is not answered yet, so many at once; as many images are in memory.

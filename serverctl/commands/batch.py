@@ -84,7 +84,11 @@ def _parser() -> Parser:
     add("requests", metavar="REQUESTS", type=Path, help="the requests, one JSON object a line")
     add("--out", metavar="FILE", type=Path, help="the answers (default: REQUESTS with .answers.jsonl)")
     add("--concurrency", metavar="N", type=int, default=32, help="requests under way at once (default %(default)s)")
-    add("--keep-going", action="store_true", help="record broken lines as errors instead of refusing the file")
+    add(
+        "--keep-going",
+        action="store_true",
+        help="record broken lines as errors, by their own ids where they have one, instead of refusing the file",
+    )
     add("--json", action="store_true", help="print a summary as JSON at the end")
     add = parser.add_argument_group("for lines that do not say").add_argument
     add("--system", metavar="TEXT", help="the system text (default: none)")
