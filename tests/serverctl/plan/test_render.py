@@ -146,3 +146,9 @@ def test_a_model_without_eyes_gets_no_flags_for_pictures() -> None:
     }
     assert any("sees no pictures" in text for text in text_only.warnings)
     assert text_only.context > 0
+
+
+@pytest.mark.parametrize(("where", "vllm"), [("h100", NEW), ("h100", OLD), ("cpu", CPU)])
+def test_pages_about_the_api_do_not_answer_without_the_key(where: str, vllm: str) -> None:
+    made = plan(where, "MAI-UI-2B", vllm=vllm)
+    assert "--disable-fastapi-docs" in command(made, vllm).flags
