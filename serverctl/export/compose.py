@@ -24,9 +24,9 @@ def documents(source: Source) -> Sequence[Document]:
 def data(source: Source) -> dict[str, Any]:
     """The file as values."""
     return {
-        "name": source.name,
+        # No "name" of the project: docker-compose 1.x refuses it. The volumes have names of their own instead.
         "services": {server.name: _service(source, server) for server in source.servers()},
-        "volumes": {"hub-cache": {}, "vllm-cache": {}},
+        "volumes": {volume: {"name": f"{source.name}-{volume}"} for volume in ("hub-cache", "vllm-cache")},
     }
 
 

@@ -408,6 +408,25 @@ def test_systemd_itself_finds_nothing_wrong_with_the_unit(tmp_path: Path, user: 
     assert (done.returncode, said) == (0, [])
 
 
+def test_systemd_finds_the_unit_hardened(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    assert analyze is not None, "scripts/test installs systemd"
+    (document,) = systemd.documents(source_for())
+    unit = tmp_path / document.name
+    unit.write_text(document.text)
+    done = subprocess.run(
+        [analyze, "security", "--offline=true", "--threshold=40", "--no-pager", unit], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr
+
+
+def test_a_users_unit_sets_only_what_a_users_manager_may() -> None:
+    found = unit_of(source_for(user_unit=True))
+    assert "RestrictNamespaces" in found
+    for of_root in ("CapabilityBoundingSet", "PrivateMounts", "ProtectProc", "ProtectKernelLogs", "PrivateTmp"):
+        assert of_root not in found
+
+
 # Containers.
 
 
@@ -421,7 +440,7 @@ def test_a_compose_file_loads_back_as_the_data_it_was_made_from(
     text = exported(capsys, *options)
     loaded = yaml.safe_load(text)
     assert loaded == compose.data(source_for(gpu, count, goal=Goal(preset=preset, force=True)))
-    assert "version" not in loaded, "obsolete"
+    assert set(loaded) == {"services", "volumes"}, "version is obsolete, and docker-compose 1.x refuses name"
     assert "&id" not in text
     assert "<<" not in text
     assert max(len(line) for line in text.splitlines() if line.startswith("#")) <= 120
@@ -445,7 +464,7 @@ def test_a_compose_service_is_pinned_guarded_and_reachable_from_this_machine_onl
     assert service["healthcheck"]["test"][:2] == ["CMD", "python3"]
     assert "ipc" in service or "shm_size" in service
     assert "hub-cache:/root/.cache/huggingface" in service["volumes"]
-    assert set(loaded["volumes"]) == {"hub-cache", "vllm-cache"}
+    assert loaded["volumes"] == {volume: {"name": f"gui-{volume}"} for volume in ("hub-cache", "vllm-cache")}
 
 
 def test_the_health_check_asks_the_servers_own_port_and_fails_without_one() -> None:
