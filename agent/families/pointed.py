@@ -20,6 +20,9 @@ from foundation.chat_stream import Answer
 #: Which of several points counts: only one may be there, or the first, or the last.
 Which: TypeAlias = Literal["only", "first", "last"]
 
+#: The point that stands for "there is no such thing".
+NOWHERE = (-1.0, -1.0)
+
 _KEYS = ("coordinate", "coordinates", "point", "point_2d", "position", "click", "bbox", "bbox_2d", "box")
 _NESTED = ("arguments", "tool_call", "action", "answer")
 _N = r"([-+]?[0-9]{1,6}(?:\.[0-9]{1,17})?)"
@@ -28,7 +31,8 @@ _COMMA = r"\s*[,，]\s*"
 _PAIR = re.compile(
     rf"[\[(（]\s*(?:x\s*=\s*)?{_N}{_COMMA}(?:y\s*=\s*)?{_N}(?:{_COMMA}{_N}{_COMMA}{_N})?\s*(?=[\])）}}<\"'])"
 )
-_TAG = re.compile(rf"<\s*(?:point|box|click)\s*>\s*{_N}(?:\s*[,，]\s*|\s+){_N}\s*<")
+_GAP = r"(?:\s*[,，]\s*|\s+)"
+_TAG = re.compile(rf"<\s*(?:point|b?box|click)\s*>\s*{_N}{_GAP}{_N}(?:{_GAP}{_N}{_GAP}{_N})?\s*<")
 _BARE = re.compile(rf"\s*{_N}{_COMMA}{_N}\s*\.?\s*")
 _MOST_OBJECTS = 20
 
@@ -39,11 +43,11 @@ def pointed(
     which: Which = "only",
     absent: Callable[[str, Sequence[tuple[float, float]]], bool] | None = None,
 ) -> Decision | ParseFailure:
-    """The point in an answer, as a click.
+    """The point in an answer, as a click; `Absent` where it says (-1, -1), which grounders are taught to say.
 
     A point off the grid is kept, and clamped where it is mapped: nothing is clicked on the strength of this alone, and
     an evaluation then scores what the model said. `absent` tells from the text and its points whether the model says
-    that there is no such thing.
+    otherwise that there is no such thing.
     """
     told = heard(answer)
     if isinstance(told.calls, ParseFailure):
@@ -52,7 +56,7 @@ def pointed(
         points = _points(told, fractions=max(grid.width, grid.height) <= 1)
     except PointError as error:
         return ParseFailure("bad_point", str(error), told.thought)
-    if absent is not None and absent(told.text, points):
+    if points == [NOWHERE] or (absent is not None and absent(told.text, points)):
         return Decision(told.thought, (Absent(),), (Call("grounding", {}),))
     if told.cut:
         return ParseFailure("truncated", "the answer ends inside the thinking", told.thought)

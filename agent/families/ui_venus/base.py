@@ -11,7 +11,7 @@ from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, 
 from agent.families.computer_use import read_action
 from agent.families.heard import heard
 from agent.families.own_names import OwnNames, named
-from agent.families.pointed import pointed
+from agent.families.pointed import NOWHERE, pointed
 from agent.families.points import PointError, grid_of, read_pair
 from agent.families.syntaxes.named_arguments import as_named, named_calls
 from agent.geometry import GridPoint, Size
@@ -26,8 +26,6 @@ _CALLS: dict[str, Any] = tomllib.loads((_FOLDER / "calls.toml").read_text(encodi
 _ACTION = re.compile(r"<\s*action\s*>(.*?)(?:<\s*/\s*action\s*>|(?=<\s*conclusion)|\Z)", re.DOTALL | re.IGNORECASE)
 _CONCLUSION = re.compile(r"<\s*conclusion\s*>.*", re.DOTALL | re.IGNORECASE)
 _NOISE = re.compile(r"```\w*|<\|im_end\|>")
-#: The point by which 1.5 says that what was asked for is not there.
-_NOWHERE = (-1.0, -1.0)
 
 
 class UiVenus(Family):
@@ -36,18 +34,16 @@ class UiVenus(Family):
     Args:
         name: of the family.
         folder: where its `prompt.toml` lies: "actions" and "grounding".
-        refuses: whether it says by a point of its own that there is nothing of the kind.
     """
 
-    def __init__(self, name: str, folder: Path, *, refuses: bool) -> None:
+    def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name)
         self._texts: dict[str, Any] = _SKELETON | tomllib.loads((folder / "prompt.toml").read_text(encoding="utf-8"))
-        self._refuses = refuses
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
-        """What the model is asked for one action: one message, the screenshot first."""
-        text = TextPart(self._prompt(prompt))
-        return ChatRequest([Message("user", (*map(ImagePart, prompt.images), text))], self.facts.sampling)
+        """What the model is asked for one action: one message, the text first."""
+        asked = Message("user", (TextPart(self._prompt(prompt)), *map(ImagePart, prompt.images)))
+        return ChatRequest([Message.text("system", self._texts["role"]), asked], self.facts.sampling)
 
     def _prompt(self, prompt: PromptRequest) -> str:
         past = [self._past(number, step) for number, step in enumerate(prompt.steps, prompt.skipped)]
@@ -105,7 +101,7 @@ class UiVenus(Family):
         return decide(thought, [call for calls in read_as if isinstance(calls, list) for call in calls], read, most=1)
 
     def _read(self, call: Call, names: OwnNames) -> Action[GridPoint]:
-        if self._refuses and _is_nowhere(call.arguments.get("box")):
+        if _is_nowhere(call.arguments.get("box")):
             return Absent()
         arguments = names.said(call)
         if arguments["action"] == "scroll" and "start" in arguments and "end" in arguments:
@@ -122,8 +118,7 @@ class UiVenus(Family):
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click; `Absent` where the family says that there is none."""
-        grid = grid_of(self.facts.grounding, sent)
-        return pointed(answer, grid, absent=lambda _text, points: self._refuses and list(points) == [_NOWHERE])
+        return pointed(answer, grid_of(self.facts.grounding, sent))
 
     def feedback(self, failure: ParseFailure) -> str:
         """What to tell the model after an answer that gave no action."""
@@ -135,6 +130,6 @@ class UiVenus(Family):
 
 def _is_nowhere(written: Any) -> bool:
     try:
-        return read_pair(written) == _NOWHERE
+        return read_pair(written) == NOWHERE
     except PointError:
         return False
