@@ -1,7 +1,9 @@
 """Models that only find places, asked for one point and never for an action: a `--grounder` beside a planner."""
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest
@@ -15,6 +17,7 @@ from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 from foundation.families import family_data
 
+_SHARED: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 #: What an image is taken for where none is there, in `mai-agent prompt`.
 _UNSEEN = (1920, 1080)
 
@@ -24,6 +27,7 @@ class Grounder(Family):
 
     - `system` and `text`: the texts, in which {instruction}, {width} and {height} (of the image as sent) are filled in;
       without `system`, there is no message of the system;
+    - `asked_with`: in place of `system`, a text that several grounders are asked with (`grounder.toml`);
     - `which`: of several points, the one that counts ("only", "first", "last");
     - `absent`: an answer that says that nothing is there.
     """
@@ -33,7 +37,8 @@ class Grounder(Family):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         question: Mapping[str, Any] = family_data(name)["question"]
-        self._system: str = question.get("system", "").strip()
+        system = _SHARED[question["asked_with"]] if "asked_with" in question else question.get("system", "")
+        self._system: str = system.strip()
         self._text: str = question.get("text", "{instruction}")
         self._which: Which = question.get("which", "only")
         self._absent: str | None = question.get("absent")

@@ -16,6 +16,12 @@ from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 
 GROUNDERS = [name for name in family_names() if not get_family(name).acts]
+#: What Qwen2.5-VL's function for a computer offers, whole, in the published order.
+VOCABULARY = [
+    '"enum": ["key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", '
+    '"double_click", "scroll", "wait", "terminate"]',
+    '"keys"', '"text"', '"coordinate"', '"pixels"', '"time"', '"status"', '"enum": ["success", "failure"]',
+]  # fmt: skip
 #: Per family, of a 2560x1440 screen: what must stand in the system text, and the user's parts.
 ASKED: dict[str, tuple[list[str], list[Any]]] = {
     "gta1": (["height is 1428", "width 2548", "exactly:\n(x,y)"], ["IMAGE", "the gear"]),
@@ -28,8 +34,8 @@ ASKED: dict[str, tuple[list[str], list[Any]]] = {
             'Find the UI element(s) for "the gear", and give the coordinates in JSON: [{"point_2d": [x, y]}, ...]',
         ],
     ),
-    "jedi": (["<tools>", "resolution is 1932x1064", "<tool_call>"], ["IMAGE", "\nthe gear"]),
-    "groundnext": (["<tools>", "resolution is 2548x1428", "<tool_call>"], ["IMAGE", "the gear"]),
+    "jedi": (["<tools>", "resolution is 1932x1064", *VOCABULARY, "<tool_call>"], ["IMAGE", "\nthe gear"]),
+    "groundnext": (["<tools>", "resolution is 2548x1428", *VOCABULARY, "<tool_call>"], ["IMAGE", "the gear"]),
     "internvl3": (["pyautogui"], ["IMAGE", "the gear"]),
     "holo1": ([], ["IMAGE", {"has": ["Click(x, y)", "\nthe gear"]}]),
     "holo1.5": ([], ["IMAGE", {"has": ['"click_absolute"', '"x"', '"y"', "Your target is:\nthe gear"]}]),
