@@ -74,6 +74,8 @@ def test_a_persons_text_stands_in_the_place_of_the_prompt_before_the_task() -> N
     [
         ("ByteDance-Seed/UI-TARS-1.5-7B", "ui-tars-1.5"),
         ("mradermacher/UI-TARS-1.5-7B-GGUF", "ui-tars-1.5"),
+        ("uitars15-7b", "ui-tars-1.5"),
+        ("UI-TARS-1_5-7B", "ui-tars-1.5"),
         ("ByteDance-Seed/UI-TARS-72B-DPO", "ui-tars"),
         ("ui-tars-2b-sft", "ui-tars"),
         ("ui-tars-2", "ui-tars-2"),

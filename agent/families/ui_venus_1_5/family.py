@@ -7,4 +7,4 @@ from agent.families.ui_venus.base import UiVenus
 
 def create() -> UiVenus:
     """The family, as the registry asks for it."""
-    return UiVenus("ui-venus-1.5", Path(__file__).parent, refuses=True)
+    return UiVenus("ui-venus-1.5", Path(__file__).parent)
