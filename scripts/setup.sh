@@ -115,7 +115,7 @@ session_packages() {
   gnome) echo gnome-settings-daemon gnome-control-center nautilus gnome-text-editor gnome-calculator ;;
   kde) echo kwrite kcalc systemsettings ;;
   mate) echo mate-settings-daemon marco mate-panel caja mate-control-center pluma mate-calc ;;
-  sway) echo sway foot ;;
+  sway) echo sway swaybg foot ;;
   cinnamon) echo cinnamon-settings-daemon nemo cinnamon-control-center cinnamon-l10n ;;
   esac
 }

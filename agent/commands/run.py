@@ -65,7 +65,7 @@ def _add_sandbox(parser: argparse.ArgumentParser) -> None:
                        help="from 640x480 to 7680x7680 (default 1920x1080)")  # fmt: skip
     group.add_argument("--sandbox-session", choices=config_names("sandbox"), default="xfce", help="which desktop "
                        "(default xfce), for gnome, kde and cinnamon their applications without the shell; bare: only a "
-                       "window manager")  # fmt: skip
+                       "window manager; sway: Wayland")  # fmt: skip
     group.add_argument("--sandbox-locale", metavar="NAME", help="what it speaks, as in de_DE.UTF-8 (default: what you "
                        "speak)")  # fmt: skip
     group.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in it reach: nothing, or "

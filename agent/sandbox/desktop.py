@@ -26,7 +26,7 @@ from agent.sandbox.locales import locale_environ
 from agent.sandbox.processes import MARK, end_marked, marked
 from agent.sandbox.sessions import install_line, load_session
 from agent.sandbox.sizes import check_size
-from agent.sandbox.start import apply, settings, start
+from agent.sandbox.start import apply, display_of, settings, start
 from foundation.errors import EnvironmentLacksError, MaiError
 
 _PREFIX = "mai-agent-sandbox-"
@@ -74,7 +74,7 @@ class Sandbox:
     def how_to_look(self) -> str:
         """The lines that tell how to work with a kept sandbox."""
         return (
-            f"The sandbox stays on display {self.environ['DISPLAY']}. Enter it with `. {self.folder}/environment`, "
+            f"The sandbox stays on display {display_of(self.environ)}. Enter it with `. {self.folder}/environment`, "
             f"start a program inside with `mai-agent sandbox enter {self.name} PROGRAM`, end it with `mai-agent "
             f"sandbox stop {self.name}`."
         )
@@ -109,7 +109,7 @@ def start_sandbox(
     check_size(spec.size)
     session = load_session(spec.session)
     session.check_installed()
-    network = _network(spec.network, progress)
+    network = _network(spec.network, progress, ordinary=session.display == "wayland")
     language = {} if spec.locale is None else locale_environ(spec.locale)
     for name in reap_sandboxes():
         progress(f"removed the sandbox {name}, whose owner had been killed")
@@ -125,7 +125,7 @@ def start_sandbox(
         environ = start(folder, spec.size, session, own, network, owner, check)
         exports = (f"export {name}={shlex.quote(value)}\n" for name, value in sorted(environ.items()) if name != "PATH")
         (folder / "environment").write_text("".join(exports))
-        (folder / "state.json").write_text(json.dumps({"keep": spec.keep, "display": environ["DISPLAY"]}))
+        (folder / "state.json").write_text(json.dumps({"keep": spec.keep, "display": display_of(environ)}))
     except (OSError, subprocess.SubprocessError) as error:
         sandbox.close()
         raise EnvironmentLacksError(
@@ -138,10 +138,10 @@ def start_sandbox(
     return sandbox
 
 
-def _network(wanted: Network | None, progress: Callable[[str], None]) -> Network | None:
+def _network(wanted: Network | None, progress: Callable[[str], None], *, ordinary: bool = False) -> Network | None:
     """What isolated programs will reach; None where they cannot be isolated, which is told."""
     network = wanted or "host"
-    lack = why_not(network)
+    lack = why_not(network, ordinary=ordinary)
     if lack is None:
         if network == "host" and (remark := open_sockets()):
             progress(remark)

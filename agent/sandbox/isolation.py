@@ -24,26 +24,28 @@ _INSTALL = "Install it: apt-get install --no-install-recommends bubblewrap"
 _ALLOW = "Have user namespaces allowed to you, or work on a machine that holds nothing of yours."
 #: What programs that root starts may do of what only root may: become themselves.
 _CAPABILITIES_OF_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN")
+#: The number of whom root is where it is to be nobody in particular.
+_NOBODY = "1000"
 #: Seconds for one try, which takes 20 ms.
 _PATIENCE = 10.0
 
 
-def why_not(network: Network) -> tuple[str, str] | None:
+def why_not(network: Network, *, ordinary: bool = False) -> tuple[str, str] | None:
     """Why programs cannot be isolated here, as a sentence, and what to do; None where they can.
 
     It is tried once, with all that a sandbox will ask for: what files and settings of the kernel say is not the whole
     truth, least of all in containers.
     """
-    return _tried(network)[1]
+    return _tried(network, ordinary)[1]
 
 
 @cache
-def _tried(network: Network) -> tuple[list[str], tuple[str, str] | None]:
+def _tried(network: Network, ordinary: bool) -> tuple[list[str], tuple[str, str] | None]:
     """The words that make the namespaces, and why they do not."""
     if shutil.which("bwrap") is None:
         return [], ("bubblewrap is not installed.", _INSTALL)
     said = ""
-    for words in _namespaces(network):
+    for words in _namespaces(network, ordinary=ordinary):
         try:
             done = subprocess.run(
                 [*words, *_system(), "--", "true"],
@@ -57,20 +59,21 @@ def _tried(network: Network) -> tuple[list[str], tuple[str, str] | None]:
     return [], (f"This system does not let programs be isolated ({said[:200].removesuffix('.')}).", _ALLOW)
 
 
-def isolated(folder: Path, network: Network, also: tuple[str, ...] = ()) -> list[str]:
+def isolated(folder: Path, network: Network, also: tuple[str, ...] = (), *, ordinary: bool = False) -> list[str]:
     """What to put before a command, so that it and all that it starts are isolated.
 
     Args:
         folder: the sandbox's. Of it, `home`, `run` and `tmp` can be written, and `cookie` be read.
         network: what they reach.
         also: further folders that can be read, each at its own path.
+        ordinary: whether root is nobody in particular in there.
     """
     own: list[str] = ["--bind", f"{folder}/tmp", "/tmp"]  # noqa: S108 -- inside, it is the sandbox's own
     for part in ("home", "run"):
         own += ["--bind", f"{folder}/{part}", f"{folder}/{part}"]
     for path in (f"{folder}/cookie", *also):
         own += ["--ro-bind", path, path]
-    return [*_tried(network)[0], *_system(), *own, "--remount-ro", "/", "--"]
+    return [*_tried(network, ordinary)[0], *_system(), *own, "--remount-ro", "/", "--"]
 
 
 @cache
@@ -100,7 +103,7 @@ def python_inside() -> tuple[list[str], tuple[str, ...]]:
     return [program, "-I", "-S"], () if seen else (own,)
 
 
-def _namespaces(network: Network) -> Iterator[list[str]]:
+def _namespaces(network: Network, *, ordinary: bool) -> Iterator[list[str]]:
     """Ways to their own users, processes, shared memory and host name, the best first.
 
     What is outside has no number or name inside. Root needs no users of its own for that, and gets none where it can do
@@ -108,6 +111,9 @@ def _namespaces(network: Network) -> Iterator[list[str]]:
     """
     apart = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL"]
     apart += ["--unshare-net"] if network == "none" else []
+    if os.geteuid() == 0 and ordinary:
+        yield ["bwrap", "--unshare-user", "--uid", _NOBODY, "--gid", _NOBODY, *apart]
+        return
     if os.geteuid() == 0:
         yield ["bwrap", *apart, *(word for name in _CAPABILITIES_OF_ROOT for word in ("--cap-add", name))]
     yield ["bwrap", "--unshare-user", *apart]

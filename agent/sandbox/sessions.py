@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from foundation.configs import config_names, load_config
 from foundation.errors import EnvironmentLacksError
@@ -17,6 +17,7 @@ class Session:
     title: str
     start: tuple[tuple[str, ...], ...]
     windows: frozenset[str]
+    display: Literal["x11", "wayland"]  # what shows it: Xvfb, or the first program of `start`
     wallpaper: str  # "#rrggbb"
     folders: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -79,6 +80,7 @@ def load_session(name: str) -> Session:
         title=own["title"],
         start=tuple(tuple(command) for command in own["start"]),
         windows=frozenset(own.get("windows", ())),
+        display=own.get("display", "x11"),
         wallpaper=common["wallpaper"],
         folders=tuple(common["folders"]),
         libraries=(*common["libraries"], *own.get("libraries", ())),

@@ -1,4 +1,4 @@
-"""One throw-away desktop: Xvfb and a kind of session, with a home, a session bus and an X cookie of their own."""
+"""One throw-away desktop: a display and a kind of session, with a home, a session bus and an X cookie of their own."""
 
 import os
 import shutil
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from agent.desktop.door import DOOR, Inside, run_inside, start_inside
 from agent.desktop.factory import open_windows
 from agent.geometry import Size
+from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside
 from agent.sandbox.sessions import Session
@@ -23,7 +24,7 @@ Environ: TypeAlias = dict[str, str]
 
 _START_TIMEOUT = 30.0
 #: The variables that name a display.
-_DISPLAY = ("DISPLAY", "XAUTHORITY")
+_DISPLAY = ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")
 #: Those of the person's own that programs in it have too.
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ", "USER")
 
@@ -57,21 +58,26 @@ def start(
     named = {name: value.format(folder=folder) for name, value in session.environment.items()}
     environ = {"LANG": "C.UTF-8"} | kept | named | own
     _make_home(folder, session, environ)
-    number = reserve(folder, elsewhere=network is not None)
-    environ |= {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
-    write_cookie(folder / "cookie", number)
-    if network == "none" and owner is not None and (name := keep_name(number)):
-        owner.enter_context(name)
-    environ |= _open_door(folder, environ, network, owner)
-    _start_display(size, environ, check)
+    if session.display == "x11":
+        environ |= _name_display(folder, network, owner)
+    else:
+        (folder / "cookie").touch(mode=0o600)
+        environ |= wayland.names(folder)
+    environ |= _open_door(folder, environ, network, owner, ordinary=session.display == "wayland")
+    if session.display == "x11":
+        _start_display(size, environ, check)
     environ |= _start_bus(folder, environ, check)
     before = dict(os.environ)
     apply(environ)
     try:
-        _paint_root(session.wallpaper)
+        if session.display == "x11":
+            _paint_root(session.wallpaper)
         for command in session.start:
             start_inside(command, environ)
-        _wait_until_ready(session, check)
+        if session.display == "x11":
+            _wait_until_ready(session, check)
+        else:
+            wayland.set_up(environ, size, session.wallpaper, _START_TIMEOUT, check)
     except BaseException:
         os.environ.clear()
         os.environ.update(before)
@@ -81,8 +87,14 @@ def start(
 
 def apply(environ: Mapping[str, str]) -> None:
     """Make this process see the display of an environment."""
-    os.environ.update({name: environ[name] for name in _DISPLAY})
-    os.environ.pop("WAYLAND_DISPLAY", None)
+    for name in _DISPLAY:
+        os.environ.pop(name, None)
+    os.environ.update({name: environ[name] for name in _DISPLAY if name in environ})
+
+
+def display_of(environ: Mapping[str, str]) -> str:
+    """What a person calls its display by."""
+    return environ.get("WAYLAND_DISPLAY") or environ["DISPLAY"]
 
 
 def settings(environ: Environ) -> dict[str, str]:
@@ -139,7 +151,18 @@ def _finish(command: list[str], environ: Environ) -> None:
     )
 
 
-def _open_door(folder: Path, environ: Environ, network: Network | None, owner: ExitStack | None) -> Environ:
+def _name_display(folder: Path, network: Network | None, owner: ExitStack | None) -> Environ:
+    """Take a number for an X server and make its cookie; the variables that name both."""
+    number = reserve(folder, elsewhere=network is not None)
+    write_cookie(folder / "cookie", number)
+    if network == "none" and owner is not None and (name := keep_name(number)):
+        owner.enter_context(name)
+    return {"DISPLAY": f":{number}", "XAUTHORITY": f"{folder}/cookie"}
+
+
+def _open_door(
+    folder: Path, environ: Environ, network: Network | None, owner: ExitStack | None, *, ordinary: bool
+) -> Environ:
     """Start the doorkeeper, who starts all else; gives the variable that names its door."""
     address = folder / "door"
     ours, theirs = os.pipe() if owner is not None else (-1, -1)
@@ -150,7 +173,8 @@ def _open_door(folder: Path, environ: Environ, network: Network | None, owner: E
         door.listen(64)
         numbers = [door.fileno(), ours]
         locales = [environ["LOCPATH"]] if "LOCPATH" in environ else []
-        before = isolated(folder, network, (*needed, *locales)) if network is not None else []
+        also = (*needed, *locales)
+        before = isolated(folder, network, also, ordinary=ordinary) if network is not None else []
         subprocess.Popen(
             [*before, *program, "-c", code, *map(str, numbers), network or ""],
             env=environ, cwd="/", start_new_session=True, pass_fds=[number for number in numbers if number >= 0],

@@ -24,6 +24,15 @@ def test_the_same_sentence_makes_gnome_dark(command, no_sandbox_left):
     assert "color-scheme was 'default' and is 'prefer-dark'" in outcome.err
 
 
+def test_a_text_is_typed_and_saved_on_wayland(command, kept):
+    sentence = "open mousepad, type 'Grüße, 日本' and press ctrl+s, type 'note.txt' and press enter"
+    outcome = command("--sandbox", "--keep", "--sandbox-session", "sway", sentence)
+    kept(outcome)
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert outcome.in_home("cat note.txt") == "Grüße, 日本"
+    assert outcome.in_home("echo ${DISPLAY:-none}") == "none\n"
+
+
 def test_a_dry_run_touches_nothing(command, kept):
     outcome = command("--sandbox", "--keep", "--dry-run", "open settings and enable dark mode")
     kept(outcome)

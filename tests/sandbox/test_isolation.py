@@ -359,7 +359,7 @@ def test_the_doctor_says_it_too_where_all_is_well(monkeypatch):
 
 
 def test_a_linux_that_shares_sockets_without_a_file_is_told_of(monkeypatch):
-    monkeypatch.setattr(desktop, "why_not", lambda _: None)
+    monkeypatch.setattr(desktop, "why_not", lambda *_, **__: None)
     monkeypatch.setattr(desktop, "open_sockets", lambda: "Sockets are shared.")
     told = []
     assert desktop._network(None, told.append) == "host"

@@ -2,16 +2,17 @@ import os
 import re
 import subprocess
 import time
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
-import mss
 import numpy as np
 import psutil
 import pytest
 
-from agent.desktop.factory import open_windows
+from agent.desktop.factory import open_desktop, open_windows
 from agent.geometry import Size
+from agent.safety.stop import StopSwitch
 from agent.sandbox import sessions
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.sandbox.processes import marked
@@ -25,6 +26,7 @@ APPLICATIONS = {
     "cinnamon": (["nemo"], "Home", "Persönlicher Ordner"),
     "gnome": (["gnome-control-center"], "Settings", "Einstellungen"),
     "kde": (["systemsettings"], "System Settings", "Systemeinstellungen"),
+    "sway": (["mousepad"], "Untitled 1 - Mousepad", "Unbenannt 1 - Mousepad"),
     "mate": (["mate-control-center"], "Control Center", "Steuerzentrale"),
     "xfce": (["xfce4-appearance-settings"], "Appearance", "Erscheinungsbild"),
 }
@@ -32,7 +34,7 @@ APPLICATIONS = {
 
 @pytest.fixture(autouse=True)
 def own_display(monkeypatch):
-    for name in ("DISPLAY", "XAUTHORITY"):
+    for name in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
@@ -59,10 +61,9 @@ def titles(seconds, wanted):
 
 def of_colour(colour):
     """The share of the screen that has a colour."""
-    wanted = [int(colour[start : start + 2], 16) for start in (5, 3, 1)]
-    with mss.MSS() as screen:
-        shot = screen.grab(screen.monitors[0])
-    pixels = np.frombuffer(shot.bgra, np.uint8).reshape(shot.height, shot.width, 4)[:, :, :3]
+    wanted = [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
+    with closing(open_desktop(StopSwitch()).screen) as screen:
+        pixels = np.asarray(screen.grab().image)
     return float((abs(pixels.astype(int) - wanted).max(axis=2) <= 1).mean())
 
 
@@ -79,7 +80,7 @@ def test_each_kind_shows_its_applications_in_the_language_asked_for(name, langua
         while (share := of_colour(load_session(name).wallpaper)) < 0.8 and time.monotonic() < deadline:
             time.sleep(0.1)
         assert share >= 0.8
-        subprocess.Popen(command, env=sandbox.environ, cwd=sandbox.environ["HOME"], start_new_session=True)
+        sandbox.start(*command)
         assert title in titles(30, title)
         processes = marked(sandbox.name)
     finally:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from agent.desktop.atspi.wire import HEAD, Call, can_be_sent, decode, encode, size_of
+from agent.desktop.bus_socket import open_bus_socket
 from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
@@ -273,11 +274,10 @@ def _one(call: Call) -> Question[Body]:
 def connect(address: str, seconds: float) -> socket.socket:
     """A socket on which a bus has let us in; not blocking. Raises EnvironmentLacksError."""
     from jeepney.bus import get_connectable_addresses
-    from jeepney.io.blocking import prep_socket
 
     try:
-        opened: socket.socket = prep_socket(next(iter(get_connectable_addresses(address))), timeout=seconds)
-    except Exception as error:  # OSError, TimeoutError, ValueError, RuntimeError, its own AuthenticationError
+        opened = open_bus_socket(next(iter(get_connectable_addresses(address))), seconds)
+    except Exception as error:  # OSError, TimeoutError, ValueError, RuntimeError
         raise EnvironmentLacksError(
             f"The bus of the accessibility trees takes no connection ({error!r}).", "Is at-spi2-core installed?"
         ) from error

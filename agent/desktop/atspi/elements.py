@@ -22,7 +22,7 @@ from agent.desktop.atspi.pointing import look_at, origin_of
 from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts
 from agent.desktop.atspi.stack import around, largest_part, tops_at, visible_parts
 from agent.desktop.atspi.telling import Seen, elements_of, shown_window, what_lacks
-from agent.desktop.atspi.tree import Node, Ref, matched, walked
+from agent.desktop.atspi.tree import Node, Ref, matched, move, walked
 from agent.desktop.windows import Layer, WindowId, Windows
 from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element, Outline
@@ -208,10 +208,12 @@ class AtspiElements:
             fresh = [frame.ref for frame in shown if frame.ref not in known]
             more = yield from together(*(self._nodes(application, ref) for ref in fresh))
             known |= dict(zip(fresh, more, strict=True))
-            told = [
-                Seen(application, found[frame.ref], Tree(frame.ref, known[frame.ref]), [], (0, 0), {})
-                for frame in shown
-            ]
+            told = []
+            for frame in shown:
+                layer, nodes = found[frame.ref], known[frame.ref]
+                origin = origin_of(application, layer, frame)
+                move(nodes, *origin)
+                told.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
         application.shown = tuple(frame.ref for frame in shown)
         yield from together(*(self._drafting(seen, layers, parts[seen.layer.window.id]) for seen in told))
         return told
@@ -226,7 +228,7 @@ class AtspiElements:
     ) -> Question[Seen]:
         """A window of GTK 4."""
         layer = found[frame.ref]
-        origin = origin_of(layer, frame)
+        origin = origin_of(application, layer, frame)
         nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
         application.hollow |= gtk4.hollow_lists(nodes)
         return Seen(application, layer, Tree(frame.ref, nodes, class_names=True), [], origin, moved)
@@ -266,7 +268,7 @@ class AtspiElements:
         if seen.application.is_gtk4:
             yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
         else:
-            yield from trust(seen.tree, fresh)
+            yield from trust(seen.tree, fresh, seen.origin)
         # While a page of GTK 4 fades in, the one before is still found there, and nothing moves afterwards.
         fading = seen.application.is_gtk4
         memory.trusted |= {

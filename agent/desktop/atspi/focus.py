@@ -10,7 +10,19 @@ from agent.desktop.atspi.pointing import origin_of
 from agent.desktop.atspi.roles import FIELDS, FOCUSABLE, FOCUSED, PASSWORD, WINDOWS, has, role_name
 from agent.desktop.atspi.shape import Draft, Tree
 from agent.desktop.atspi.telling import Seen, element_of, states_of
-from agent.desktop.atspi.tree import WINDOW, Node, Ref, details, extents, focused_below, method, refs, region_of, walked
+from agent.desktop.atspi.tree import (
+    WINDOW,
+    Node,
+    Ref,
+    details,
+    extents,
+    focused_below,
+    method,
+    move,
+    refs,
+    region_of,
+    walked,
+)
 from agent.desktop.atspi.tree import states_of as bits_of
 from agent.desktop.windows import Layer
 from agent.screen.outline import Element
@@ -50,7 +62,9 @@ def look_for_focus(
     node = max(reversed(nodes), key=lambda one: (one.role == PASSWORD, one.role in FIELDS))
     if application.is_gtk4:
         [box] = yield [extents(node.ref, WINDOW)]
-        node.box = region_of(box, *origin_of(layer, frame))
+        node.box = region_of(box, *origin_of(application, layer, frame))
+    else:
+        move([node], *origin_of(application, layer, frame))
     name = Tree(node.ref, [], class_names=application.is_gtk4).name(node)
     draft = Draft(node, node.role, name, node.box or layer.box)
     before = known.get(node.ref)

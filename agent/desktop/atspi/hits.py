@@ -17,7 +17,9 @@ _BESIDE = 3
 def descend(
     starts: Sequence[Ref], points: Sequence[tuple[int, int]], unanswered: set[int] | None = None
 ) -> Question[list[list[Ref]]]:
-    """For each point on the screen, the nodes from where it starts down to what lies there, the deepest last.
+    """For each point, as the application counts, the nodes from where it starts down to what lies there.
+
+    The deepest is last.
 
     ATK's bridge and Qt go down one level a call, so it is asked again until it answers itself. The indices of points
     about which an application was silent are added to `unanswered`.
@@ -40,8 +42,8 @@ def descend(
     return paths
 
 
-def trust(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
-    """Mark those that are not where they say.
+def trust(tree: Tree, wanted: Sequence[Draft], origin: tuple[int, int] = (0, 0)) -> Question[None]:
+    """Mark those that are not where they say, by an application whose coordinates begin at `origin` on the screen.
 
     Some containers answer nothing for any point (GTK 3's tabbed notebook): then it goes on below them.
     """
@@ -50,7 +52,8 @@ def trust(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
     starts = [draft.popup or tree.frame for draft in waiting]
     for _ in range(_RESUMED):
         unanswered: set[int] = set()
-        paths = yield from descend(starts, [draft.center for draft in waiting], unanswered)
+        points = [(draft.center[0] - origin[0], draft.center[1] - origin[1]) for draft in waiting]
+        paths = yield from descend(starts, points, unanswered)
         for index in unanswered:
             waiting[index].tested = False
         left: list[tuple[Draft, Ref]] = []

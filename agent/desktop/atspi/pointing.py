@@ -10,7 +10,7 @@ from agent.desktop.atspi.hits import descend, reply_ref
 from agent.desktop.atspi.roles import CONTROLS, POPUPS, TEXTS, WINDOWS, role_name
 from agent.desktop.atspi.shape import Draft, Tree, smallest_at
 from agent.desktop.atspi.telling import Seen, element_of, states_of
-from agent.desktop.atspi.tree import WINDOW, Node, Ref, details, hit
+from agent.desktop.atspi.tree import WINDOW, Node, Ref, details, hit, move
 from agent.desktop.windows import Layer
 from agent.geometry import DesktopPoint
 from agent.screen.outline import Element
@@ -51,16 +51,22 @@ def look_at(
         frames = yield from windows_of(application)
         pairs = matching(frames, [layer], application.pid)
         windows = [frame for frame in frames if frame.ref in pairs or layer.helper]
-        origins = {frame.ref: origin_of(layer, frame) for frame in windows}
+        origins = {frame.ref: origin_of(application, layer, frame) for frame in windows}
     for start in (*popups, *origins):
-        path = yield from _path(application, start, layer, point, origins.get(start, (0, 0)))
+        origin = origins.get(start, layer.surface or (0, 0))
+        path = yield from _path(application, start, layer, point, origin)
         if layer.helper and start not in popups:
             nodes = yield from details(path)
             if not any(node.role in POPUPS for node in nodes):
                 continue
         if path:
             found = yield from _of_lately(path, known)
-            return found or (yield from _choose(application, layer, (yield from _chain(path, start)), known))
+            if found:
+                return found
+            chain = yield from _chain(path, start)
+            if not application.is_gtk4:
+                move(chain, *origin)
+            return (yield from _choose(application, layer, chain, known))
     own_drafts = [
         draft
         for one in own_seen
@@ -77,7 +83,7 @@ def _path(
     """The nodes at a point as far as they are told, the deepest last."""
     x, y = point.rounded()
     if not application.is_gtk4:
-        [path] = yield from descend([start], [(x, y)])
+        [path] = yield from descend([start], [(x - origin[0], y - origin[1])])
         return path
     if layer.helper:
         return []  # a popover does not know where it is
@@ -133,12 +139,14 @@ def _choose(
     return element_of(layer, draft, 0)
 
 
-def origin_of(layer: Layer, frame: Node) -> tuple[int, int]:
-    """Where the own coordinates of a GTK 4 window begin on the screen.
+def origin_of(application: Application, layer: Layer, frame: Node) -> tuple[int, int]:
+    """Where the coordinates begin that an application tells of a window: on X11 on the screen, but for GTK 4.
 
     Measured with GTK 4.8 under a window manager that does not compose: it draws a border of 5 pixels around itself,
     which the node of the window leaves out; where a shadow is drawn, the window says so and the layer leaves it out.
     """
+    if not application.is_gtk4:
+        return layer.surface or (0, 0)
     size = frame.box or layer.box
     border_x, border_y = layer.box.width - size.width, layer.box.height - size.height
     return layer.box.left + max(0, border_x) // 2, layer.box.top + max(0, border_y) // 2

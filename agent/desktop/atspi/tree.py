@@ -125,6 +125,13 @@ def region_of(body: Body, left: int = 0, top: int = 0) -> Region | None:
     return Region(x + left, y + top, width, height)
 
 
+def move(nodes: Iterable[Node], right: int, down: int) -> None:
+    """Move the boxes of nodes, which told them in coordinates of their window, to where that is on the screen."""
+    for node in nodes if right or down else ():
+        if node.box is not None:
+            node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
+
+
 def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:
     """The calls that a node is made of; see `_node_of`."""
     told = [getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]

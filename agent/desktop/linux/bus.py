@@ -8,9 +8,10 @@ import psutil
 from jeepney import DBusAddress, Message, MessageFlag, MessageType, new_method_call
 from jeepney.bus import get_bus
 from jeepney.bus_messages import message_bus
-from jeepney.io.blocking import DBusConnection, DBusConnectionBase, prep_socket
+from jeepney.io.blocking import DBusConnection, DBusConnectionBase
 from jeepney.io.common import MessageFilters
 
+from agent.desktop.bus_socket import open_bus_socket
 from agent.desktop.door import number_outside
 
 #: Signals that are taken in at a time: more come only from a program that sends without an end.
@@ -39,7 +40,7 @@ class Bus(DBusConnection):  # type: ignore[misc]
         address = environ.get("DBUS_SESSION_BUS_ADDRESS") or f"unix:path={environ.get('XDG_RUNTIME_DIR', '')}/bus"
         try:
             # The library's own beginning waits for its first answer without a limit.
-            DBusConnectionBase.__init__(self, prep_socket(get_bus(address), timeout=seconds))
+            DBusConnectionBase.__init__(self, open_bus_socket(get_bus(address), seconds))
         except (OSError, ValueError, RuntimeError, StopIteration) as error:
             raise BusError(f"the session bus cannot be reached: {error}") from error
         self._filters = MessageFilters()
