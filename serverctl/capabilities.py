@@ -45,6 +45,7 @@ class Capabilities:
     quantizations: frozenset[str]  # names that --quantization takes; empty where not known
     env: frozenset[str]  # VLLM_* variables it reads; empty where not known
     origin: str  # the installed vLLM, or the snapshot that speaks for it
+    parser: str = "the parser of this version"  # whose parser that is, for people
 
     def has(self, flag: str) -> bool:
         """Whether the parser knows an option by exactly this name."""

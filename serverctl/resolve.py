@@ -119,7 +119,8 @@ def snapshot_for(hardware: Hardware) -> Capabilities:
         return snapshot(build_for(hardware).version)
     newest = snapshot(NEWEST)
     if hardware.vendor == "gaudi":
-        return replace(newest, version="0.26.0", origin=f"the parser of vLLM {NEWEST}, as 0.26's is not at hand")
+        other = f"the parser of vLLM {NEWEST}, as that of 0.26 is not at hand"
+        return replace(newest, version="0.26.0", origin=other, parser=other)
     return newest
 
 

@@ -65,7 +65,8 @@ def main(arguments: list[str]) -> int:
     print_plan(console, plan, command, request.hardware)
     state = "installed" if request.vllm else "not installed: `mai-server install` does it"
     console.print(
-        f"vLLM {request.capabilities.version} ({state}); every flag was checked against its parser.", style="dim"
+        f"vLLM {request.capabilities.version} ({state}); every flag was checked against {request.capabilities.parser}.",
+        style="dim",
     )
     return ExitStatus.DONE
 

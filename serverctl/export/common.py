@@ -111,6 +111,9 @@ class Source:
         if len(self.plan.replicas) == 1:
             return self.plan.env
         reason = Reason("keeps the servers apart", "hardware")
+        if self.plan.vendor == "gaudi":
+            modules = ",".join(str(card.index) for card in cards)
+            return {**self.plan.env, "HABANA_VISIBLE_MODULES": (modules, reason)}
         numbers = {
             "CUDA_DEVICE_ORDER": ("PCI_BUS_ID", reason),
             "CUDA_VISIBLE_DEVICES": (",".join(str(card.index) for card in cards), reason),
@@ -148,7 +151,7 @@ def header(source: Source) -> list[str]:
         f"Made by: {source.made_by}",
         f"Plan: {plan.model.name}, {_PRECISION[plan.precision]}, on {_cards(source)}; preset {plan.preset}; "
         f"context {plan.context:,} tokens; {plan.settings.images} screenshots a request.",
-        f"vLLM {version}: every flag below was checked against the parser of this version.",
+        f"vLLM {version}: every flag below was checked against {source.capabilities.parser}.",
     ]
     found += [f"Note: {text}" for text in plan.warnings]
     return found + [f"Left out: {text}" for text in source.servers()[0].command.dropped]

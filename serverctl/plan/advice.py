@@ -158,11 +158,7 @@ def notes_for(
             f"{idle} {'card stays' if idle == 1 else 'cards stay'} idle: one person's agent is not faster on more of "
             "them; --preset throughput serves many agents with all."
         )
-    if len(replicas) > 1:
-        notes.append(
-            f"{len(replicas)} independent servers, each on its own cards: an agent stays with one, so its prefix and "
-            "image caches keep hitting; data parallelism behind one port would scatter them."
-        )
+    notes += several_servers(replicas)
     if layout.tensor_parallel > 1 and not task.hardware.all_nvlink(tuple(gpu.index for gpu in layout.cards)):
         notes.append(
             "These cards talk over PCIe: measure against one card with 8-bit weights (`mai-server bench --compare`)."
@@ -186,6 +182,16 @@ def notes_for(
             f"The weights ({model.weight_bytes(model.own_precision) / GIB:.1f} GiB) are downloaded at the first start."
         )
     return tuple(notes)
+
+
+def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> list[str]:
+    """Why there are several servers, where there are."""
+    if len(replicas) == 1:
+        return []
+    return [
+        f"{len(replicas)} independent servers, each on its own cards: an agent stays with one, so its prefix and "
+        "image caches keep hitting; data parallelism behind one port would scatter them."
+    ]
 
 
 def _most_tokens_a_second(candidate: Candidate) -> float | None:

@@ -5,6 +5,7 @@ import math
 from serverctl.hardware.facts import GIB, Gpu, Hardware
 from serverctl.models.model import Model
 from serverctl.plan.goal import CannotPlanError
+from serverctl.plan.presets import Preset
 
 #: The oldest compute capability in vLLM's wheel (its fatbins hold 75, 80, 86, 89, 90, 100, 120).
 LEAST_SM = 75
@@ -90,3 +91,11 @@ def tensor_parallel_sizes(model: Model, cards: int) -> tuple[int, ...]:
         and (text.kv_heads % size == 0 or size % text.kv_heads == 0)
         and (vision is None or vision.heads % size == 0)
     )
+
+
+def split(cards: tuple[Gpu, ...], group: tuple[Gpu, ...], preset: Preset) -> tuple[tuple[Gpu, ...], ...]:
+    """Independent servers of as many cards as one server takes: several only where many agents are wanted."""
+    size = len(cards)
+    if not preset.replicas or size > len(group) // 2:
+        return (cards,)
+    return tuple(group[start : start + size] for start in range(0, len(group) - size + 1, size))

@@ -22,11 +22,13 @@ CONTEXT_STEPS = (6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536, 131_072)
 TEXT_TOKENS = 4096
 #: The KV cache should hold a little more than one longest request, so that a second one does not wait for it whole.
 SLACK = 1.2
+#: vLLM's own number of slots on a card below 70 GiB; larger ones have more (0.33's arg_utils.py).
+LEAST_SLOTS_OF_VLLM = 256
 #: What a person who fixed the context must at least leave for prompt and answer beside one screenshot.
 LEAST_TEXT_TOKENS = 1024
-#: Below this a 16-bit plan gives way to 8-bit weights with more room; a card that computes in fp8 (SM 8.9 and newer)
-#: gives way earlier, as there 8 bits are faster too.
-GOOD_CONTEXT, GOOD_CONTEXT_FP8 = 16_384, 32_768
+#: Below this a 16-bit plan gives way to smaller weights with more room. Not earlier where 8 bits are faster, too: what
+#: they cost in grounding is not measured.
+GOOD_CONTEXT = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,6 @@ class Candidate:
     context: int  # tokens a request can count on; 0 where nothing fits
     needed: int  # tokens that the wanted screenshots need
     cap: int  # the longest context that was worth having on this card
-    good: int  # the context from which on nobody would trade the weights' accuracy for a longer one
 
     @property
     def fits(self) -> bool:
@@ -62,7 +63,12 @@ class Candidate:
     @property
     def roomy(self) -> bool:
         """Whether the context is one that nobody would trade weights' accuracy for."""
-        return self.fits and self.context >= min(self.good, self.cap)
+        return self.fits and self.context >= min(GOOD_CONTEXT, self.cap)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the context is as long as is worth having on these cards."""
+        return self.fits and self.context >= self.cap
 
 
 class Draft:
@@ -94,6 +100,10 @@ class Draft:
         """Gives a knob its value unless it already has one."""
         if value is not None and not self.has(name):
             self._put(name, value, Reason(text, source))
+
+    def bound(self, name: str, value: Any, text: str, source: str) -> None:
+        """Gives a knob that the preset leaves to vLLM a value all the same."""
+        self._put(name, value, Reason(text, source))
 
     def drop(self, *names: str) -> None:
         """Takes back a preset's values that do not suit this card; a person's own values stay."""
@@ -137,7 +147,13 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     if not draft.has("max_num_seqs"):
         settings = replace(settings, max_num_seqs=sequences)
     measured = tables.measured.get(measurement_key(task.vllm, smallest.name, model, precision, settings))
-    budget = card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
+
+    def budgeted(settings: Settings) -> Budget:
+        return card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
+
+    budget = budgeted(settings)
+    if _capped_slots(draft, preset, budget, tokens + LEAST_TEXT_TOKENS):
+        budget = budgeted(draft.settings())
     needed = _needed(draft, images, tokens, preset)
     cap = max(limits.max_model_len, preset.least_context)
     if isinstance(fixed := draft.values.get("max_model_len"), int):
@@ -153,9 +169,18 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         f"requests of {needed:,} tokens that the KV cache holds, at most {sequences} on this card; slots size buffers",
         limits.source,
     )
-    good = GOOD_CONTEXT_FP8 if sm is not None and sm >= 89 else GOOD_CONTEXT
     settings = draft.settings()
-    return Candidate(model, precision, layout, settings, draft.reasons, budget, context, needed, cap, good)
+    return Candidate(model, precision, layout, settings, draft.reasons, budget, context, needed, cap)
+
+
+def _capped_slots(draft: Draft, preset: Preset, budget: Budget, smallest: int) -> bool:
+    """Bounds slots that a preset leaves to vLLM by the requests of the smallest size that the KV cache holds."""
+    held = max(1, budget.kv_tokens // smallest)
+    if "max_num_seqs" not in preset.leave or "max_num_seqs" in draft.values or held >= LEAST_SLOTS_OF_VLLM:
+        return False
+    text = f"requests of {smallest:,} tokens that the KV cache holds: with more, they would push each other out"
+    draft.bound("max_num_seqs", held, text, "memory formula")
+    return True
 
 
 def decide_reasoning_parser(draft: Draft, model: Model) -> None:
@@ -234,7 +259,8 @@ def _context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
     if wished is not None:
         measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself said that this much fits
         return int(wished) if wished <= most and (measured or longest >= wished) else 0
-    within = [step for step in CONTEXT_STEPS if step <= min(cap, most)] or [most // budget.block * budget.block]
+    bound = min(cap, most) // budget.block * budget.block  # a model's own end (128,000) is a step, too
+    within = sorted({step for step in CONTEXT_STEPS if step <= bound} | {bound})
     steps = [step for step in within if step * SLACK <= budget.kv_tokens]
     if not steps:
         steps = [step for step in within[:2] if step <= longest]

@@ -7,18 +7,19 @@ from itertools import combinations
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
-from serverctl.plan.cards import best_group, groups, tensor_parallel_sizes, usable_cards
+from serverctl.plan.cards import best_group, groups, split, tensor_parallel_sizes, usable_cards
 from serverctl.plan.compose import Candidate, Layout, compose
 from serverctl.plan.cpu import plan_cpu
 from serverctl.plan.env import environment, takes_names
 from serverctl.plan.gaudi import plan_gaudi
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.plan.own_flags import absorbed
-from serverctl.plan.presets import Preset
 from serverctl.plan.tables import Tables, Task
 
 #: Tensor parallelism pays for its exchanges from this size up, and only over NVLink.
 _LATENCY_TP_PARAMETERS = 6e9
+#: Published 8-bit checkpoints (fp8 in blocks) are half the download; older cards than these quantise while loading.
+_BLOCK_FP8_SM = 80
 #: A server for many agents should hold so many of their requests at once; else its batches stay small.
 _SERVED_AT_ONCE = 4
 
@@ -92,7 +93,7 @@ def _plan_on(group: tuple[Gpu, ...], cards: tuple[Gpu, ...], model: Model, task:
     candidate = _search(model, group, task)
     if candidate is None:
         raise does_not_fit(model, group, _smallest(model, group, task), goal, _smaller(model, group, task))
-    replicas = _replicas(candidate.layout, group, task.preset)
+    replicas = split(candidate.layout.cards, group, task.preset)
     return Plan(
         model=candidate.model,
         precision=candidate.precision,
@@ -131,25 +132,43 @@ def _check_parallel(model: Model, group: tuple[Gpu, ...], goal: Goal) -> None:
 
 
 def _search(model: Model, group: tuple[Gpu, ...], task: Task) -> Candidate | None:
-    """The first way that fits: all screenshots before fewer, full precision before quantised, few cards before many."""
-    preset = task.preset
+    """The first way that fits: all screenshots before fewer, full precision before quantised, few cards before many.
+
+    Where not all screenshots fit, the KV cache in 8 bits (SM 8.9 and up) comes before fewer screenshots.
+    """
     most = _wanted_images(model, task)
     fewest = most if _asked_images(task.goal) else 1
+    smaller_cache = replace(task, preset=replace(task.preset, fp8_kv=True))
     for images in range(most, fewest - 1, -1):
-        ways = [
-            compose(chosen, precision, layout, images, task)
-            for chosen, precision in _precisions(model, group[0], task)
-            for layout in _layouts(chosen, group, task)
-        ]
-        ways = [way for way in ways if way.fits]
-        if not ways:
-            continue
-        if preset.longest_context:
-            return max(ways, key=lambda way: way.context)
-        if preset.replicas and len(group) > 1:
-            return _most_served(ways, group, task.hardware)
-        return next((way for way in ways if way.roomy or way.precision != "16-bit"), ways[0])
+        for each in (task, smaller_cache):
+            ways = [
+                compose(chosen, precision, layout, images, each)
+                for chosen, precision in _precisions(model, group[0], each)
+                for layout in _layouts(chosen, group, each)
+            ]
+            if ways := [way for way in ways if way.fits]:
+                return _best(ways, group, task)
     return None
+
+
+def _best(ways: list[Candidate], group: tuple[Gpu, ...], task: Task) -> Candidate:
+    """Of the ways that fit, in the order in which they are preferred, the one that the preset wants."""
+    preset = task.preset
+    if preset.longest_context:
+        return max(ways, key=lambda way: way.context)
+    if preset.replicas and len(group) > 1:
+        return _most_served(ways, group, task.hardware)
+    whole = [way for way in ways if way.roomy and way.precision == "16-bit"]
+    if preset.tensor_parallel_over_nvlink and task.hardware.all_nvlink(tuple(gpu.index for gpu in group)):
+        # More cards cost nothing there but themselves: not where the context is cut short by too few.
+        large = (way for way in whole if way.model.shape.parameters > _LATENCY_TP_PARAMETERS)
+        whole = [way for way in large if way.whole][:1] or whole
+    if whole:
+        return whole[0]
+    smaller = [way for way in ways if way.precision != "16-bit"]
+    if preset.small_weights and smaller:
+        return max(smaller, key=lambda way: way.budget.kv_tokens)
+    return (smaller or ways)[0]
 
 
 def _most_served(ways: list[Candidate], group: tuple[Gpu, ...], hardware: Hardware) -> Candidate:
@@ -182,9 +201,11 @@ def _precisions(model: Model, gpu: Gpu, task: Task) -> Iterator[tuple[Model, Pre
         return
     ways: list[tuple[Model, Precision]] = [(model, "16-bit")]
     if gpu.vendor == "nvidia":
-        ways += [(model, "fp8"), *((model.as_checkpoint(found), "w4") for found in model.quantized if found.bits == 4)]
-    if task.preset.small_weights:
-        ways = ways[1:] + ways[:1]
+        published = [(found.bits, model.as_checkpoint(found)) for found in model.quantized]
+        eight = [
+            found for bits, found in published if bits == 8 and model.local is None and (gpu.sm or 0) >= _BLOCK_FP8_SM
+        ]
+        ways += [((eight or [model])[0], "fp8"), *((found, "w4") for bits, found in published if bits == 4)]
     start = task.goal.adjustments.get("precision")
     if start is not None:
         order: tuple[Precision, ...] = ("16-bit", "fp8", "w4")
@@ -232,11 +253,3 @@ def _with_model_note(plan: Plan) -> Plan:
         return plan
     text = f"{plan.model.name} was chosen by memory; another is named with --model."
     return replace(plan, notes=(text, *plan.notes))
-
-
-def _replicas(layout: Layout, group: tuple[Gpu, ...], preset: Preset) -> tuple[tuple[Gpu, ...], ...]:
-    """Independent servers, each with its own cards: only where many agents are wanted."""
-    size = len(layout.cards)
-    if not preset.replicas or size > len(group) // 2:
-        return (layout.cards,)
-    return tuple(group[start : start + size] for start in range(0, len(group) - size + 1, size))

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model, Precision
-from serverctl.plan.cards import tensor_parallel_sizes
+from serverctl.plan.advice import several_servers
+from serverctl.plan.cards import split, tensor_parallel_sizes
 from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser
 from serverctl.plan.env import of_preset
 from serverctl.plan.goal import CannotPlanError, Plan, Reason
@@ -75,6 +76,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
     if size > 1:
         draft.decide("tensor_parallel_size", size, "the model does not fit on fewer cards", _SOURCE)
     used = cards[: size * stages * engines]
+    replicas = split(used, cards, preset)
     settings, budget = draft.settings(), budgets[size]
     if budget.kv <= 0 or size > most:
         asked = f"{wished} of " if wished else ""
@@ -117,7 +119,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
         precision=precision,
         vendor="gaudi",
         preset=preset.name,
-        replicas=(used,),
+        replicas=replicas,
         settings=draft.settings(),
         reasons=draft.reasons,
         env={**env, **of_preset(preset)},
@@ -127,6 +129,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
         warnings=tuple(warnings),
         notes=(
             f"Dimensions: {model.origin}.",
+            *several_servers(replicas),
             "Out of memory while graphs are captured: raise VLLM_GRAPH_RESERVED_MEM from 0.1 to 0.2 or 0.4. Out of "
             "memory at the start: lower --gpu-memory-utilization, there a share of what is free after profiling.",
         ),

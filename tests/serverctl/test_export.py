@@ -408,6 +408,14 @@ def test_systemd_itself_finds_nothing_wrong_with_the_unit(tmp_path: Path, user: 
     assert (done.returncode, said) == (0, [])
 
 
+def test_each_gaudi_server_has_its_own_card() -> None:
+    found = systemd.documents(source_for("Gaudi 3", 2, goal=Goal(preset="throughput")))
+    for number, document in enumerate(found):
+        assert f"HABANA_VISIBLE_MODULES={number}\n" in document.text
+        assert "CUDA_VISIBLE_DEVICES" not in document.text
+    assert len(found) == 2
+
+
 def test_systemd_finds_the_unit_hardened(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     assert analyze is not None, "scripts/test installs systemd"

@@ -8,10 +8,12 @@ from planning import CPU, GIB, card, command, env, flags, machine, plan
 
 from serverctl.builds import build_for, builds
 from serverctl.capabilities import snapshot
+from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Cpu, Driver, Hardware
 from serverctl.plan.cards import usable_cards
 from serverctl.plan.goal import CannotPlanError
 from serverctl.plan.render import render
+from serverctl.resolve import snapshot_for
 
 
 class TestGaudi:
@@ -219,3 +221,16 @@ class TestBuilds:
             assert snapshot(version).version == build.version
             made = plan(processor(), "MAI-UI-2B", vllm=CPU)
             assert render(made, snapshot(version), 8000).argv()
+
+
+def test_many_agents_have_every_gaudi_card_as_a_server_of_its_own() -> None:
+    made = plan("gaudi-3*8", "MAI-UI-8B", "throughput")
+    assert [[gpu.index for gpu in cards] for cards in made.replicas] == [[number] for number in range(8)]
+    assert any("8 independent servers" in note for note in made.notes)
+    assert [len(cards) for cards in plan("gaudi-2*8", "MAI-UI-32B", "throughput").replicas] == [1] * 8
+    assert len(plan("gaudi-3*8", "MAI-UI-8B").replicas) == 1
+
+
+def test_a_gaudi_plan_says_that_the_parser_is_anothers() -> None:
+    assert "0.33.0" in snapshot_for(imagine("gaudi-3")).parser
+    assert snapshot_for(imagine("t4")).parser == "the parser of this version"

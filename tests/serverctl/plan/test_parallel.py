@@ -20,10 +20,16 @@ def test_the_small_model_uses_one_card_and_says_why_the_others_are_idle(name: st
 
 
 def test_8b_takes_a_second_24_gb_card_rather_than_8_bit_weights_and_says_to_measure_it() -> None:
-    made = plan("rtx-4090*2", "MAI-UI-8B")
+    made = plan("l4*2", "MAI-UI-8B")
     assert (made.precision, len(made.gpus)) == ("16-bit", 2)
-    assert plan("rtx-4090", "MAI-UI-8B").precision == "fp8"
+    assert plan("l4", "MAI-UI-8B").precision == "fp8"
     assert any("PCIe" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("name", ["rtx-4090", "rtx-4090*2", "rtx-3090"])
+def test_8b_keeps_16_bits_on_one_card_that_holds_them_with_every_screenshot(name: str) -> None:
+    made = plan(name, "MAI-UI-8B")
+    assert (made.precision, len(made.gpus), made.settings.images) == ("16-bit", 1, 6)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ def test_8b_takes_a_second_card_for_speed_only_over_nvlink(name: str, cards: int
     assert (made.settings.tensor_parallel_size or 1) == cards
 
 
-@pytest.mark.parametrize("name", ["l4", "rtx-4090"])
+@pytest.mark.parametrize("name", ["l4", "rtx-4080"])
 def test_8b_takes_a_second_card_rather_than_smaller_weights(name: str) -> None:
     one, two = plan(name, "MAI-UI-8B"), plan(f"{name}*2", "MAI-UI-8B", "balanced")
     assert (one.precision, len(one.gpus)) == ("fp8", 1)
@@ -47,7 +53,8 @@ def test_8b_takes_a_second_card_rather_than_smaller_weights(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "cards", "precision"),
     [("l40s*2", 2, "16-bit"), ("rtx-4090*4", 4, "16-bit"), ("rtx-3090*4", 4, "16-bit"), ("a100-40*2", 2, "16-bit"),
-     ("a100-80*8", 2, "16-bit"), ("l4*4", 4, "fp8"), ("h200", 1, "16-bit")],
+     ("a100-80*8", 2, "16-bit"), ("l4*4", 4, "16-bit"), ("a100-40*8", 4, "16-bit"), ("l4*2", 2, "fp8"),
+     ("h200", 1, "16-bit")],
 )  # fmt: skip
 def test_32b_shares_its_heads_over_the_cards_it_needs(name: str, cards: int, precision: str) -> None:
     made = plan(name, "MAI-UI-32B")
@@ -140,8 +147,8 @@ class TestPins:
 
 
 class TestMig:
-    def instances(self, count: int = 2) -> Hardware:
-        parts = (card(39, index=0, name="NVIDIA H100 MIG 3g.40gb", mig=True, uuid=f"MIG-{n}") for n in range(count))
+    def instances(self, count: int = 2, gib: float = 39) -> Hardware:
+        parts = (card(gib, index=0, name="NVIDIA H100 MIG 3g.40gb", mig=True, uuid=f"MIG-{n}") for n in range(count))
         return machine(*parts)
 
     def test_one_instance_serves_alone_as_a_process_sees_no_more(self) -> None:
@@ -149,7 +156,7 @@ class TestMig:
         assert (len(made.gpus), made.settings.tensor_parallel_size) == (1, None)
         assert env(made)["CUDA_VISIBLE_DEVICES"] == "MIG-0"
         with pytest.raises(CannotPlanError):
-            plan(self.instances(), "MAI-UI-32B", "balanced")
+            plan(self.instances(gib=30), "MAI-UI-32B", "balanced")
 
     def test_many_agents_have_an_instance_each(self) -> None:
         assert len(plan(self.instances(4), "MAI-UI-2B", "throughput").replicas) == 4

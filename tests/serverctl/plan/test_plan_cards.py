@@ -19,7 +19,7 @@ TABLE = [
     ("rtx-3090", "MAI-UI-2B", "16-bit", 144),
     ("rtx-3090", "MAI-UI-8B", "16-bit", 20),
     ("rtx-4090", "MAI-UI-2B", "16-bit", 144),
-    ("rtx-4090", "MAI-UI-8B", "fp8", 67),
+    ("rtx-4090", "MAI-UI-8B", "16-bit", 20),
     ("rtx-5090", "MAI-UI-8B", "16-bit", 70),
     ("l40s", "MAI-UI-8B", "16-bit", 166),
     ("l40s", "MAI-UI-32B", "fp8", 23),
@@ -253,3 +253,39 @@ def test_a_card_nobody_listed_has_a_plan_by_its_memory() -> None:
     made: Plan = plan(machine(card(30, name="NVIDIA Something 9000", sm=130)), "MAI-UI-8B")
     assert made.context == 32_768
     assert made.budget.total == 30 * GIB
+
+
+def test_the_kv_cache_gives_up_bits_before_a_request_gives_up_screenshots() -> None:
+    made = plan("l4*2", "MAI-UI-32B")
+    assert made.settings.kv_cache_dtype == "fp8"
+    assert (made.settings.images or 0) >= 3
+    older = plan("a10g*2", "MAI-UI-32B")  # has no fp8 cache
+    assert older.settings.kv_cache_dtype is None
+    assert plan("l40s", "MAI-UI-8B").settings.kv_cache_dtype is None, "only where it is needed"
+    own = plan("l4*2", "MAI-UI-32B", overrides={"kv_cache_dtype": "auto"})
+    assert (own.settings.kv_cache_dtype, own.settings.images) == ("auto", 1)
+
+
+@pytest.mark.parametrize(("model", "context"), [("Qwen2.5-VL-7B-Instruct", 128_000), ("Qwen3-VL-8B-Instruct", 131_072)])
+def test_a_large_card_gives_the_context_that_the_model_has(model: str, context: int) -> None:
+    assert plan("h200", model).context == context
+
+
+@pytest.mark.parametrize(
+    ("where", "model", "source"),
+    [
+        ("l40s", "Qwen3-VL-30B-A3B-Instruct", "Qwen/Qwen3-VL-30B-A3B-Instruct-FP8"),
+        ("l4", "Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Instruct-FP8"),
+        ("t4", "Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Instruct"),  # fp8 in blocks needs a newer card
+        ("l4", "MAI-UI-8B", "Tongyi-MAI/MAI-UI-8B"),  # nobody published one
+    ],
+)
+def test_published_8_bit_weights_are_taken_before_16_bits_are_downloaded_to_be_made_smaller(
+    where: str, model: str, source: str
+) -> None:
+    made = plan(where, model)
+    assert (made.precision, made.model.source, made.model.name) == ("fp8", source, model)
+    published = source.endswith("-FP8")
+    assert ("--quantization" in flags(made)) == (not published)
+    gib = made.model.weight_bytes("fp8" if published else "16-bit") / GIB
+    assert any(f"({gib:.1f} GiB) are downloaded" in note for note in made.notes)

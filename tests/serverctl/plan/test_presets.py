@@ -70,7 +70,7 @@ def test_throughput_uses_every_card_and_leaves_batches_to_vllm() -> None:
     assert len({gpu.index for cards in made.replicas for gpu in cards}) == 8
     found = flags(made)
     assert found["--performance-mode"] == "throughput"
-    for flag in ("--max-num-seqs", "--max-num-batched-tokens", "--data-parallel-size", "--enforce-eager"):
+    for flag in ("--max-num-batched-tokens", "--data-parallel-size", "--enforce-eager"):
         assert flag not in found
     assert found["--gpu-memory-utilization"] == "0.92"
     assert any("8 independent servers" in note for note in made.notes)
@@ -143,7 +143,24 @@ def test_memory_constrained_asks_for_little_of_everything() -> None:
     assert (found["--max-num-seqs"], found["--max-num-batched-tokens"]) == ("1", "2048")
     assert found["--max-model-len"] == "auto"
     assert made.precision == "fp8"
-    assert plan("h100", "MAI-UI-8B", "memory-constrained").precision == "fp8", "small weights are preferred"
+    assert plan("h100", "MAI-UI-8B", "memory-constrained").precision == "16-bit", "where they leave room"
+
+
+def test_memory_constrained_takes_the_published_checkpoint_that_leaves_the_most_room() -> None:
+    made = plan("l40s*2", "Qwen2.5-VL-72B-Instruct", "memory-constrained")
+    assert (made.precision, made.model.source) == ("w4", "Qwen/Qwen2.5-VL-72B-Instruct-AWQ")
+    assert made.budget.kv_tokens > 100_000
+
+
+@pytest.mark.parametrize(("where", "least", "most"), [("t4", 15, 30), ("h100", 100, 200)])
+def test_throughput_has_no_more_slots_than_the_kv_cache_holds_requests(where: str, least: int, most: int) -> None:
+    made = plan(where, "MAI-UI-2B" if where == "t4" else "MAI-UI-8B", "throughput")
+    slots = made.settings.max_num_seqs
+    assert slots is not None
+    assert least < slots < most
+    assert slots * 3064 <= made.budget.kv_tokens, "a screenshot of 2,040 tokens and 1,024 of text"
+    own = plan(where, "MAI-UI-2B", "throughput", overrides={"max_num_seqs": 300})
+    assert own.settings.max_num_seqs == 300
 
 
 def test_memory_constrained_gives_up_a_screenshot_before_it_gives_up() -> None:
@@ -238,7 +255,7 @@ def test_adjusted_weights_and_models_are_used() -> None:
 
 
 def test_a_repaired_context_is_believed_as_vllm_itself_named_it() -> None:
-    small = machine(card(14.0, sm=89))
+    small = machine(card(14.0, sm=86))
     longest = plan(small, "MAI-UI-8B", overrides={"max_model_len": 6144, "images": 1}).budget.longest_context
     wish = longest + 2048
     with pytest.raises(MaiError):
