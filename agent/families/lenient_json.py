@@ -2,7 +2,8 @@
 
 Repairs are tried only when the text is no JSON as it stands, and each mends one known mistake: raw newlines inside
 strings, a brace too many or (inside a closed tag) too few, escapes that JSON does not have, full-width punctuation,
-Python's quotes. What is cut off in the middle is an error, because a cut number is a wrong click.
+Python's quotes, a comma after the last item. What is cut off in the middle is an error, because a cut number is a
+wrong click.
 """
 
 import ast
@@ -21,6 +22,8 @@ MAX_DEPTH = 40
 
 _WIDE = "：，｛｝［］（）“”＂"
 _FULL_WIDTH = str.maketrans(_WIDE, ':,{}[]()"""')
+# Strings are passed over: a comma in them is text.
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _WORDS = re.compile(r"'|\b(?:True|False|None)\b")
 
 
@@ -92,6 +95,8 @@ def _repairs(text: str, closed: bool) -> list[str]:
     unescaped = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _mend_escape, last, flags=re.DOTALL)
     if unescaped != last:
         candidates.append(unescaped)
+    if (ended := _LAST_COMMA.sub(lambda part: part[1] or "", candidates[-1])) != candidates[-1]:
+        candidates.append(ended)
     if closed and "{" in last:
         missing = open_brackets(candidates[-1][candidates[-1].find("{") :])
         if missing and len(missing) <= 4 and '"' not in missing:

@@ -149,3 +149,8 @@ def test_cleaned_text_can_be_written_and_is_cleaned_once(text: str) -> None:
     assert clean_text(cleaned) == cleaned
     if not any("\ud800" <= char <= "\udfff" for char in text):
         assert cleaned == text
+
+
+def test_a_comma_after_the_last_item_is_dropped_and_one_in_a_text_stays() -> None:
+    assert read('{"a": [1, 2,], "b": "x,]", }') == {"a": [1, 2], "b": "x,]"}
+    assert kind('{"a": [1,,]}') == "broken"
