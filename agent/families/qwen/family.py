@@ -27,6 +27,9 @@ from foundation.families import family_data
 #: "Action:" before what an answer says that it does.
 _LABEL = re.compile(r"^[ \t]*(?:\*\*|1\)[ \t]*)?action(?:\*\*)?[ \t]*[:：][ \t]*", re.IGNORECASE | re.MULTILINE)
 
+#: A call at the end of an answer, or before its summary.
+_CALLED = re.compile(r"</\s*tool_call\s*>\s*(?:<conclusion>.*)?\Z", re.IGNORECASE | re.DOTALL)
+
 
 class QwenComputerUse(Family):
     """A family that calls `computer_use` with JSON in <tool_call> tags, after a line that begins with "Action:".
@@ -149,7 +152,13 @@ class QwenComputerUse(Family):
         return self.finished(read) if isinstance(read, Decision) else read
 
     def said(self, told: Heard) -> tuple[str, list[Call] | ParseFailure]:
-        """The reasoning of an answer, with what it says before its calls, and the calls."""
+        """The reasoning of an answer, with what it says before its calls, and the calls.
+
+        A call ends reasoning that has no end of its own, as vLLM's reader for Qwen3.5 has it, where it is the only one
+        and nothing follows it: an answer that was cut off does not end with a whole call.
+        """
+        if told.cut and _CALLED.search(told.thought):
+            told = Heard("", told.thought, swallowed=True)
         before, calls = called(told, self.facts.function, self.written_calls)
         return "\n".join(part for part in (plain(told.thought), plain(before)) if part), calls
 
