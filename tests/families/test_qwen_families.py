@@ -276,3 +276,33 @@ def test_beyond_a_hundred_steps_the_oldest_are_told_as_lines() -> None:
 )
 def test_a_served_model_is_known_by_its_name(model: str, name: str | None) -> None:
     assert detect_family(model) == name
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Action: Open the menu.\n{call}", "Step 1: Action: Open the menu."),
+        ("First this.\nI'll open the menu.\n{call}", "Step 1: I'll open the menu."),
+        ("Now I wait. {call}", "Step 1: Now I wait."),
+    ],
+)
+def test_qwen25_vl_is_told_the_line_that_said_what_was_done_as_it_stood(said: str, told: str) -> None:
+    call = '<tool_call>{"name": "computer_use", "arguments": {"action": "wait"}}</tool_call>'
+    answers = [said.replace("{call}", call), *([f"Action: More.\n{call}"] * 4)]
+    first = request("qwen2.5-vl", [{"answer": answer} for answer in answers], style="reference")[1]
+    assert first["parts"][1].endswith(f"Previous actions:\n{told}")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("qwen25-vl-7b", "qwen2.5-vl"),
+        ("qwen3-5-9b", "qwen3.5"),
+        ("qwen3-vl:4b-instruct", "qwen3-vl"),
+        ("unsloth/Qwen3.8-27B-GGUF", "qwen3.5"),
+        ("mradermacher/GUI-Owl-1.5-8B-Instruct-GGUF", "gui-owl-1.5"),
+        ("microsoft_Fara-7B-Q4_K_M.gguf", "fara"),
+    ],
+)
+def test_a_served_model_is_known_by_the_spellings_of_servers(model: str, name: str) -> None:
+    assert detect_family(model) == name
