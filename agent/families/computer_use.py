@@ -49,6 +49,8 @@ class Vocabulary:
         notches_up_to: the largest amount of a scroll by `pixels` that is meant in notches; 0 for none.
         held_in_text: whether the `text` of a click, drag or scroll names the modifier keys held down meanwhile.
         status: what a task ends with where `terminate` names no status; "" where it has to.
+        wait_seconds: how long a wait is that names no time.
+        question: what the person is asked by a call that says nothing; "" where it has to.
         names: the family's own names for actions, before the shared ones.
     """
 
@@ -60,13 +62,15 @@ class Vocabulary:
     notches_up_to: float = 0
     held_in_text: bool = False
     status: str = ""
+    wait_seconds: float = 1.0
+    question: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], grid: Grid) -> "Vocabulary":
         """As a `family.toml` has it: its tables `swipe`, `system_button` and `names`; `held_in_text` in its table
-        `call`, `pixels_per_notch` and `notches_up_to` in its table `scroll`, `status` in its table `terminate`. What is
-        not there is unknown, or as usual.
+        `call`, `pixels_per_notch` and `notches_up_to` in its table `scroll`, `status` in its table `terminate`,
+        `seconds` in its table `wait`, `question` in its table `ask_user`. What is not there is unknown, or as usual.
         """
         turns, scroll = dict(data.get("swipe", {})), data.get("scroll", {})
         return cls(
@@ -78,6 +82,8 @@ class Vocabulary:
             scroll.get("notches_up_to", 0),
             data.get("call", {}).get("held_in_text", False),
             data.get("terminate", {}).get("status", ""),
+            data.get("wait", {}).get("seconds", 1.0),
+            data.get("ask_user", {}).get("question", ""),
             data.get("names", {}),
         )
 
@@ -190,8 +196,8 @@ class _Arguments:
         except UnknownKeyError as error:
             raise ArgumentError("bad_argument", str(error)) from error
 
-    def seconds(self) -> float:
-        return self.amount("seconds", "time", "duration", default=1.0, most=_MAX_SECONDS)
+    def seconds(self, default: float = 1.0) -> float:
+        return self.amount("seconds", "time", "duration", default=default, most=_MAX_SECONDS)
 
     def amount(self, *names: str, default: float, most: float) -> float:
         amount = self.number(*names)
@@ -303,6 +309,11 @@ def _terminate(call: _Arguments) -> Action[GridPoint]:
     return actions.Finish(status in _WORDS["success"], message[:4000] if isinstance(message, str) else "")
 
 
+def _ask_user(call: _Arguments) -> Action[GridPoint]:
+    said = any(call.first(name) not in (None, "") for name in ("question", "text", "content", "value"))
+    return actions.AskUser(call.text("question") if said or not call.words.question else call.words.question)
+
+
 def _system_button(call: _Arguments) -> Action[GridPoint]:
     button = call.word("button")
     if button not in call.words.system_buttons:
@@ -323,11 +334,11 @@ _ACTIONS: dict[str, Callable[[_Arguments], Action[GridPoint]]] = {
     "key_up": lambda call: actions.KeyUp(call.keys()),
     "hold_key": lambda call: actions.HoldKeys(call.keys(), call.seconds()),
     "open": lambda call: actions.OpenApp(call.text("app_name"), call.called("application")),
-    "wait": lambda call: actions.Wait(call.seconds()),
+    "wait": lambda call: actions.Wait(call.seconds(call.words.wait_seconds)),
     "visit": _visit,
     "web_search": _web_search,
     "answer": lambda call: actions.Answer(call.text("answer")),
-    "ask_user": lambda call: actions.AskUser(call.text("question")),
+    "ask_user": _ask_user,
     "remember": lambda call: actions.Remember(call.text("fact")),
     "terminate": _terminate,
     "system_button": _system_button,

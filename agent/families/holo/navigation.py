@@ -65,7 +65,7 @@ class HoloNavigation(Family):
         """The decision in an answer: one action, which may be several of ours."""
         told = heard(answer)
         thought, calls = _read(told)
-        words = Vocabulary(grid_of(self.facts.navigation, sent))
+        words = Vocabulary(grid_of(self.facts.navigation, sent), wait_seconds=_DATA["wait_seconds"])
         return decide(thought, calls, lambda call: _actions(call, words), most=1)
 
     def written(self, thought: str, calls: Sequence[Call]) -> str:
