@@ -15,7 +15,7 @@ from typing import Any
 from agent.actions import Action, AskUser, CallTool, Finish, Wait
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.computer_use import Vocabulary, read_action
-from agent.families.heard import heard
+from agent.families.heard import Heard, heard
 from agent.families.points import grid_of
 from agent.families.syntaxes.tool_calls import tool_calls
 from agent.geometry import GridPoint, Size
@@ -112,7 +112,7 @@ class ComputerTools(Family):
         if isinstance(calls, ParseFailure):
             return ParseFailure(calls.kind, calls.message, thought)
         if not calls:
-            return _without_calls(answer, told.text.strip(), thought, cut=told.cut)
+            return _without_calls(answer, told, thought)
         words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
         try:
             actions = [action for call in calls for action in self._actions(call, words)]
@@ -126,7 +126,7 @@ class ComputerTools(Family):
         if self.is_computer(call):
             return self.read(call, words)
         match call.name:
-            case "ask_user":
+            case "ask_user" | "call_user":  # the second is what OSWorld's client calls its own
                 return (AskUser(_text(call, "question")),)
             case "give_up":
                 return (Finish(False, _text(call, "reason")),)
@@ -157,14 +157,17 @@ def _before_calls(thought: str, text: str, calls: Sequence[Call] | ParseFailure)
     return "\n".join(filter(None, (thought, said)))
 
 
-def _without_calls(answer: Answer, said: str, thought: str, *, cut: bool) -> Decision | ParseFailure:
-    """What an answer without a call means: its words are the end of the task."""
+def _without_calls(answer: Answer, told: Heard, thought: str) -> Decision | ParseFailure:
+    """What an answer without a call means: its words are the end of the task, and reasoning alone is none."""
+    said = told.text.strip()
     if answer.finish_reason == "malformed":
         return ParseFailure("bad_json", "the service could not read the call that was made", thought)
-    if cut or answer.finish_reason == "length":
+    if told.cut or answer.finish_reason == "length":
         return ParseFailure("truncated", "the answer ends before it calls anything", thought)
     if not said:
         return ParseFailure("empty", "the answer is empty", thought)
+    if told.swallowed:
+        return ParseFailure("empty", "the answer is nothing but reasoning", said)
     if "<tool_call" in said or '"action' in said:
         return ParseFailure("bad_json", "there is a call in the text that cannot be read", thought)
     return Decision(thought, (Finish(True, said[:_LONGEST]),), ())
