@@ -37,13 +37,18 @@ def named_calls(text: str) -> list[Call] | ParseFailure:
         found = _arguments(text, name.end())
         if found is None:
             return ParseFailure("truncated", f"the call of {name[1]} does not end")
+        if isinstance(found, ParseFailure):
+            return found
         arguments, position = found
         calls.append(Call(name[1], arguments))
     return calls or ParseFailure("empty", "the answer is empty")
 
 
-def _arguments(text: str, position: int) -> tuple[dict[str, str], int] | None:
-    """The arguments that begin at a position, and where the call ends; None where it does not end."""
+def _arguments(text: str, position: int) -> tuple[dict[str, str], int] | ParseFailure | None:
+    """The arguments that begin at a position, and where the call ends; None where it does not end.
+
+    One that is given twice, and not alike, is refused: neither is more likely what was meant.
+    """
     arguments: dict[str, str] = {}
     while not (end := _CALL_END.match(text, position)):
         key = _KEY.match(text, position)
@@ -51,7 +56,10 @@ def _arguments(text: str, position: int) -> tuple[dict[str, str], int] | None:
         found = _value(text, start)
         if found is None:
             return None
-        arguments[key[1] if key else str(len(arguments))], position = found
+        value, position = found
+        name = key[1] if key else str(len(arguments))
+        if arguments.setdefault(name, value) != value:
+            return ParseFailure("bad_argument", f"{name} is given twice, and not alike")
     return arguments, end.end()
 
 
