@@ -31,8 +31,12 @@ def xml_calls(text: str, texts: Collection[str] = (), *, whole: bool = True) -> 
             return cut if whole or not calls else calls
         position = min(ends)
         pieces = _PARAMETER.split(text[opening.end() : position])[1:]  # name and value in turn
-        written = zip(pieces[::2], pieces[1::2], strict=True)
-        calls.append(Call(opening[1], {name: _value(value, name in texts) for name, value in written}))
+        arguments: dict[str, object] = {}
+        for name, written in zip(pieces[::2], pieces[1::2], strict=True):
+            value = _value(written, name in texts)
+            if arguments.setdefault(name, value) != value:
+                return ParseFailure("bad_argument", f"{name} is given twice, and not alike")
+        calls.append(Call(opening[1], arguments))
     return calls or ParseFailure("no_action", "there is no <function=...> in the answer")
 
 
