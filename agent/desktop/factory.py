@@ -61,6 +61,11 @@ def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> Non
     _chosen(environ, kind)
 
 
+def has_stop_key(environ: Mapping[str, str]) -> bool:
+    """Whether a chord of keys stops a run anywhere on the desktop that an environment names."""
+    return _has_displays() and (not environ.get("WAYLAND_DISPLAY") or bool(environ.get("SWAYSOCK")))
+
+
 def needed_programs() -> dict[str, str]:
     """Programs that entering text needs on this system, and the packages that they come in."""
     return {"xclip": "xclip"} if _has_displays() and not os.environ.get("WAYLAND_DISPLAY") else {}

@@ -69,7 +69,7 @@ class WlrootsDesktop:
     @cached_property
     def text_entry(self) -> TextEntry:
         """See `Desktop.text_entry`."""
-        return WlrootsTextEntry(lambda: self._input)
+        return WlrootsTextEntry(lambda: self._input, self.open_windows)
 
     @cached_property
     def hand(self) -> Hand:

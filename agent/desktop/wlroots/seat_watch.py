@@ -19,8 +19,8 @@ NOTIFIERS = (("ext_idle_notifier_v1", 1, "nuo"), ("org_kde_kwin_idle", 0, "nou")
 _RESUMED = 1
 #: Milliseconds without an event after which the next one is told.
 _IDLE = 150
-#: Seconds in which what our own hand did is still told.
-_SETTLES = 0.1
+#: Seconds in which what our own hand did may still be told, to a thread that gets its turn late on a busy machine.
+_SETTLES = 0.3
 _POLL = 0.2
 _WHAT = "used mouse or keyboard"
 

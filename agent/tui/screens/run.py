@@ -1,7 +1,7 @@
 """The run screen: the history on the left, the chosen step on the right, the person's line below."""
 
 import asyncio
-import sys
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -148,10 +148,11 @@ class RunScreen(AnsweringScreen):
     def _tell_stop_key(self) -> None:
         """Once: how a run on the person's own desktop is stopped while another window has the focus."""
         from agent.desktop.base import DEFAULT_CHORD
+        from agent.desktop.factory import has_stop_key
 
         told, self._stop_key_told = self._stop_key_told, True
         chord, elsewhere = self._options.stop_key or DEFAULT_CHORD, self._options.sandbox or self._options.dry_run
-        if not told and chord != "none" and sys.platform.startswith("linux") and not elsewhere:
+        if not told and chord != "none" and has_stop_key(os.environ) and not elsewhere:
             self.say(f"{chord} stops it from anywhere, and so does `mai-agent stop`.", 8)
 
     def _changed(self, index: int | None, finished: bool = False) -> None:

@@ -1,0 +1,38 @@
+"""What becomes of a text on Wayland when another window takes the focus while it is typed."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from stubs.benches import Bench, bench_of
+
+from agent.actions import Click, TypeText
+from agent.desktop.factory import has_stop_key
+from agent.desktop.hand import ActionFailedError
+from agent.geometry import DesktopPoint
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+
+def test_nothing_more_is_typed_once_another_window_has_the_focus(tmp_path: Path) -> None:
+    with bench_of("sway", tmp_path) as bench:
+        desktop = bench.open()
+        desktop.hand.perform(Click(DesktopPoint(400, 30)))
+        others: list[Bench] = []
+        intruder = threading.Thread(target=lambda: others.append(Bench(bench.server, tmp_path)))
+        intruder.start()
+        text = "abcdefghij" * 300
+        with pytest.raises(ActionFailedError, match=r"focus went to .* rest was not typed"):
+            desktop.hand.perform(TypeText(text))
+        intruder.join()
+        arrived = bench.text()
+        assert arrived and len(arrived) < len(text) and text.startswith(arrived)
+        assert len(others[0].text()) <= 8  # what was on its way
+        desktop.hand.close()
+        desktop.screen.close()
+
+
+def test_a_stop_key_is_told_of_only_where_there_is_one() -> None:
+    assert has_stop_key({"DISPLAY": ":0"})
+    assert has_stop_key({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-1", "SWAYSOCK": "/run/sway"})
+    assert not has_stop_key({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-1"})
