@@ -7,7 +7,7 @@ task stands at the newest screenshot.
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,9 @@ class CodeFamily(Family):
         if not told.text.strip():
             return ParseFailure("empty", "the answer is empty", said.thought)
         code = last_block(told.text)
-        return decide(said.thought or said.action, code_calls(code) if isinstance(code, str) else code, read)
+        calls = code_calls(code) if isinstance(code, str) else code
+        calls = calls if isinstance(calls, ParseFailure) else _at_the_pointer(calls)
+        return decide(said.thought or said.action, calls, read)
 
     def grounding_request(self, instruction: str, image: EncodedImage | None) -> ChatRequest:
         """What the model is asked for one point."""
@@ -161,6 +163,18 @@ def _in_words(call: Call) -> str:
     if "code" in call.arguments:  # as a request in a file tells a step
         return str(call.arguments.get("action") or call.arguments["code"])
     return as_code([named(call)]).split("\n")[1]
+
+
+def _at_the_pointer(calls: Sequence[Call]) -> list[Call]:
+    """The calls, with clicks that name no point where the code before them put the pointer: there pyautogui clicks."""
+    placed: list[Call] = []
+    pointer: dict[str, Any] = {}
+    for call in calls:
+        at = {axis: call.arguments[axis] for axis in "xy" if call.arguments.get(axis) is not None}
+        here = not at and call.name.rpartition(".")[2].lower().endswith("click")
+        placed.append(replace(call, arguments={**pointer, **call.arguments}) if here else call)
+        pointer = at if len(at) == 2 else pointer
+    return placed
 
 
 def _are_fractions(point: Sequence[Any]) -> bool:
