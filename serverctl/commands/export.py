@@ -14,7 +14,7 @@ from typing import NamedTuple
 from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json, put_text
-from serverctl.commands.options import add_goal, add_hardware, resolve_options, split_flags
+from serverctl.commands.options import add_goal, add_hardware, hardware_of, resolve_options, split_flags
 from serverctl.export.common import Document, Source, check_secrets
 from serverctl.resolve import Resolved
 
@@ -134,7 +134,7 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         raise UsageError(
             "A notebook is for a card elsewhere.", "Name it: --gpu T4, L4, A100-40, A100-80, H100 or B200."
         )
-    request = resolve_options(options, flags + options.flags)
+    request = resolve_options(options, flags + options.flags, hardware_of(options))
     if options.format == "multi-node":
         from serverctl.export.nodes import plan_nodes
 

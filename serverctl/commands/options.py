@@ -49,8 +49,8 @@ def split_flags(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:position], arguments[position + 1 :]
 
 
-def resolve_options(options: argparse.Namespace, flags: list[str]) -> Resolved:
-    """Hardware, goal and vLLM of a command line. Raises as `resolve` does."""
+def resolve_options(options: argparse.Namespace, flags: list[str], hardware: Hardware) -> Resolved:
+    """Goal and vLLM of a command line, for some hardware. Raises as `resolve` does."""
     overrides = parse_assignments(options.assignments)
     if options.max_model_len is not None:
         overrides.update(parse_assignments([f"max_model_len={options.max_model_len}"]))
@@ -62,12 +62,17 @@ def resolve_options(options: argparse.Namespace, flags: list[str]) -> Resolved:
         screen=parse_screen(options.screen) if options.screen else None,
         force=options.force,
         vllm_python=options.vllm_python,
-        hardware=hardware_of(options),
+        hardware=hardware,
     )
 
 
+def processor_alone() -> Hardware:
+    """This machine's processor, which is always here: nobody plans for an imagined one."""
+    return Hardware((), detect_cpu())
+
+
 def hardware_of(options: argparse.Namespace) -> Hardware:
-    """The hardware a command line names, or this machine's."""
+    """The hardware that the options of `add_hardware` name, or this machine's."""
     described = _described(options)
     if described is not None and options.gpu is None:
         raise UsageError("--gpu-memory, --gpu-capability and --gpu-bandwidth describe --gpu.", "Name it: --gpu NAME.")
@@ -75,15 +80,20 @@ def hardware_of(options: argparse.Namespace) -> Hardware:
         imagined = imagine(options.gpu, 1 if options.gpus is None else options.gpus, described)
         if imagined.vendor != "cpu":
             return imagined
-        return Hardware((), detect_cpu())  # the processor is always here: plan for the real one
+        return processor_alone()
+    return cards_here(options.gpus)
+
+
+def cards_here(count: int | None) -> Hardware:
+    """This machine, with some of its cards or (None) all. Raises UsageError where there are fewer."""
     found = detect()
-    if options.gpus is None:
+    if count is None:
         return found
-    if not 1 <= options.gpus <= max(1, len(found.gpus)):
+    if not 1 <= count <= max(1, len(found.gpus)):
         raise UsageError(
-            f"There are {len(found.gpus)} cards here, not {options.gpus}.", "Name others with --gpu NAME --gpus N."
+            f"There are {len(found.gpus)} cards here, not {count}.", "Name others with --gpu NAME --gpus N."
         )
-    return replace(found, gpus=found.gpus[: options.gpus])
+    return replace(found, gpus=found.gpus[:count])
 
 
 def _described(options: argparse.Namespace) -> Described | None:

@@ -5,7 +5,14 @@ from dataclasses import replace
 from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put_json, put_text
-from serverctl.commands.options import add_goal, add_hardware, resolve_options, settings_listing, split_flags
+from serverctl.commands.options import (
+    add_goal,
+    add_hardware,
+    hardware_of,
+    resolve_options,
+    settings_listing,
+    split_flags,
+)
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
@@ -43,7 +50,7 @@ def main(arguments: list[str]) -> int:
     if options.settings:
         put_text(settings_listing())
         return ExitStatus.DONE
-    request = resolve_options(options, flags + options.flags)
+    request = resolve_options(options, flags + options.flags, hardware_of(options))
     plan = request.plan()
     if options.kv_gib is not None:
         if not 0 < options.kv_gib < 100_000:

@@ -11,7 +11,7 @@ from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
-from serverctl.commands.options import add_goal, resolve_options, split_flags
+from serverctl.commands.options import add_goal, cards_here, processor_alone, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.commands.status import to_json
 from serverctl.plan.goal import Plan
@@ -54,10 +54,10 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(own)
     if current_state(Folder(options.name)).phase in LIVE:
         return _found(options)
-    options.gpu = "cpu" if options.cpu else None
+    hardware = processor_alone() if options.cpu else cards_here(options.gpus)
     agrees = (lambda _: True) if options.yes else None if options.json or not sys.stdin.isatty() else _ask
     with InstallProgress(quiet=options.json) as bar:
-        request = resolve_options(options, flags + options.flags).with_vllm(agrees, bar.report)
+        request = resolve_options(options, flags + options.flags, hardware).with_vllm(agrees, bar.report)
     plan = request.plan()
     render(plan, request.capabilities, 1, options.name_as)  # a person's flag that does not exist is refused here
     servers = spread(options.name, server_request(request, plan, options.port, options.name_as), plan)

@@ -10,6 +10,7 @@ import pytest
 from planning import NEW, card, machine, plan
 
 from foundation.errors import UsageError
+from serverctl.commands import up
 from serverctl.commands.plan import main
 from serverctl.hardware.facts import GIB
 from serverctl.models.find import find_model
@@ -71,3 +72,9 @@ def test_a_card_nobody_listed_is_planned_for_from_what_is_said_of_it(capsys: pyt
 def test_a_description_that_is_none_is_refused(words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         main(words)
+
+
+def test_a_start_takes_its_cards_from_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
+    with pytest.raises(UsageError, match="cards here, not 60"):
+        up.main(["--gpus", "60", "--json"])

@@ -166,13 +166,16 @@ def test_structured_output_holds_even_random_weights_to_the_format(serving: Mach
     assert set(json.loads(answer["choices"][0]["message"]["content"])) == {"x"}
 
 
-def test_the_api_wants_the_key(serving: Machine) -> None:
+@pytest.mark.parametrize(
+    ("path", "status"), [("/v1/models", 401), ("/docs", 404), ("/redoc", 404), ("/openapi.json", 404), ("/health", 200)]
+)
+def test_without_the_key_nothing_answers_but_the_health(serving: Machine, path: str, status: int) -> None:
     import http.client
 
     port = int(serving.status()["endpoint"].split(":")[2].split("/")[0])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", "/v1/models")
-    assert connection.getresponse().status == 401
+    connection.request("GET", path)
+    assert connection.getresponse().status == status
 
 
 def test_the_key_is_on_no_command_line(serving: Machine) -> None:
