@@ -86,7 +86,8 @@ def start_inside(
         door.connect(environ[DOOR])
         text = json.dumps(request).encode() + b"\n"
         sent = socket.send_fds(door, [text], theirs)
-        door.sendall(text[sent:])
+        if sent < len(text):  # a program that is over already had its door shut: nothing more can be said there
+            door.sendall(text[sent:])
         answer = _line(door)
         if "pid" not in answer:
             number = answer.get("error") or 0

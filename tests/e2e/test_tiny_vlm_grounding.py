@@ -123,7 +123,7 @@ def test_the_screen_itself_is_looked_at_and_answered_in_its_own_coordinates(tiny
             return screen.frame
 
     class Desktop(MadeUpDesktop):
-        def __init__(self, *arguments) -> None:
+        def __init__(self, *arguments, **named) -> None:
             super().__init__(*arguments)
             self.screen = Looked()
 
