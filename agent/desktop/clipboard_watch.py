@@ -10,7 +10,7 @@ from agent.changes import Change
 #: Characters of a text that are told.
 _TOLD = 40
 #: By this kind, password managers say that the clipboard holds a secret.
-_SECRET = "x-kde-passwordManagerHint"  # noqa: S105
+_SECRET = "x-kde-passwordManagerHint"  # noqa: S105 -- the name of a clipboard target
 #: Kinds of plain text, the best first: Wayland's and X11's names.
 _TEXTS = ("text/plain;charset=utf-8", "UTF8_STRING", "STRING", "text/plain")
 

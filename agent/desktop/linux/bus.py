@@ -24,7 +24,7 @@ class BusError(Exception):
     """There is no bus, or what was called does not answer in time, or refuses."""
 
 
-class Bus(DBusConnection):  # type: ignore[misc]
+class Bus(DBusConnection):  # type: ignore[misc]  # its library has no types
     """One thread's connection to the session bus.
 
     Args:
