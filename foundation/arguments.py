@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from foundation.errors import UsageError
+from foundation.printing import put_text
 
 Number = TypeVar("Number", int, float)
 
@@ -17,6 +18,11 @@ class Parser(argparse.ArgumentParser):
         if "\n" in description + epilog:
             more.setdefault("formatter_class", _AsWritten)
         super().__init__(prog, description=description, epilog=epilog, **more)
+
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002 - argparse names it
+        """Help goes through the one door, also where Python's own output leads into a log."""
+        if message:
+            put_text(message)
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError where argparse would print and exit."""
@@ -45,6 +51,15 @@ def _number(
         return value
 
     return read
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration(text: str) -> float:
+    """Seconds from a length of time such as 90s, 15m or 2h; a plain number is seconds. Raises ArgumentTypeError."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    return positive_seconds(number) * _UNITS[unit]
 
 
 positive = _number(int, "a whole number", lambda value: value >= 1, "must be at least 1, not {}")

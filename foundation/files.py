@@ -1,5 +1,6 @@
 """Small files: replaced whole, so that a reader sees the old one or the new one, and read without trust."""
 
+import errno
 import json
 import os
 from contextlib import suppress
@@ -28,6 +29,21 @@ def write_atomically(path: Path, data: bytes | str, mode: int = 0o600) -> None:
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def overwrite(path: Path, data: bytes) -> None:
+    """Writes over a file that is there, where a full disk has no room for a draft: its own blocks are room enough.
+
+    What is shorter is filled up with spaces. A reader may see half of it for a moment. Raises OSError.
+    """
+    with path.open("r+b", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        file.write(data.ljust(size))
+
+
+def is_full(error: OSError) -> bool:
+    """Whether it says that a disk, or somebody's share of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def keep_json(path: Path, document: dict[str, Any]) -> None:

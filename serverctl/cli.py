@@ -51,7 +51,7 @@ def _about(word: str) -> int:
         except PackageNotFoundError:
             text = "mai-server (checkout)"
     else:
-        text = _HELP.format(commands="\n".join(f"  {name:<10}{about}" for name, about in COMMANDS.items()))
+        text = _HELP.format(commands="\n".join(f"  {name:<14}{about}" for name, about in COMMANDS.items()))
     try:
         put_text(text)
     except BrokenPipeError:

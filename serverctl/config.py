@@ -5,19 +5,24 @@ model = "MAI-UI-8B"
 preset = "latency"
 vllm_python = "~/vllm/bin/python"
 port = 8123
+idle = "15m"                     # end a server that nobody has asked anything for so long
 max_model_len = 16384            # any knob, for every model
 flags = ["--seed", "0"]          # vLLM's own flags, passed on as they are
 
 [server.models."MAI-UI-2B"]      # knobs for one model
 max_num_seqs = 8
+
+[server.prices]                  # an hour of one card, for `mai-server plan --compare`
+L4 = 0.70
 """
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from foundation.arguments import duration
 from foundation.errors import UsageError
 from foundation.settings_file import check_settings, read_settings, settings_path
 from serverctl.plan.settings import KNOBS, check_value
@@ -33,9 +38,17 @@ class ServerConfig(BaseModel):
     vllm_python: str | None = None
     # where the server listens; None for a free one
     port: int | None = Field(None, ge=1, le=65_535, description="It is a number from 1 to 65535.")
+    idle: str | None = Field(None, pattern=r"^[1-9]\d*(\.\d+)?[smh]?$", description="Write it like 15m, 90s or 2h.")
     flags: list[str] = Field([], description='Write flags = ["--seed", "0"].')
+    # an hour of one card by its name, in the person's own currency
+    prices: dict[str, Annotated[float, Field(ge=0)]] = Field({}, description="Write [server.prices] with L4 = 0.70.")
     # knobs for one model, by its name in lower case
     models: dict[str, dict[str, Any]] = Field({}, description='Write [server.models."NAME"] for each model.')
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """How long a server stays that nobody asks anything; None for ever."""
+        return duration(self.idle) if self.idle else None
 
     def overrides(self, model: str | None) -> dict[str, Any]:
         """The person's values for a model: its own win over those for every model."""

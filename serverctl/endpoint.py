@@ -1,16 +1,17 @@
 """The one thing `agent` asks this package for: an endpoint that is ready, with the limits it was started with."""
 
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from functools import cache
+from typing import Any, Literal, TypeAlias
 
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
-from serverctl.install import Report
+from serverctl.judged import worst
+from serverctl.packages import Progress, Report
 from serverctl.plan.cards import usable_cards
 from serverctl.plan.goal import CannotPlanError
 from serverctl.process import control
@@ -19,6 +20,7 @@ from serverctl.process.news import News
 from serverctl.process.request import read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
+from serverctl.watching import Watch
 
 __all__ = [
     "ReadyServer", "ready_server", "running_server", "served", "server_load", "server_now", "why_no_accelerator",
@@ -61,6 +63,7 @@ def ready_server(
     tell: Tell = lambda _: None,
     check_stop: CheckStop = lambda: None,
     ask: Ask | None = None,
+    beside: Sequence[str] = (),
 ) -> ReadyServer:
     """The server to use: one that runs, or one that is started now and waited for.
 
@@ -70,6 +73,7 @@ def ready_server(
         tell: is told what happens.
         check_stop: a start of ours is stopped when it raises.
         ask: asks whether vLLM may be installed.
+        beside: models that will be asked for next: a new server leaves them their share of the cards.
 
     Raises MaiError where it could not be started, or cannot be on this machine.
     """
@@ -80,7 +84,7 @@ def ready_server(
                 tell(f"Waiting for the server {other.name!r}, which is not ready yet.")
                 control.wait_ready(other.name, lambda _: check_stop())
         name = running_server(model)
-    name, started = (name, False) if name else _launch(model, preset, tell, ask)
+    name, started = (name, False) if name else _launch(model, preset, tell, check_stop, ask, beside)
     try:
         state = _wait(name, tell, check_stop)
     except BaseException:
@@ -94,7 +98,14 @@ def ready_server(
     return server
 
 
-def _launch(model: str | None, preset: str | None, tell: Tell, ask: Ask | None) -> tuple[str, bool]:
+def _launch(
+    model: str | None,
+    preset: str | None,
+    tell: Tell,
+    check_stop: CheckStop,
+    ask: Ask | None,
+    beside: Sequence[str],
+) -> tuple[str, bool]:
     """Starts a server in the background: under the default name, or the model's own beside others.
 
     Gives its name, and whether it was started here: another program may have been quicker. Raises MaiError where others
@@ -104,6 +115,8 @@ def _launch(model: str | None, preset: str | None, tell: Tell, ask: Ask | None) 
     resolved = resolve(model, preset)
     resolved = replace(resolved, hardware=_not_used_by(others, resolved.hardware))
     try:
+        if beside and not others:
+            resolved = resolved.beside(beside)[0]
         plan = resolved.plan()
     except CannotPlanError as error:
         if not others:
@@ -113,7 +126,7 @@ def _launch(model: str | None, preset: str | None, tell: Tell, ask: Ask | None) 
             f"A server with {names} runs already, and {model} does not fit beside it: {error.what}",
             "`mai-server down --all` stops what runs; or leave --model out to use it.",
         ) from error
-    resolved = resolved.with_vllm(ask, _told_once(tell))
+    resolved = resolved.with_vllm(ask, _told_once(tell, check_stop))
     for text in plan.warnings:
         tell(text)
     request = server_request(resolved, plan)
@@ -139,19 +152,20 @@ def _not_used_by(others: Sequence[State], hardware: Hardware) -> Hardware:
 
 def _names_for(model: str) -> Iterator[str]:
     """Names for a server, the best first: the default one, the model's, the model's with a number."""
-    own = re.sub(r"[^a-z0-9._-]+", "-", model.lower()).strip("-._")[:56] or "server"
+    own = control.name_of_model(model)
     yield from (control.DEFAULT_NAME, own, *(f"{own}-{number}" for number in range(2, 100)))
 
 
-def _told_once(tell: Tell) -> Report:
-    """Tells each step of an installation once."""
+def _told_once(tell: Tell, check_stop: CheckStop) -> Report:
+    """Tells each step of an installation once; it ends when `check_stop` raises."""
     last = ""
 
-    def report(what: str, *_: int | None) -> None:
+    def report(now: Progress) -> None:
         nonlocal last
-        if what != last:
-            last = what
-            tell(what)
+        check_stop()
+        if now.what != last:
+            last = now.what
+            tell(now.what)
 
     return report
 
@@ -172,23 +186,27 @@ def _wait(name: str, tell: Tell, check_stop: CheckStop) -> State:
 
 def server_now(name: str) -> tuple[Literal["ready", "coming", "gone"], str]:
     """What became of a server whose client lost it, and a sentence about it."""
-    state = current_state(Folder(name))
+    folder = Folder(name)
+    restarting = folder.is_restarting  # before its state: who ends it says so first, and takes it back last
+    state = current_state(folder)
     if state.phase == "ready":
         return "ready", state.message
     if state.phase in LIVE and state.phase != "stopping":
         words = state.stage if state.phase == "starting" and state.stage else state.message
         return "coming", words.rstrip(".")
+    if restarting:
+        return "coming", "it is restarted with another setting"
     if state.phase == "failed":
         return "gone", str(control.failure_of(state))
     return "gone", "The server was stopped."
 
 
 def server_load(name: str) -> str:
-    """A server's stage and load in a few words; what is not known is left out."""
-    state = current_state(Folder(name))
+    """A server's stage and load in a few words, first a number that misses its target; the unknown is left out."""
+    look = _watch(name).look()
+    state, metrics = look.state, look.metrics
     if state.phase != "ready" or state.port is None:
         return f"server {state.stage or state.phase}"
-    metrics = control.metrics_of(state)
     if metrics is None:
         return "server ready"
     words = [
@@ -198,10 +216,23 @@ def server_load(name: str) -> str:
             (metrics.waiting or None, "", "waiting"),
             (_percent(metrics.kv_usage), "%", "KV"),
             (_percent(metrics.prefix_hit_rate), "%", "prefix hits"),
+            (_percent(metrics.image_hit_rate), "%", "image hits"),
+            *((_percent(gpu.busy), "%", f"GPU {gpu.index}") for gpu in look.gpus),
         )
         if value is not None
     ]
+    spoken = {"first token", "each request", "all requests"}
+    words += [f"{each.name} {each.value}" for each in look.judged if each.name in spoken and each.value != "?"]
+    missed = worst(look.judged)
+    if missed is not None:  # first, as lines are cut at their end
+        words.insert(0, f"! {missed.name} {missed.value}: {missed.advice}")
     return f"server {', '.join(words) or 'ready'}"
+
+
+@cache
+def _watch(name: str) -> Watch:
+    """What is remembered of a server from look to look."""
+    return Watch(name)
 
 
 def _percent(share: float | None) -> int | None:
@@ -209,15 +240,20 @@ def _percent(share: float | None) -> int | None:
 
 
 @contextmanager
-def served(preset: str, model: str | None, tell: Tell = lambda _: None) -> Iterator[ReadyServer]:
-    """A server of a preset for the time of a block, beside none of ours: two would share the card's memory."""
+def served(
+    preset: str | None, model: str | None, tell: Tell = lambda _: None, overrides: Mapping[str, Any] | None = None
+) -> Iterator[ReadyServer]:
+    """A server of a preset for the time of a block, beside none of ours: two would share the card's memory.
+
+    `overrides` are settings by name that win over the preset's.
+    """
     busy = control.live_servers()
     if busy:
         raise MaiError(
             f"The server {busy[0].name!r} is running and holds memory.", "`mai-server down --all` stops it first."
         )
-    name = f"bench-{preset}"
-    resolved = resolve(model, preset)
+    name = f"bench-{preset or 'usual'}"
+    resolved = resolve(model, preset, overrides=overrides)
     plan = resolved.plan()
     if resolved.vllm is None:
         raise EnvironmentLacksError("vLLM is not installed.", "`mai-server install` installs it.")

@@ -98,14 +98,37 @@ _LATENCIES = {
     "queue": ("request_queue_time_seconds",),
 }  # fmt: skip
 
+#: How the names of samples end that only ever grow.
+_GROWING = ("_total", "_bucket", "_sum", "_count")
 #: Samples by the name of their metric, without "vllm:": labels and value.
-_Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
+Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
 
 
 def parse_metrics(text: str) -> ServerMetrics:
     """Metrics from Prometheus' text format. Lines that are none are skipped."""
-    samples = _samples(text)
+    return _read(read_samples(text))
 
+
+def parse_window(before: str, after: str) -> ServerMetrics:
+    """The metrics of the time between two readings: counters and histograms as they grew, the rest as it is now.
+
+    What went down was started anew, and counts from 0.
+    """
+    old = {
+        (name, *sorted(labels.items())): value
+        for name, all_of in read_samples(before).items()
+        for labels, value in all_of
+    }
+    window: dict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
+    for name, all_of in read_samples(after).items():
+        grows = name.endswith(_GROWING)
+        for labels, value in all_of:
+            earlier = old.get((name, *sorted(labels.items())), 0.0) if grows else 0.0
+            window[name].append((labels, value - earlier if earlier <= value else value))
+    return _read(window)
+
+
+def _read(samples: "Samples") -> ServerMetrics:
     def values(name: str, **labels: str) -> list[float]:
         return [value for found, value in samples[name] if labels.items() <= found.items()]
 
@@ -134,7 +157,7 @@ def parse_metrics(text: str) -> ServerMetrics:
     )
 
 
-def _samples(text: str) -> _Samples:
+def read_samples(text: str) -> Samples:
     """Samples one family at a time; a line that Prometheus' parser refuses costs only its own family."""
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -186,7 +209,7 @@ def _kv_tokens(info: list[Mapping[str, str]]) -> int | None:
     return _whole([count * size for count, size in blocks if count and size])
 
 
-def _latency(samples: _Samples, name: str) -> Latency | None:
+def _latency(samples: Samples, name: str) -> Latency | None:
     """Percentiles of a histogram over all engines, linear within a bucket as Prometheus' histogram_quantile."""
     buckets: dict[float, float] = defaultdict(float)
     for labels, count in samples[f"{name}_bucket"]:

@@ -3,6 +3,7 @@
 `plan/` itself reads nothing: the shipped tables, the measurements of this machine and the models are handed to it.
 """
 
+from collections.abc import Sequence
 from functools import cache
 
 from foundation.configs import load_config
@@ -17,7 +18,9 @@ from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.limits import LimitTable
 from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
 from serverctl.plan.presets import Presets
+from serverctl.plan.speed import SpeedTable
 from serverctl.plan.tables import Tables
+from serverctl.plan.together import Part, plan_together
 
 #: Without a named model: the first that fits well. 8B answers a step in a fraction of 32B's time.
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")
@@ -34,6 +37,12 @@ def memory_table() -> MemoryTable:
     """The shipped seeds of the memory formula."""
     data = load_config("memory.toml")
     return MemoryTable(Seeds(**data["seeds"]), data["utilization"], ProcessorTable(**data["cpu"]))
+
+
+@cache
+def speed_table() -> SpeedTable:
+    """The shipped numbers of speed estimates."""
+    return SpeedTable(**load_config("speed.toml"))
 
 
 @cache
@@ -64,6 +73,11 @@ def plan_for(hardware: Hardware, goal: Goal, vllm: str) -> Plan:
     wished = goal.adjustments.get("model") or goal.model
     model = find_model(str(wished)) if wished else None
     return make_plan(hardware, goal, vllm, model, load_tables(_own_models(all_of_them=model is None)))
+
+
+def plans_for(hardware: Hardware, goals: Sequence[Goal], vllm: str) -> tuple[Part, ...]:
+    """Plans of several models that run side by side. Raises as `plan_for`, or where they do not fit together."""
+    return plan_together(hardware, goals, lambda some, goal: plan_for(some, goal, vllm))
 
 
 def _own_models(all_of_them: bool) -> tuple[Model, ...]:

@@ -10,11 +10,12 @@ from serverctl.builds import build_for
 from serverctl.capabilities import Capabilities, installed, snapshot
 from serverctl.environment import VllmEnvironment, find_environment
 from serverctl.hardware.detect import detect
-from serverctl.hardware.facts import Hardware
-from serverctl.install import Report, install
-from serverctl.models.find import known_models
+from serverctl.hardware.facts import Gpu, Hardware
+from serverctl.install import install
+from serverctl.models.find import known_models, whole_name
+from serverctl.packages import Report
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
-from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for
+from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
 
 if TYPE_CHECKING:
     from serverctl.config import ServerConfig
@@ -68,6 +69,22 @@ class Resolved:
             )
         return plan_for(self.hardware, self.goal, self.capabilities.version)
 
+    def beside(self, models: Sequence[str]) -> tuple["Resolved", ...]:
+        """This wish and those for other models, each with its cards or its share of one. Raises as `plan`."""
+        if not models:
+            return (self,)
+        if not all(model.strip() for model in models):
+            raise UsageError("The name of the other model is empty.", "Name it: --beside MAI-UI-2B.")
+        others = (replace(self.goal, model=model, overrides={}, extra=()) for model in models)
+        parts = plans_for(self.hardware, [self.goal, *others], self.capabilities.version)
+        return tuple(
+            replace(self, goal=part.goal, hardware=replace(self.hardware, gpus=_cards_of(part.plan))) for part in parts
+        )
+
+
+def _cards_of(plan: Plan) -> tuple[Gpu, ...]:
+    return tuple(gpu for replica in plan.replicas for gpu in replica)
+
 
 def resolve(
     model: str | None = None,
@@ -95,6 +112,7 @@ def resolve(
 
     config = load_server_config()
     model = model or config.model
+    model = None if model is None else whole_name(model)
     hardware = hardware or detect()
     named = vllm_python or config.vllm_python
     environment = None if hardware.imagined and not vllm_python else find_environment(named, hardware)

@@ -47,6 +47,8 @@ def print_comparison(comparison: Comparison, console: "Console") -> None:
             ]
             table.add_row(f"  {labels[row.quantity]}", *cells)
     console.print(table)
+    for verdict in comparison.verdicts():
+        _say(console, verdict.because)
     _say(console, CAVEAT)
 
 

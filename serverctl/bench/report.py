@@ -1,14 +1,16 @@
 """What was measured, as data: samples and their summaries for each setting, and what limits their meaning."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from typing import Any, Literal
 
 from foundation.errors import EnvironmentLacksError
 from serverctl.bench.counters import ServerSide
 from serverctl.bench.sample import Sample
 from serverctl.bench.stats import PERCENTILES, Summary, summarize
-from serverctl.bench.workload import Setting, Workload
+from serverctl.bench.workload import Load, Setting
 
 #: The latencies of a sample, in milliseconds, and how people call them.
 LATENCIES: dict[str, str] = {
@@ -60,6 +62,11 @@ class Measurement:
     def values(self, latency: str) -> list[float]:
         """One latency of every answered request, in milliseconds; `latency` is a key of LATENCIES."""
         return [value for sample in self.good if (value := getattr(sample, latency)) is not None]
+
+    def by_number(self, latency: str) -> list[float | None]:
+        """One latency of every request by its number, in milliseconds; None where it has no answer."""
+        found: dict[int, float | None] = {one.number: getattr(one, latency) for one in self.good}
+        return [found.get(number) for number in range(max((one.number + 1 for one in self.samples), default=0))]
 
     @property
     def errors(self) -> dict[str, int]:
@@ -175,7 +182,7 @@ class Report:
     name: str  # of the server among others, for example the preset it runs with
     model: str  # as the server calls it
     base_url: str  # where it was asked
-    workload: Workload  # what was sent
+    workload: Load  # what was sent
     run: str  # the name of this run that made its cold requests new
     measurements: tuple[Measurement, ...]  # one for each setting, in order
     notes: tuple[str, ...] = ()  # what holds for all of them
@@ -202,7 +209,7 @@ class Report:
             "name": self.name,
             "model": self.model,
             "base_url": self.base_url,
-            "workload": asdict(self.workload),
+            "workload": self.workload.to_json(),
             "run": self.run,
             "definitions": {
                 "ttft_ms": "from sending to the first piece with text",
@@ -219,7 +226,53 @@ class Report:
 class ServerDiedError(EnvironmentLacksError):
     """The server died while it was measured; `report` holds what was measured until then."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, reports: Sequence[Report] = ()) -> None:
         assert report.cut is not None, "a report of a server that died says so"
         super().__init__(report.cut.message, "`mai-server logs` says why; its numbers until then are kept.")
         self.report = report
+        self.reports = tuple(reports) or (report,)  # of all that were measured in turn, this one included
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """Blocks of the same server's run as one report: each setting once, with the requests of all blocks."""
+    first = reports[0]
+    measured: dict[Setting, list[Measurement]] = {}
+    for report in reports:
+        for one in report.measurements:
+            measured.setdefault(one.setting, []).append(one)
+    notes = tuple(dict.fromkeys(note for report in reports for note in report.notes))
+    cut = next((report.cut for report in reports if report.cut is not None), None)
+    return replace(first, measurements=tuple(map(_joined, measured.values())), notes=notes, cut=cut)
+
+
+def _joined(blocks: Sequence[Measurement]) -> Measurement:
+    if len(blocks) == 1:
+        return blocks[0]
+    return replace(
+        blocks[0],
+        samples=tuple(sample for block in blocks for sample in block.samples),
+        seconds=sum(block.seconds for block in blocks),
+        server=_joined_counts([block.server for block in blocks]),
+        lag_ms=max(block.lag_ms for block in blocks),
+        complete=all(block.complete for block in blocks),
+    )
+
+
+def _joined_counts(sides: Sequence[ServerSide]) -> ServerSide:
+    """Sums of what is counted, means of what is a rate; unknown as soon as it is in one block."""
+
+    def values(name: str) -> list[float] | None:
+        found = [getattr(side, name) for side in sides]
+        return None if None in found else found
+
+    def mean(name: str) -> float | None:
+        found = values(name)
+        return None if found is None else fmean(found)
+
+    def whole(name: str) -> float | None:
+        found = values(name)
+        return None if found is None else sum(found)
+
+    return ServerSide(
+        mean("prefix_hit_rate"), mean("mm_hit_rate"), whole("preemptions"), mean("queue_ms"), whole("requests")
+    )

@@ -37,6 +37,7 @@ class Sample:
     completion_tokens: int | None = None
     cached_tokens: int | None = None  # of the prompt, those that came from the prefix cache
     failure: Failure | None = None  # why there is no answer
+    number: int = 0  # which request of its setting it is
 
     @property
     def tpot_ms(self) -> float | None:
@@ -74,10 +75,13 @@ class Asker:
         assert first is not None
         return first
 
-    async def ask(self, messages: Sequence[dict[str, Any]], origin: float) -> Sample:
-        """One timed request; whatever goes wrong is in the sample. Its setting began at `origin` (perf_counter)."""
+    async def ask(self, messages: Sequence[dict[str, Any]], origin: float, max_tokens: int | None = None) -> Sample:
+        """One timed request; whatever goes wrong is in the sample. Its setting began at `origin` (perf_counter).
+
+        Its answer gets `max_tokens`, None for as many as the longest.
+        """
         request: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages), "stream": True}
-        request |= {"max_tokens": self.max_tokens, "temperature": 0, **_EXTRAS[self.left_out]}
+        request |= {"max_tokens": max_tokens or self.max_tokens, "temperature": 0, **_EXTRAS[self.left_out]}
         reader = AnswerReader()
         pieces: list[float] = []  # when each came
         failure: Failure | None = None

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Literal, TypeAlias
 
 PERCENTILES = "linear interpolation between the two nearest ranks (numpy's default)"
-INTERVAL = "95 % bootstrap of the ratio of means, 4000 resamples of the requests of one run each"
+INTERVAL = "95 % bootstrap of the ratio of means, 4000 resamples of the pairs of the same request"
 
 #: Below this, an interval says more about the method than about the servers.
 LEAST_SAMPLES = 5
@@ -79,6 +79,29 @@ def compare(first: Sequence[float], other: Sequence[float]) -> Difference | None
 
     below, above = (values[dice.integers(0, len(values), (_RESAMPLES, len(values)))].mean(axis=1) for values in (a, b))
     ratios = np.divide(above, below, out=np.full_like(above, ratio), where=below > 0)
+    low, high = (float(value) for value in np.percentile(ratios, (2.5, 97.5)))
+    verdict: Verdict = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")
+    return Difference(ratio, low, high, verdict)
+
+
+def compare_pairs(first: Sequence[float | None], other: Sequence[float | None]) -> Difference | None:
+    """How `other` stands to `first` where both hold the same requests in the same places; None is no answer.
+
+    A request that one of them did not answer is left out of both. Resampled are the pairs, so what makes one request
+    longer than another (its screenshots, its answer) is no noise. None where fewer than one pair is left.
+    """
+    import numpy as np
+
+    pairs = [(a, b) for a, b in zip(first, other, strict=False) if a is not None and b is not None]
+    if not pairs or not sum(a for a, _ in pairs):
+        return None
+    values = np.asarray(pairs, float)
+    ratio = float(values[:, 1].sum() / values[:, 0].sum())
+    if len(pairs) < LEAST_SAMPLES:
+        return Difference(ratio, None, None, "too few samples")
+    dice = np.random.default_rng(0)
+    sums = values[dice.integers(0, len(pairs), (_RESAMPLES, len(pairs)))].sum(axis=1)
+    ratios = np.divide(sums[:, 1], sums[:, 0], out=np.full(len(sums), ratio), where=sums[:, 0] > 0)
     low, high = (float(value) for value in np.percentile(ratios, (2.5, 97.5)))
     verdict: Verdict = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")
     return Difference(ratio, low, high, verdict)

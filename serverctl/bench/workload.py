@@ -2,10 +2,10 @@
 
 import hashlib
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from foundation.errors import UsageError
 from serverctl.bench.screens import screenshot
@@ -13,7 +13,8 @@ from serverctl.chat import MOST_CONNECTIONS
 from serverctl.images import data_url, png
 
 #: "cold": every request is new to the server, from its first token on. "warm": all requests of a setting are the same.
-Cache: TypeAlias = Literal["cold", "warm"]
+#: "replayed": as a recorded run: its beginning is new, its history is what the server has just seen.
+Cache: TypeAlias = Literal["cold", "warm", "replayed"]
 
 #: Screenshots are drawn before a setting is measured, not while: about 0.85 bytes a pixel as base64, so 3.4 GB here.
 _MOST_PIXELS = 4_000_000_000
@@ -38,6 +39,45 @@ class Setting:
 
     def __str__(self) -> str:
         return f"{self.images} x {self.width}x{self.height}, {self.concurrency} at once, {self.cache}"
+
+
+class Load(Protocol):
+    """What a bench sends: made up (`Workload`) or recorded (`replay.Replay`)."""
+
+    @property
+    def total(self) -> int:
+        """Measured requests of all settings together."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest answer, in tokens."""
+        ...
+
+    @property
+    def groups(self) -> Sequence[tuple[int, ...]]:
+        """The numbers of the requests of a setting: those of a group are sent one after the other, by one client."""
+        ...
+
+    def settings(self) -> Iterator[Setting]:
+        """Every setting."""
+        ...
+
+    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
+        """The chat of one request by its number; -1 is the one that is not measured."""
+        ...
+
+    def answer_tokens(self, number: int) -> int:
+        """How long the answer to a request is to be."""
+        ...
+
+    def pause_after(self, number: int) -> float:
+        """Seconds that its client lets pass after a request's answer."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """What it is, as JSON values."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +137,23 @@ class Workload:
             yield Setting(width, height, self.images, concurrency, cache)
 
     @property
+    def groups(self) -> list[tuple[int, ...]]:
+        """Each request for itself."""
+        return [(number,) for number in range(self.requests)]
+
+    def answer_tokens(self, number: int) -> int:  # noqa: ARG002  # all are alike
+        """The same for every request, in tokens."""
+        return self.max_tokens
+
+    def pause_after(self, number: int) -> float:  # noqa: ARG002
+        """None."""
+        return 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @property
     def total(self) -> int:
         """Measured requests of all settings together."""
         return self.requests * sum(1 for _ in self.settings())
@@ -115,10 +172,10 @@ class Workload:
         for image in range(setting.images):
             picture = data_url(png(screenshot(f"{key}/{image}", setting.width, setting.height)))
             content.append({"type": "image_url", "image_url": {"url": picture}})
-        return [{"role": "system", "content": _text(key, self.text_tokens)}, {"role": "user", "content": content}]
+        return [{"role": "system", "content": filler(key, self.text_tokens)}, {"role": "user", "content": content}]
 
 
-def _text(key: str, tokens: int) -> str:
+def filler(key: str, tokens: int) -> str:
     """About so many tokens of text, that differ from another key's in the very first words.
 
     Prefix caches work in blocks of 16 tokens and more, and a block is known by all that comes before it.

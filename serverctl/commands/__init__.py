@@ -10,6 +10,7 @@ COMMANDS = {
     "down": "stop a server and everything it started",
     "doctor": "say what this machine has and lacks for serving",
     "diagnose": "explain a vLLM log: what failed, why, what to do",
+    "capabilities": "what a vLLM accepts, and what came or went since the one that plans know",
     "bench": "measure latency and throughput with screenshots",
     "tune": "read a server's own numbers and say what to change",
     "export": "systemd unit, compose file, Kubernetes manifest, script, notebook, Prometheus files",

@@ -1,25 +1,34 @@
-"""`mai-server bench`: measure a server with screenshots, or several presets against each other."""
+"""`mai-server bench`: measure a server with screenshots or recorded runs, or several servers against each other."""
 
 import argparse
 import asyncio
 import json
+import secrets
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from foundation.arguments import Parser, positive_seconds
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import is_terminal, put_json, remark
 from serverctl.bench.workload import Workload
 from serverctl.chat import Endpoint
+from serverctl.commands.contenders import Contender, parse_contenders, started
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.options import parse_screen
 
 if TYPE_CHECKING:
     from serverctl.bench.report import Report
     from serverctl.bench.run import OnProgress, Progress
+    from serverctl.bench.workload import Load
+
+    #: Measures some servers, block after block.
+    Measure: TypeAlias = Callable[[Load, argparse.Namespace], Iterator[list[Report]]]
+
+#: Makes a server be there for the time of a block.
+Start: TypeAlias = Callable[[], AbstractContextManager[Endpoint]]
 
 _DESCRIPTION = """Measure what a GUI agent feels: how long until a model starts to answer a screenshot, how fast it
 goes on, and how many requests a server answers at once. Screenshots are synthetic; no desktop is looked at.
@@ -31,7 +40,11 @@ _EXAMPLES = """examples:
   mai-server bench                                         the running server, 1920x1080, one request at a time
   mai-server bench --concurrency 1,4,16 --requests 64      how it scales
   mai-server bench --size 1280x720,3840x2160 --images 3    small and large screens, three screenshots a request
-  mai-server bench --compare latency,balanced              start each preset in turn, and compare them
+  mai-server bench --compare latency balanced              start each preset in turn, and compare them
+  mai-server bench --compare latency latency+max_num_seqs=4   a preset with another setting against it
+  mai-server bench --compare running http://127.0.0.1:8001    servers that run: the same requests to each in turn
+  mai-server bench --replay RUN --compare latency speculative  by a recorded run of mai-agent: its screenshots,
+                                                           histories, answers' lengths and pauses
   mai-server bench --endpoint 127.0.0.1:8000 --json        any OpenAI-compatible server; all numbers as JSON
 
 Ctrl-C ends it and prints what was measured. Exit status: 0 measured, 1 requests failed, 2 usage, 3 no server (or it
@@ -45,15 +58,57 @@ def main(arguments: list[str]) -> int:
     """Measure, print, and say by the exit status whether all requests were answered."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    workload = Workload(
-        sizes=tuple(parse_screen(text) for text in options.size.split(",")),
+    workload = _workload(options)
+    if options.compare is None:
+        return _show(
+            _one_after_the_other({"server": lambda: nullcontext(chosen_target(options))}, 1), workload, options
+        )
+    sides = parse_contenders(options.compare)
+    if options.endpoint is not None:
+        raise UsageError("--compare names its own servers, so there is no --endpoint.", "Name it with --compare, too.")
+    if options.rounds < 1 or options.rounds > 20:
+        raise UsageError(f"{options.rounds} rounds make no sense.", "Use --rounds 1 to 20.")
+    if all(side.runs for side in sides):
+        return _show(_in_turn(sides, options), workload, options)
+    if options.api_key is not None and not any(side.url for side in sides):
+        raise UsageError("--api-key is for a named endpoint.", "Leave it out.")
+    starts = {side.name: _start_of(side, options) for side in sides}
+    return _show(_one_after_the_other(starts, options.rounds), workload, options)
+
+
+def _workload(options: argparse.Namespace) -> "Load":
+    """What is sent. Raises UsageError where it makes no sense."""
+    if options.replay is None:
+        return Workload(
+            sizes=tuple(parse_screen(text) for text in options.size.split(",")),
+            concurrency=_numbers(options.concurrency),
+            **{name: getattr(options, name) for name in _AS_GIVEN},
+        )
+    from serverctl.bench.replay import Replay, read_run
+
+    return Replay(
+        runs=tuple(map(read_run, options.replay)),
+        requests=options.requests,
         concurrency=_numbers(options.concurrency),
-        **{name: getattr(options, name) for name in _AS_GIVEN},
+        images=max(options.images, 3),
+        text_tokens=options.text_tokens,
+        pause_s=options.pause,
+        seed=options.seed,
     )
-    presets = _presets(options)
-    if not presets:
-        return _show({"server": lambda: nullcontext(chosen_target(options))}, workload, options)
-    return _show({preset: _starter(preset, options.model) for preset in presets}, workload, options)
+
+
+def _start_of(side: Contender, options: argparse.Namespace) -> "Start":
+    if not side.runs:
+        return _starter(side, options.model)
+    return lambda: nullcontext(_running(side, options))
+
+
+def _running(side: Contender, options: argparse.Namespace) -> Endpoint:
+    """A server of a comparison that runs; it answers."""
+    named = argparse.Namespace(**vars(options))
+    named.endpoint = side.url
+    named.api_key = options.api_key if side.url is not None else None
+    return chosen_target(named)
 
 
 def _parser() -> Parser:
@@ -68,8 +123,11 @@ def _parser() -> Parser:
     add("--text-tokens", metavar="N", type=int, help="length of the prompt's text, roughly (default %(default)s)")
     add("--cache", choices=("cold", "warm", "both"), help="what to measure (default %(default)s)")
     add("--seed", metavar="N", type=int, help="of screenshots and texts (default %(default)s)")
+    add("--replay", metavar="RUN", nargs="+", type=Path, help="send recorded runs of mai-agent (their folders) instead")
+    add("--pause", metavar="S", type=float, default=5.0, help="longest pause between their steps (default 5; 0: none)")
     add = parser.add_argument_group("the run").add_argument
-    add("--compare", metavar="PRESET,PRESET", help="start each preset in turn, the first is the measure")
+    add("--compare", metavar="SIDE", nargs="+", help="presets, settings or addresses; the first is the measure")
+    add("--rounds", metavar="N", type=int, default=2, help="blocks of each side that is started (default 2: A B B A)")
     add("--max-seconds", metavar="S", type=positive_seconds, default=1800.0, help="of one server's run (default 1800)")
     add("--allow-remote", action="store_true", help="measure also a server on another machine")
     add("--out", metavar="FILE", type=Path, help="write the JSON into a file too")
@@ -85,66 +143,72 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise UsageError(f"{text!r} are no numbers.", "Write them as 1,4,16.") from error
 
 
-def _presets(options: argparse.Namespace) -> list[str]:
-    """The presets to compare, each of them known; nothing is started for a typing mistake in the last one."""
-    if options.compare is None:
-        return []
-    from serverctl.planning import load_presets
-
-    if options.endpoint is not None or options.api_key is not None:
-        raise UsageError("--compare starts its own servers, so there is no --endpoint.", "Leave one of them out.")
-    presets = [name.strip() for name in options.compare.split(",") if name.strip()]
-    for preset in presets:
-        load_presets().get(preset)
-    if len(presets) < 2 or len(set(presets)) < len(presets):
-        raise UsageError("A comparison needs two different presets.", "For example --compare latency,balanced.")
-    return presets
+def _starter(side: Contender, model: str | None) -> "Start":
+    """What starts a server for a comparison, and stops it afterwards."""
+    return lambda: started(side, model)
 
 
-def _starter(preset: str, model: str | None) -> Callable[[], AbstractContextManager[Endpoint]]:
-    """What starts a server with a preset, and stops it afterwards."""
+def _one_after_the_other(starts: Mapping[str, "Start"], rounds: int) -> "Measure":
+    """Measures servers in blocks: A B, then B A, and so on; a server that comes twice in a row is not started again."""
+    names = list(starts)
+    rounds = rounds if len(names) > 1 else 1
 
-    @contextmanager
-    def start() -> Iterator[Endpoint]:
-        from serverctl.endpoint import served
+    def measure(workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
+        run_name = secrets.token_hex(8)
+        order = [(part, name) for part in range(rounds) for name in (names if part % 2 == 0 else names[::-1])]
+        with ExitStack() as stack:
+            last, target = None, None
+            for place, (part, name) in enumerate(order):
+                if name != last or target is None:
+                    stack.close()
+                    target, last = stack.enter_context(starts[name]()), name
+                yield _measured({name: target}, workload, options, (part, rounds), run_name)
+                if place + 1 < len(order) and order[place + 1][1] != name:
+                    stack.close()
 
-        with served(preset, model, _say) as target:
-            yield Endpoint(target.base_url, target.api_key, target.model)
-
-    return start
+    return measure
 
 
-def _show(
-    starts: Mapping[str, Callable[[], AbstractContextManager[Endpoint]]],
-    workload: Workload,
-    options: argparse.Namespace,
-) -> int:
-    """Measure every server in turn and print what there is, also when the run ends early."""
+def _in_turn(sides: Sequence[Contender], options: argparse.Namespace) -> "Measure":
+    """Measures servers that run with the same requests in turn."""
+    targets = {side.name: _running(side, options) for side in sides}
+
+    def measure(workload: "Load", options: argparse.Namespace) -> "Iterator[list[Report]]":
+        yield _measured(targets, workload, options, (0, 1), secrets.token_hex(8))
+
+    return measure
+
+
+def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> int:
+    """Measure everything and print what there is, also when the run ends early."""
     from serverctl.bench.compare import Comparison
-    from serverctl.bench.report import ServerDiedError
+    from serverctl.bench.report import ServerDiedError, merged
 
-    reports: list[Report] = []
+    blocks: dict[str, list[Report]] = {}
     status = ExitStatus.DONE
-    for name, start in starts.items():
-        try:
-            with start() as target:
-                reports.append(_measured(name, target, workload, options))
-        except (MaiError, KeyboardInterrupt) as error:
-            if isinstance(error, ServerDiedError):
-                reports.append(error.report)
-            if not reports:
-                raise
-            status = ExitStatus.STOPPED
-            if isinstance(error, MaiError):
-                remark(f"mai-server: {error}")
-                status = error.exit_status
-            break
-        cut = reports[-1].cut
-        if cut is not None and cut.kind == "stopped":
-            status = ExitStatus.STOPPED
-            break
-        if reports[-1].failed:
-            status = ExitStatus.NOT_DONE
+
+    def keep(reports: "Iterable[Report]") -> None:
+        for report in reports:
+            blocks.setdefault(report.name, []).append(report)
+
+    try:
+        for some in measure(workload, options):
+            keep(some)
+            if any(one.cut is not None and one.cut.kind == "stopped" for one in some):
+                status = ExitStatus.STOPPED
+                break
+    except (MaiError, KeyboardInterrupt) as error:
+        if isinstance(error, ServerDiedError):
+            keep(error.reports)
+        if not blocks:
+            raise
+        status = ExitStatus.STOPPED
+        if isinstance(error, MaiError):
+            remark(f"mai-server: {error}")
+            status = error.exit_status
+    reports = [merged(some) for some in blocks.values()]
+    if status == ExitStatus.DONE and any(report.failed for report in reports):
+        status = ExitStatus.NOT_DONE
     comparison = Comparison(tuple(reports)) if options.compare is not None else None
     document = reports[0].to_json() if comparison is None else comparison.to_json()
     if options.out is not None:
@@ -163,11 +227,17 @@ def _show(
     return status
 
 
-def _measured(name: str, target: Endpoint, workload: Workload, options: argparse.Namespace) -> "Report":
-    """Measure one server; Ctrl-C ends the run, a second one ends it without a report."""
-    from serverctl.bench.run import measure
+def _measured(
+    targets: Mapping[str, Endpoint],
+    workload: "Load",
+    options: argparse.Namespace,
+    part: tuple[int, int],
+    run_name: str,
+) -> "list[Report]":
+    """Measure servers in turn; Ctrl-C ends the run, a second one ends it without a report."""
+    from serverctl.bench.run import measure_together
 
-    async def run(progress: "OnProgress") -> "Report":
+    async def run(progress: "OnProgress") -> "list[Report]":
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -177,12 +247,12 @@ def _measured(name: str, target: Endpoint, workload: Workload, options: argparse
 
         loop.add_signal_handler(signal.SIGINT, interrupt)
         loop.add_signal_handler(signal.SIGTERM, stop.set)
-        return await measure(
-            target, workload, name=name, progress=progress, stop=stop,
-            max_seconds=options.max_seconds, allow_remote=options.allow_remote,
+        return await measure_together(
+            targets, workload, progress=progress, stop=stop, max_seconds=options.max_seconds,
+            allow_remote=options.allow_remote, part=part, run_name=run_name,
         )  # fmt: skip
 
-    with _progress(name) as progress:
+    with _progress(" and ".join(targets)) as progress:
         return asyncio.run(run(progress))
 
 
@@ -214,7 +284,3 @@ def _progress(name: str) -> "Iterator[OnProgress]":
             bar.update(task, description=text, completed=progress.done, total=progress.total)
 
         yield show
-
-
-def _say(sentence: str) -> None:
-    remark(f"mai-server: {sentence}")

@@ -14,11 +14,12 @@ from serverctl.config import load_server_config
 from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import GIB, Hardware
-from serverctl.models.find import cache_folder
+from serverctl.models.files import check_files, place_of, unfinished
+from serverctl.models.find import cache_folder, cached_snapshot, find_model, known_models
 from serverctl.paths import environments_root, free_disk_gib, state_root
 from serverctl.plan.cards import usable_cards
 from serverctl.process import control
-from serverctl.process.state import Folder, current_state
+from serverctl.process.state import Folder, cannot_write, current_state, full_disk, has_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,10 @@ def main(arguments: list[str]) -> int:
         "servers.",
         epilog="exit status: 0 a model can be served here, 3 something is lacking",
     )
+    parser.add_argument("--model", metavar="NAME", help="whose files to look at (default: all that are served here)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
-    findings = list(look())
+    findings = list(look(options.model))
     if options.json:
         put_json([asdict(finding) for finding in findings], indent=1)
     else:
@@ -49,8 +51,8 @@ def main(arguments: list[str]) -> int:
     return ExitStatus.DONE if all(finding.ok for finding in findings) else ExitStatus.ENVIRONMENT
 
 
-def look() -> Iterator[Finding]:
-    """Everything, one finding after another."""
+def look(model: str | None = None) -> Iterator[Finding]:
+    """Everything, one finding after another; of models the files of the named one, or of all that are served here."""
     hardware = detect()
     yield from _cards(hardware)
     cpu = hardware.cpu
@@ -70,6 +72,7 @@ def look() -> Iterator[Finding]:
         free = free_disk_gib(path)
         yield Finding(name, free >= 5, f"{free:.0f} GiB free for {path}")
     yield _writable()
+    yield from _files(model or config.model, only=model is not None)
     names = control.ordered_names()
     states = [current_state(Folder(name)) for name in names]
     said = "; ".join(f"{state.name}: {state.phase}" for state in states) or "none"
@@ -116,6 +119,37 @@ def _vllm(hardware: Hardware, named: str | None) -> Finding:
     return Finding("vllm", True, f"{capabilities.version}, {found.origin}: {found.python}")
 
 
+def _files(model: str | None, only: bool) -> Iterator[Finding]:
+    """The files of models on this machine: of a named one, of the settings', of servers', and known ones."""
+    names = [model] if model else []
+    if not only:
+        names += [state.source for state in map(current_state, map(Folder, control.ordered_names())) if state.source]
+        names += [known.name for known in known_models() if cached_snapshot(known.repo) is not None]
+    told: set[str] = set()
+    for name in names:
+        try:
+            found = find_model(name, allow_network=False)
+        except MaiError as error:
+            yield Finding("files", False, str(error))
+            continue
+        place = place_of(found)
+        if found.source in told:
+            continue
+        told.add(found.source)
+        if place is None:
+            yield Finding("files", True, f"{found.source} is not on this machine: the first start downloads it")
+            continue
+        if place.repo and (begun := unfinished(place.repo)):
+            yield Finding(
+                "files", True, f"{place.repo}: {begun} downloads broke off or go on; a start goes on with them"
+            )
+        defects = check_files(place)
+        for defect in defects:
+            yield Finding("files", not defect.stops, str(defect))
+        if not defects:
+            yield Finding("files", True, f"{place.name}: whole, and they fit each other")
+
+
 def _writable() -> Finding:
     root = state_root()
     try:
@@ -124,5 +158,7 @@ def _writable() -> Finding:
         probe.write_text("", encoding="ascii")
         probe.unlink()
     except OSError as error:
-        return Finding("state", False, f"{root} cannot be written: {error.strerror}")
+        return Finding("state", False, str(cannot_write(root, error)))
+    if not has_room(root):
+        return Finding("state", False, str(full_disk(root)))
     return Finding("state", True, f"{root}; Python {sys.version.split()[0]}")

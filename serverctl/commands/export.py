@@ -7,14 +7,14 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json, put_text
-from serverctl.commands.options import add_goal, add_hardware, hardware_of, resolve_options, split_flags
+from serverctl.commands.options import add_beside, add_goal, add_hardware, hardware_of, resolve_options, split_flags
 from serverctl.export.common import Document, Source, check_secrets
 from serverctl.resolve import Resolved
 
@@ -38,8 +38,12 @@ FORMATS: Mapping[str, Format] = {
          "Put a key into the Secret, then kubectl apply -f it."),
         ("script", "script.documents", "a shell script that starts, watches and stops the server",
          "Run it; Ctrl-C stops it."),
-        ("prometheus", "prometheus.documents", "what to scrape, and alert rules",
+        ("prometheus", "prometheus.documents", "what to scrape, alert rules, a Grafana dashboard",
          "prometheus --config.file=prometheus.yml"),
+        ("haproxy", "router.haproxy_documents", "one address for the plan's independent servers",
+         "haproxy -f haproxy.cfg"),
+        ("litellm", "router.litellm_documents", "one address for several models (--beside)",
+         "Set the variables it names, then litellm --config litellm.yaml."),
         ("grid", "workers.grid_documents", "the Grid inference worker's .env", "Fill in the two keys."),
         ("multi-node", "nodes.documents", "vLLM's own command lines for several machines", "Read them first."),
         ("env", "workers.agent_documents", "endpoint, model and limits for a shell", ". ./agent.env"),
@@ -62,6 +66,8 @@ examples:
   mai-server export script --gpu "RTX 4090" --out serve.sh
   mai-server export multi-node --gpu L40S --gpus 8 --nodes 2 --model Qwen3-VL-32B-Instruct --out cluster/
   mai-server export notebook --gpu T4 --out mai-ui-t4.ipynb    (T4, L4, A100-40, A100-80, H100, B200, ...)
+  mai-server export haproxy --gpu H100 --gpus 8 --preset throughput --out haproxy.cfg
+  mai-server export litellm --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct --gpu L40S --out litellm.yaml
   mai-server export env -- --seed 0                      vLLM's own flags after --"""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -85,6 +91,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("format", metavar="FORMAT", choices=list(FORMATS), help=", ".join(FORMATS))
     add_hardware(parser)
     add_goal(parser)
+    add_beside(parser)
     group = parser.add_argument_group("the export").add_argument
     group("--out", metavar="PATH", help="write to this file, or folder (a/); existing files are kept unless --force")
     group("--port", type=port_number, metavar="N", help="where the server listens (default 8000)")
@@ -121,6 +128,11 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.user and options.format != "systemd":
         raise UsageError("--user is for the format systemd.", "Leave it out.")
+    if options.beside and options.format != "litellm":
+        raise UsageError(
+            f"--beside goes with the format litellm, not {options.format}.",
+            "Export each model by itself; `mai-server plan --beside` tells its --set gpu_memory_utilization.",
+        )
     if (options.nodes is not None) != (options.format == "multi-node"):
         raise UsageError(
             "--nodes N goes with the format multi-node, and that needs it.",
@@ -134,7 +146,7 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         raise UsageError(
             "A notebook is for a card elsewhere.", "Name it: --gpu T4, L4, A100-40, A100-80, H100 or B200."
         )
-    request = resolve_options(options, flags + options.flags, hardware_of(options))
+    request, *others = resolve_options(options, flags + options.flags, hardware_of(options)).beside(options.beside)
     if options.format == "multi-node":
         from serverctl.export.nodes import plan_nodes
 
@@ -143,8 +155,6 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         plan = request.plan()
     here = not request.hardware.imagined
     port = options.port or request.config.port or 8000
-    if port + len(plan.replicas) - 1 > 65_535:
-        raise UsageError(f"{len(plan.replicas)} servers do not fit above port {port}.", "Start lower with --port.")
     source = Source(
         plan=plan,
         hardware=request.hardware,
@@ -161,6 +171,15 @@ def make_source(options: argparse.Namespace, flags: list[str]) -> Source:
         nodes=options.nodes or 1,
     )
     check_secrets(source.servers()[0].command)
+    for other in others:
+        beside = replace(
+            source, plan=other.plan(), goal=other.goal, hardware=other.hardware, port=source.last_port + 1,
+            served_name=None, beside=(),
+        )  # fmt: skip
+        source = replace(source, beside=(*source.beside, beside))
+    routers = 1 if options.format in ("haproxy", "litellm") else 0  # they listen on the port after the last server's
+    if (count := source.last_port + routers - port + 1) > 65_536 - port:
+        raise UsageError(f"{count} ports are needed from port {port} on.", "Start lower with --port.")
     return source
 
 
@@ -181,6 +200,8 @@ def _made_by(options: argparse.Namespace, request: Resolved) -> str:
     for name in _MADE_BY:
         if given[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(given[name])]
+    for model in options.beside:
+        words += ["--beside", model]
     for assignment in options.assignments:
         words += ["--set", assignment]
     if options.user:
@@ -233,7 +254,7 @@ def _json(name: str, source: Source, documents: Sequence[Document], paths: list[
         "made_by": source.made_by,
         "model": source.model,
         "vllm": source.capabilities.version,
-        "endpoints": [f"{server.url}/v1" for server in source.servers()],
+        "endpoints": [f"{server.url}/v1" for one in (source, *source.beside) for server in one.servers()],
         "files": [
             {"name": document.name, "path": None if paths is None else str(paths[number]), **asdict(document)}
             for number, document in enumerate(documents)

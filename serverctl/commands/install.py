@@ -9,7 +9,7 @@ from serverctl.builds import Build, build_for, builds
 from serverctl.commands.progress import InstallProgress
 from serverctl.environment import environment_folder, read_mark
 from serverctl.hardware.detect import detect
-from serverctl.install import Installed, check_space, install, remove, with_version
+from serverctl.install import Installed, check_machine, check_space, install, remove, with_version
 from serverctl.plan.cards import usable_cards
 
 _EXAMPLES = """examples:
@@ -19,7 +19,7 @@ _EXAMPLES = """examples:
   mai-server install --again            afresh, when an installation is broken
   mai-server install --remove --build cuda12
 
-An interrupted installation goes on where it was: run the same command again."""
+What fails or is interrupted leaves nothing behind; pip keeps whole downloads in its own cache for another try."""
 
 
 def main(arguments: list[str]) -> int:
@@ -51,10 +51,11 @@ def main(arguments: list[str]) -> int:
         else:
             put("Removed." if there else "It was not installed.")
         return ExitStatus.DONE
-    folder = options.into.absolute() if options.into else environment_folder(build)
+    folder = options.into.resolve() if options.into else environment_folder(build)
     if options.into and folder.exists() and any(folder.iterdir()) and not (folder / "pyvenv.cfg").is_file():
         raise UsageError(f"{folder} holds other things.", "Name an empty folder.")
     if options.dry_run:
+        check_machine(build)
         check_space(folder, build)
         if options.json:
             packages = {"packages": list(build.packages), "gib": build.disk_gib}
@@ -64,7 +65,10 @@ def main(arguments: list[str]) -> int:
             put(f"Would install {what}")
         return ExitStatus.DONE
     with InstallProgress(quiet=options.json) as bar:
-        bar.say(f"Installing {', '.join(build.packages)}: {build.about}. About {build.disk_gib:.0f} GiB in {folder}.")
+        if options.again or read_mark(folder) is None:
+            bar.say(
+                f"Installing {', '.join(build.packages)}: {build.about}. About {build.disk_gib:.0f} GiB in {folder}."
+            )
         done = install(build, bar.report, options.again, folder)
     return _done(done, build, options.json)
 

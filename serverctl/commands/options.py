@@ -41,6 +41,14 @@ def add_goal(parser: argparse.ArgumentParser) -> None:
     group("flags", nargs="*", metavar="-- FLAGS", help="vLLM's own flags, passed on as they are")
 
 
+def add_beside(parser: argparse.ArgumentParser) -> None:
+    """Other models at the same time."""
+    parser.add_argument(
+        "--beside", action="append", default=[], metavar="NAME",
+        help="another model to run at the same time, on cards of its own or a share of one (repeat it)",
+    )  # fmt: skip
+
+
 def split_flags(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Our arguments, and what follows "--" for vLLM."""
     if "--" not in arguments:

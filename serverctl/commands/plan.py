@@ -1,11 +1,15 @@
 """`mai-server plan`: what would be started, and why."""
 
+import argparse
 from dataclasses import replace
+from typing import Any
 
 from foundation.arguments import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
-from foundation.printing import put_json, put_text
+from foundation.printing import is_terminal, put, put_json, put_text
+from serverctl.commands.comparison import add_comparison, compare, print_rows, rows_json
 from serverctl.commands.options import (
+    add_beside,
     add_goal,
     add_hardware,
     hardware_of,
@@ -17,6 +21,7 @@ from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import render
 from serverctl.plan.show import print_plan, shell_line, to_json
+from serverctl.resolve import Resolved
 
 _EXAMPLES = """examples:
   mai-server plan                                        this machine
@@ -24,10 +29,15 @@ _EXAMPLES = """examples:
   mai-server plan --gpu "RTX 3090" --gpus 2 --model MAI-UI-32B
   mai-server plan --gpu "RTX 6090" --gpu-memory 47.3 --gpu-capability 13.0 --gpu-bandwidth 2200    one nobody listed
   mai-server plan --preset throughput --gpu H100 --gpus 8
+  mai-server plan --compare T4,L4,2xL4,A100-80,H100 --model MAI-UI-2B,MAI-UI-8B --price L4=0.70
+  mai-server plan --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct    two models at a time
   mai-server plan --set images=4 --set max_model_len=16384
   mai-server plan -- --seed 0                            vLLM's own flags after --
   mai-server plan --model Qwen3-VL-2B-Thinking --gpu L40S --max-model-len 40960 --kv-gib 37.15
 """
+
+#: Columns of a comparison that goes into a file.
+_WIDE = 160
 
 
 def main(arguments: list[str]) -> int:
@@ -40,6 +50,8 @@ def main(arguments: list[str]) -> int:
     )
     add_hardware(parser)
     add_goal(parser)
+    add_beside(parser)
+    add_comparison(parser)
     add = parser.add_argument
     add("--kv-gib", type=float, metavar="GIB", help="predict for this much KV cache a card (vLLM's log names it)")
     add("--port", type=port_number, default=8000, help="the port to show (default 8000)")
@@ -50,7 +62,26 @@ def main(arguments: list[str]) -> int:
     if options.settings:
         put_text(settings_listing())
         return ExitStatus.DONE
-    request = resolve_options(options, flags + options.flags, hardware_of(options))
+    if options.compare is not None:
+        return _compare(options, flags + options.flags)
+    first = resolve_options(options, flags + options.flags, hardware_of(options))
+    requests = first.beside(options.beside)
+    if options.json and len(requests) > 1:
+        put_json([_document(request, request.plan(), options) for request in requests], indent=1)
+        return ExitStatus.DONE
+    for number, request in enumerate(requests):
+        if number and not options.command:
+            put("")
+        _show(request, options)
+    return ExitStatus.DONE
+
+
+def _document(request: Resolved, plan: Plan, options: argparse.Namespace) -> dict[str, Any]:
+    command = render(plan, request.capabilities, options.port)
+    return to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
+
+
+def _show(request: Resolved, options: argparse.Namespace) -> None:
     plan = request.plan()
     if options.kv_gib is not None:
         if not 0 < options.kv_gib < 100_000:
@@ -58,14 +89,13 @@ def main(arguments: list[str]) -> int:
                 f"--kv-gib cannot be {options.kv_gib}.", "It is the GiB of KV cache that vLLM's log names."
             )
         plan = with_kv(plan, options.kv_gib)
-    command = render(plan, request.capabilities, options.port)
     if options.json:
-        document = to_json(plan, command, request.hardware, request.capabilities.version, request.capabilities.origin)
-        put_json(document, indent=1)
-        return ExitStatus.DONE
+        put_json(_document(request, plan, options), indent=1)
+        return
+    command = render(plan, request.capabilities, options.port)
     if options.command:
         put_text(shell_line(command))
-        return ExitStatus.DONE
+        return
     from foundation.rich_console import GatedConsole
 
     console = GatedConsole(highlight=False)
@@ -75,7 +105,18 @@ def main(arguments: list[str]) -> int:
         f"vLLM {request.capabilities.version} ({state}); every flag was checked against {request.capabilities.parser}.",
         style="dim",
     )
-    return ExitStatus.DONE
+
+
+def _compare(options: argparse.Namespace, flags: list[str]) -> int:
+    rows = compare(options, flags)
+    if options.json:
+        put_json(rows_json(rows), indent=1)
+    else:
+        from foundation.rich_console import GatedConsole
+
+        # Without a terminal nobody's width counts, and nothing is cut.
+        print_rows(GatedConsole(highlight=False, width=None if is_terminal("output") else _WIDE), rows)
+    return ExitStatus.DONE if any(row.plan for row in rows) else ExitStatus.ENVIRONMENT
 
 
 def with_kv(plan: Plan, kv_gib: float) -> Plan:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from foundation.printing import is_terminal, remark
+from serverctl.packages import Progress
 from serverctl.process.news import News
 from serverctl.process.state import State
 
-#: Plain lines about the same download come at most this often, seconds.
+#: Plain lines about the same step come at most this often, seconds.
 _PLAIN_EVERY = 15.0
 
 
@@ -92,24 +93,25 @@ class InstallProgress(_Shown):
         self._next = 0.0
 
     def _bar(self) -> Any:
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as ProgressBar
 
         from foundation.rich_console import GatedConsole
 
         # What is fetched is named by others: no markup.
         described = TextColumn("{task.description}", markup=False)
         columns = (described, BarColumn(), DownloadColumn(), TimeElapsedColumn())
-        bar = Progress(*columns, console=GatedConsole(stderr=True))
+        bar = ProgressBar(*columns, console=GatedConsole(stderr=True))
         self._task = bar.add_task("", total=None)
         return bar
 
-    def report(self, what: str, done: int | None, whole: int | None) -> None:
-        """What is being done, and how far it is in bytes."""
+    def report(self, now: Progress) -> None:
+        """How far it is."""
         self._go_live(self._bar)
         if self._live is not None:
-            self._live.update(self._task, description=what, completed=done or 0, total=whole)
+            self._live.update(self._task, description=str(now), completed=now.done or 0, total=now.whole)
             return
-        now = time.monotonic()
-        if what != self._said or (done is not None and now >= self._next):
-            self._said, self._next = what, now + _PLAIN_EVERY
-            self.say(f"{what}, {done / whole:.0%}" if done and whole else what)
+        if now.what == self._said and time.monotonic() < self._next:
+            return
+        self._said, self._next = now.what, time.monotonic() + _PLAIN_EVERY
+        self.say(f"{now}, {now.done / now.whole:.0%}" if now.done and now.whole else str(now))

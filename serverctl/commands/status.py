@@ -1,6 +1,8 @@
 """`mai-server status`: what a server is doing, in numbers of its own."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from foundation.arguments import Parser
@@ -8,14 +10,16 @@ from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
 from serverctl.metrics import Latency, ServerMetrics
 from serverctl.process import control
-from serverctl.process.state import LIVE, Folder, State, current_state
+from serverctl.process.state import LIVE, Folder, State
+from serverctl.watching import Look, Watch
 
 
 def main(arguments: list[str]) -> int:
     """Print the state of servers."""
     parser = Parser(
         "mai-server status",
-        description="What servers are doing: stage, memory, load, cache hits, latency. Unknown numbers are shown as ?.",
+        description="What servers are doing: stage, memory, load, cache hits, latency, the cards, and each number held "
+        "against its target with a word on what to do. Unknown numbers are shown as ?.",
         epilog="exit status: 0 a server is ready, 1 none is (starting, failed or stopped)\n\n"
         "examples:\n  mai-server status\n"
         "  mai-server status --watch\n  mai-server status --json | python3 -m json.tool",
@@ -26,25 +30,35 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.watch and not options.json:
         return _watch(options.name)
+    watches: dict[str, Watch] = {}
     while True:
-        readings = read_all(options.name)
+        looks = look_at_all(options.name, watches)
         if options.json:
-            documents = [to_json(state, metrics) for state, metrics in readings]
+            documents = [_look_json(look) for look in looks]
             document = documents[0] if len(documents) == 1 else documents
             put_json(document, indent=None if options.watch else 1)
         else:
-            for number, (state, metrics) in enumerate(readings):
-                put(*([""] if number else []), *lines_of(state, metrics))
+            for number, look in enumerate(looks):
+                put(*([""] if number else []), *lines_of(look))
         if not options.watch:
-            ready = any(state.is_ready for state, _ in readings)
+            ready = any(look.state.is_ready for look in looks)
             return ExitStatus.DONE if ready else ExitStatus.NOT_DONE
         time.sleep(1)
 
 
-def read_all(name: str | None) -> list[tuple[State, ServerMetrics | None]]:
-    """States and metrics of one server or all; a stopped default where there is none."""
+def look_at_all(name: str | None, watches: dict[str, Watch]) -> list[Look]:
+    """One server or all; a stopped default where there is none. `watches` remembers them from look to look."""
     names = [name] if name else control.ordered_names() or [control.DEFAULT_NAME]
-    return [(state, control.metrics_of(state)) for state in (current_state(Folder(each)) for each in names)]
+    return [watches.setdefault(each, Watch(each)).look() for each in names]
+
+
+def _look_json(look: Look) -> dict[str, Any]:
+    return {
+        **to_json(look.state, look.metrics),
+        "gpus": [asdict(gpu) for gpu in look.gpus],
+        "judged": [each.to_json() for each in look.judged],
+        "judged_window_s": look.window_s,
+    }
 
 
 #: The parts of a card's memory that vLLM reports, and what they are called.
@@ -67,12 +81,14 @@ def to_json(state: State, metrics: ServerMetrics | None) -> dict[str, Any]:
         "ready_after_s": None if state.ready_after is None else round(state.ready_after, 3),
         "uptime_s": round(time.time() - state.ready_at, 1) if state.ready_at is not None and live else None,
         "download": state.download and state.download.model_dump(),
+        "heartbeat": state.heartbeat and state.heartbeat.model_dump(),
         "metrics": metrics and metrics.to_json(),
     }
 
 
-def lines_of(state: State, metrics: ServerMetrics | None) -> list[str]:
+def lines_of(look: Look) -> list[str]:
     """One server's status for a person."""
+    state, metrics = look.state, look.metrics
     lines = [f"{state.name}: {_phase(state)}"]
     if state.phase in LIVE:
         what = state.model
@@ -92,12 +108,13 @@ def lines_of(state: State, metrics: ServerMetrics | None) -> list[str]:
         ]
         if memory:
             lines.append(f"  memory     {', '.join(memory)}")
-        lines += _load(metrics) if metrics else ["  load       ? (no answer from /metrics)"]
+        lines += [*_load(metrics), *_judged(look)] if metrics else ["  load       ? (no answer from /metrics)"]
+        lines += _heartbeat(state)
     elif state.phase in LIVE and state.stage:
         lines.append(f"  stage      {state.stage}")
     if state.failure and state.phase in ("failed", "waiting", "restarting"):
         failure = state.failure
-        lines.append(f"  {failure.get('title', '')}. {failure.get('cause', '')}".rstrip())
+        lines.append(f"  {str(failure.get('title', '')).rstrip('.')}. {failure.get('cause', '')}".rstrip())
         if failure.get("evidence"):
             lines.append(f'  it said: "{str(failure["evidence"])[:300]}"')
         if failure.get("stopped_because") and failure.get("stopped_because") != failure.get("remedy"):
@@ -121,6 +138,16 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def _heartbeat(state: State) -> list[str]:
+    """The engine's last sign of life; nothing before the first."""
+    beat = state.heartbeat
+    if beat is None or beat.at is None:
+        return []
+    how = "seen computing" if beat.seconds is None else f"a token in {beat.seconds:.2f} s"
+    missed = f", {beat.missed} missed since" if beat.missed else ""
+    return [f"  heartbeat  {_span(max(0.0, time.time() - beat.at))} ago ({how}){missed}"]
+
+
 def _load(metrics: ServerMetrics) -> list[str]:
     tokens = f" of {metrics.kv_tokens:,} tokens" if metrics.kv_tokens is not None else ""
     return [
@@ -133,6 +160,16 @@ def _load(metrics: ServerMetrics) -> list[str]:
         f"  latency    first token {_seconds(metrics.ttft)}, per token {_seconds(metrics.per_token)}, "
         f"whole {_seconds(metrics.end_to_end)}  (p50 / p95 / p99)",
     ]
+
+
+def _judged(look: Look) -> Iterator[str]:
+    """Each number with its target, and under one that misses it what to do."""
+    since = "since its start" if look.window_s is None else f"the last {look.window_s:.0f} s"
+    yield f"  judged     {since}, for one person's agent"
+    for each in look.judged:
+        yield f"    {each.name:<14}{each}"
+        if each.advice:
+            yield f"    {'':<14}-> {each.advice}"
 
 
 def _or(value: object) -> str:
@@ -158,7 +195,8 @@ def _watch(name: str | None) -> int:
 
     from foundation.rich_console import GatedConsole
 
+    watches: dict[str, Watch] = {}
     with Live(Text(""), console=GatedConsole(), refresh_per_second=4, screen=False) as live:
         while True:
-            live.update(Text("\n\n".join("\n".join(lines_of(*reading)) for reading in read_all(name))))
+            live.update(Text("\n\n".join("\n".join(lines_of(look)) for look in look_at_all(name, watches))))
             time.sleep(1)

@@ -1,124 +1,158 @@
-"""`mai-server tune`: what a server's own numbers say should be changed."""
+"""`mai-server tune`: what holds a server up under its load, and what changes that, proven by a trial."""
 
+import argparse
+import os
+import time
 from dataclasses import asdict, replace
+from typing import Any
 
-from foundation.arguments import Parser
-from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError
+from foundation.arguments import Parser, positive_seconds
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.commands.progress import StartProgress
-from serverctl.plan.compose import TEXT_TOKENS
+from serverctl.commands.tuning import Change, Tried, observe, try_changes
+from serverctl.plan.own_flags import absorbed
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
 from serverctl.process.state import Folder, State, current_state
-from serverctl.tune import LEAST_REQUESTS, Advice, Reading, advise, changes
+from serverctl.tune.advice import Advice, Reading, advise, changes
+from serverctl.tune.arithmetic import vision_share
+from serverctl.tune.bottleneck import NAMES, find_bottleneck
+from serverctl.tune.window import Window
+
+_DESCRIPTION = """Say what holds a server up under its load: slots, the KV cache, prefill, decode, image processing, or
+the clients; and what would help. Judged is the load of now, or else the last one that the server's record holds."""
+
+_EPILOG = """examples:
+  mai-server tune                  name the bottleneck, and what would help
+  mai-server tune --load 8         make a load of 8 requests at once first
+  mai-server tune --apply          try what would help: wait until no request runs, measure, restart with the change,
+                                   measure again; what is not better is taken back
+
+Your own settings are left alone unless --also-own is given. While it restarts, new requests are refused; mai-agent
+waits for the server. Exit status: 0 said or applied, 1 nothing that was tried is better, 3 no server."""
 
 
 def main(arguments: list[str]) -> int:
-    """Advise, and with --apply restart with the changes."""
-    parser = Parser(
-        "mai-server tune",
-        description="Read a server's /metrics and /v1/models, and say what to change and why. Your own settings "
-        "are never changed.",
-        epilog="Let it serve for a while first: advice needs requests to look at.\n\nexamples:\n  mai-server tune\n"
-        "  mai-server tune --apply          restart with the changes; back to the old ones if it does not start",
-    )
-    parser.add_argument("--name", default=control.DEFAULT_NAME, help="which server")
-    parser.add_argument("--apply", action="store_true", help="make the changes: restarts the server")
-    parser.add_argument("--force", action="store_true", help="with --apply: also while requests are running")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args(arguments)
+    """Name the bottleneck and what helps, and with --apply try it."""
+    options = _parser().parse_args(arguments)
+    if options.load is not None and not 1 <= options.load <= 64:
+        raise UsageError(f"--load cannot be {options.load}.", "It takes 1 to 64 requests at once.")
     folder = Folder(options.name)
     state = current_state(folder)
     if not state.is_ready or state.port is None:
         raise EnvironmentLacksError(f"No server named {options.name!r} is ready.", "`mai-server up` starts one.")
     request = read_request(folder.request_file)
-    reading = read(state, folder, request)
+    request = replace(request, goal=absorbed(request.goal))  # settings given as vLLM's own flags are one's own, too
+    window = observe(state, folder, request, options.load, options.seconds, quiet=options.json)
+    reading = read(state, folder, request, window)
     found = advise(reading)
-    wanted = changes(found, reading.fixed)
-    if options.json and not options.apply:
-        put_json(document(reading, found, wanted), indent=1)
-        return ExitStatus.DONE
+    fixed = frozenset[str]() if options.also_own else reading.fixed
+    wanted = changes(found, fixed)
+    result: dict[str, Any] = document(reading, found, wanted)
     if not options.json:
         show(reading, found, wanted)
-    if not options.apply:
-        return ExitStatus.DONE
-    if not wanted:
-        if options.json:
-            put_json(document(reading, found, wanted))
-        else:
-            put("Nothing to apply.")
-        return ExitStatus.DONE
-    if reading.metrics.running and not options.force:
-        raise MaiError(
-            f"{reading.metrics.running} requests are running.", "Wait for them, or restart anyway with --force."
-        )
-    state = apply(options.name, request, wanted, found, quiet=options.json)
+    status = ExitStatus.DONE
+    if options.apply and wanted and window is not None:
+        with StartProgress(quiet=options.json) as progress:
+            change = Change(options.name, request, options.wait, options.force, progress)
+            tried = try_changes(change, reading, wanted)
+        applied = tried[-1].verdict.better
+        result |= {"applied": applied, "tried": [one.to_json() for one in tried]}
+        result["endpoint"] = current_state(folder).url
+        status = ExitStatus.DONE if applied else ExitStatus.NOT_DONE
+        if not options.json:
+            _show_tried(tried)
+    elif options.apply and not options.json:
+        put("Nothing to apply.")
     if options.json:
-        put_json({**document(reading, found, wanted), "applied": True, "endpoint": state.url}, indent=1)
-    else:
-        put(f"{state.model} answers again at {state.url}.")
-    return ExitStatus.DONE
+        put_json(result, indent=1)
+    return status
 
 
-def read(state: State, folder: Folder, request: ServerRequest) -> Reading:
-    """The numbers as they are now. Raises EnvironmentLacksError where the server does not give them."""
+def _parser() -> Parser:
+    parser = Parser("mai-server tune", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("--name", default=control.DEFAULT_NAME, help="which server")
+    add("--load", type=int, metavar="N", help="make a load of N requests at once, and judge that")
+    add("--seconds", type=positive_seconds, default=10.0, metavar="S", help="watch a load of now for so long (10)")
+    add("--apply", action="store_true", help="try the changes, and keep what is better")
+    add("--also-own", action="store_true", help="with --apply: change also settings that you gave yourself")
+    add("--wait", type=positive_seconds, default=300.0, metavar="S", help="with --apply: for running requests (300)")
+    add("--force", action="store_true", help="with --apply: do not wait; requests that run are broken off")
+    add("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def read(state: State, folder: Folder, request: ServerRequest, window: Window | None) -> Reading:
+    """A judgement's ground. Raises EnvironmentLacksError where the server does not give its numbers."""
     assert state.port is not None
     metrics = probe.read_metrics(state.port, folder.key())
     if metrics is None:
         raise EnvironmentLacksError("The server does not answer /metrics.", "`mai-server status` says how it is.")
-    context = probe.served_context(state.port, folder.key(), state.model) or state.limits.get("context")
-    plan = prepare(request, request.goal).plan
-    edge = plan.settings.longest_edge
-    expected = (plan.settings.images or 1) * plan.model.image_tokens(*request.goal.screen, edge) + TEXT_TOKENS // 2
     settings = state.plan.get("settings", {})
-    return Reading(metrics, settings, context, expected, frozenset(request.goal.overrides))
+    vision = 0.0
+    if window is not None and window.images and window.prompt_tokens:
+        model, edge = prepare(request, request.goal).plan.model, settings.get("longest_edge")
+        vision = vision_share(model, request.goal.screen, edge, window.images, window.prompt_tokens)
+    return Reading(
+        bottleneck=find_bottleneck(window, settings.get("max_num_seqs"), metrics.kv_tokens, vision),
+        window=window,
+        metrics=metrics,
+        settings=settings,
+        context=probe.served_context(state.port, folder.key(), state.model) or state.limits.get("context"),
+        fixed=frozenset(request.goal.overrides),
+        processor=request.processor,
+        cores=len(os.sched_getaffinity(0)),
+    )
 
 
-def apply(name: str, request: ServerRequest, wanted: dict[str, object], found: list[Advice], quiet: bool) -> State:
-    """Restarts with the changes; when that fails, with what was there before, and raises MaiError."""
-    because = {one.setting: f"tuned: {one.because}" for one in found if one.setting in wanted}
-    goal = request.goal.adjusted(wanted, because)
-    port = current_state(Folder(name)).port
-    with StartProgress(quiet=quiet) as show_progress:
-        control.stop(name)
-        control.launch(name, replace(request, goal=goal, port=port))
-        state = control.wait_ready(name, show_progress.update)
-        if control.as_ready(state) is not None:
-            return state
-        failure = control.failure_of(state)
-        show_progress.say("The changes did not start; going back.")
-        control.stop(name)
-        control.launch(name, replace(request, port=port))
-        control.wait_ready(name, show_progress.update)
-    raise MaiError(f"The changes did not start: {failure.what}", "The server runs as before.")
-
-
-def document(reading: Reading, found: list[Advice], wanted: dict[str, object]) -> dict[str, object]:
-    """Advice as JSON values."""
+def document(reading: Reading, found: list[Advice], wanted: list[Advice]) -> dict[str, Any]:
+    """The judgement as JSON values."""
     return {
-        "metrics": reading.metrics.to_json(),
-        "context": reading.context,
-        "enough_requests": (reading.metrics.finished or 0) >= LEAST_REQUESTS,
+        "bottleneck": reading.bottleneck.to_json(),
+        "window": None if reading.window is None else reading.window.to_json(),
         "advice": [asdict(one) for one in found],
-        "would_apply": wanted,
+        "would_apply": {one.setting: one.value for one in wanted},
+        "own_settings": sorted(reading.fixed),
+        "context": reading.context,
+        "metrics": reading.metrics.to_json(),
     }
 
 
-def show(reading: Reading, found: list[Advice], wanted: dict[str, object]) -> None:
-    """Advice for a person."""
-    finished = reading.metrics.finished
-    seen = "?" if finished is None else f"{finished:,}"
-    put(f"From {seen} finished requests:")
-    if (finished or 0) < LEAST_REQUESTS:
-        put(f"  That is little to go by: rates are judged from {LEAST_REQUESTS} requests on.")
-    if not found:
-        put("  Nothing to change: what is measured does not call for it.")
+def show(reading: Reading, found: list[Advice], wanted: list[Advice]) -> None:
+    """The judgement for a person."""
+    window, bottleneck = reading.window, reading.bottleneck
+    if window is not None and window.finished:
+        seconds = "since its start" if window.seconds is None else f"in {window.seconds:.0f} s"
+        ago = (time.time() - window.snapshots[-1].at) / 60
+        when = f", {ago:.0f} minutes ago" if ago >= 2 else ""
+        put(f"{window.finished:,} requests {seconds}{when}, up to {window.clients} at once.")
+    if window is not None and (parts := window.parts) is not None:
+        put(
+            f"A request takes {parts.whole:.2f} s in the mean: {parts.images:.2f} before the model (images), "
+            f"{parts.queue:.2f} waiting, {parts.prefill:.2f} prefill, {parts.decode:.2f} decode."
+        )
+    if bottleneck.kind == "unknown":
+        put(
+            f"There is nothing to judge: {bottleneck.because}.",
+            "`mai-server tune --load 8` makes a load of 8 requests at once and judges that.",
+        )
+    else:
+        put(f"Bottleneck: {NAMES[bottleneck.kind]}: {bottleneck.because}.")
     for one in found:
         if not one.setting:
             put(f"- {one.because}.")
             continue
-        mine = "" if one.setting in wanted else "  (your own setting: it is left alone)"
+        mine = "" if one in wanted else "  (your own setting: --also-own lets --apply change it)"
         now = "vLLM's default" if one.now is None else one.now
         put(f"- {one.setting}: {now} -> {one.value}{mine}", f"    because {one.because}.")
     if wanted:
-        put("`mai-server tune --apply` restarts the server with these.")
+        put("`mai-server tune --apply` tries this, and keeps it if requests get shorter.")
+
+
+def _show_tried(tried: list[Tried]) -> None:
+    for one in tried:
+        kept = "kept" if one.verdict.better else "taken back"
+        put(f"{one.advice.setting} = {one.advice.value}: {one.verdict.because}; {kept}.")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from foundation.arguments import Parser, port_number
+from foundation.arguments import Parser, duration, port_number
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone
-from serverctl.commands.options import add_goal, cards_here, processor_alone, resolve_options, split_flags
+from serverctl.commands.options import add_beside, add_goal, cards_here, processor_alone, resolve_options, split_flags
 from serverctl.commands.progress import InstallProgress, StartProgress
 from serverctl.commands.status import to_json
 from serverctl.plan.goal import Plan
@@ -20,11 +20,13 @@ from serverctl.process import control
 from serverctl.process.news import News
 from serverctl.process.request import ServerRequest, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
+from serverctl.resolve import Resolved
 
 _EXAMPLES = """examples:
   mai-server up                              the best model for this machine
   mai-server up --model MAI-UI-2B --preset throughput
   mai-server up --set max_model_len=16384 -- --seed 0
+  mai-server up --model MAI-UI-2B --beside Qwen3-VL-8B-Instruct    a grounder and a planner
   mai-server up --foreground                 with vLLM's own output, until Ctrl-C
 
 A second `up` finds the server of the first. The API's key is made at every start: `mai-server status --json` has it.
@@ -41,12 +43,15 @@ def main(arguments: list[str]) -> int:
     own, flags = split_flags(arguments)
     parser = Parser("mai-server up", description="Start a server and wait until it answers.", epilog=_EXAMPLES)
     add_goal(parser)
+    add_beside(parser)
     group = parser.add_argument_group("running").add_argument
     group("--gpus", type=int, default=None, metavar="N", help="how many of this machine's cards to use")
     group("--cpu", action="store_true", help="serve on the processor (slow)")
     group("--port", type=port_number, metavar="N", help="where to listen on loopback (default: a free port)")
     group("--name", default=control.DEFAULT_NAME, help="the server's name, to run several (default: default)")
     group("--name-as", metavar="NAME", help="what clients call the model (default: its own name)")
+    group("--idle", type=duration, metavar="TIME",
+          help="end the server when nobody has asked anything for 15m, 2h (default: never)")  # fmt: skip
     group("--foreground", action="store_true", help="stay, and show vLLM's output")
     group("--no-wait", action="store_true", help="return at once; `mai-server status` tells how it goes")
     group("--yes", action="store_true", help="install vLLM without asking when it is missing")
@@ -58,13 +63,11 @@ def main(arguments: list[str]) -> int:
     agrees = (lambda _: True) if options.yes else None if options.json or not sys.stdin.isatty() else _ask
     with InstallProgress(quiet=options.json) as bar:
         request = resolve_options(options, flags + options.flags, hardware).with_vllm(agrees, bar.report)
-    plan = request.plan()
-    render(plan, request.capabilities, 1, options.name_as)  # a person's flag that does not exist is refused here
-    servers = spread(options.name, server_request(request, plan, options.port, options.name_as), plan)
+    servers, warnings = _servers(options, request)
     if options.foreground:
         return _foreground(servers, options)
     with StartProgress(quiet=options.json) as show:
-        for text in plan.warnings:
+        for text in warnings:
             show.say(f"! {text}")
         states = _start(servers, show, wait=not options.no_wait)
     if states is None:
@@ -72,14 +75,40 @@ def main(arguments: list[str]) -> int:
     return ExitStatus.DONE if options.no_wait else report(states, options.json)
 
 
+def _servers(options: argparse.Namespace, request: Resolved) -> tuple[list[tuple[str, ServerRequest]], list[str]]:
+    """The servers to start, by name: one a replica, and those of the models beside; and what to know before."""
+    servers: list[tuple[str, ServerRequest]] = []
+    warnings: list[str] = []
+    for number, each in enumerate(request.beside(options.beside)):
+        plan = each.plan()
+        name, name_as, port = options.name, options.name_as, options.port
+        if number:
+            name, name_as, port = control.name_of_model(plan.model.name), None, None
+        if name in (taken for taken, _ in servers):
+            raise UsageError(
+                f"Two servers would be called {name!r}.",
+                "Name each model once; --preset throughput serves one with several cards.",
+            )
+        render(plan, each.capabilities, 1, name_as)  # a person's flag that does not exist is refused here
+        servers += spread(name, server_request(each, plan, port, name_as, options.idle), plan)
+        warnings += [text for text in plan.warnings if text not in warnings]
+    return servers, warnings
+
+
 def _start(servers: Sequence[tuple[str, ServerRequest]], show: StartProgress, wait: bool) -> list[State] | None:
-    """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here."""
-    begun: list[str] = []
+    """Starts servers and waits for them; None where another `up` was quicker. Ctrl-C stops what was started here.
+
+    Those that share a card start one after the other: each measures what is free when it begins.
+    """
+    begun: dict[str, ServerRequest] = {}
     try:
         for name, request in servers:
-            begun.append(name)
+            for other in [other for other, before in begun.items() if set(before.cards) & set(request.cards)]:
+                if control.as_ready(state := control.wait_ready(other, show.update)) is None:
+                    return [state]
+            begun[name] = request
             if not control.launch(name, request):
-                begun.remove(name)
+                del begun[name]
                 if name == servers[0][0]:
                     return None
         if not wait:
@@ -129,24 +158,42 @@ def server_json(state: State) -> dict[str, object]:
 
 
 def _found(options: argparse.Namespace) -> int:
-    """A server of that name is there already: it is what `up` gives. Ctrl-C only ends the waiting: it is not ours."""
-    state = current_state(Folder(options.name))
-    _check_model(options, state)
-    if state.is_ready:
+    """Servers of these names are there already: they are what `up` gives. Ctrl-C only ends the waiting: not ours."""
+    names = [options.name, *_found_beside(options)]
+    states = [current_state(Folder(name)) for name in names]
+    _check_model(options, states[0])
+    if all(state.is_ready for state in states):
         if options.json:
-            return report([state], True)
-        put(f"Already running: {state.model} at {state.url}.")
+            return report(states, True)
+        put(*(f"Already running: {state.model} at {state.url}." for state in states))
         return ExitStatus.DONE
     if options.no_wait:
         return ExitStatus.DONE
     try:
         with StartProgress(quiet=options.json) as show:
             show.say("A server is already on its way; waiting for it.")
-            state = control.wait_ready(options.name, show.update)
+            states = [control.wait_ready(name, show.update) for name in names]
     except KeyboardInterrupt:
         raise StoppedError("Stopped waiting: Ctrl-C.", "The start goes on: `mai-server down` stops it.") from None
-    _check_model(options, state)
-    return report([state], options.json)
+    _check_model(options, states[0])
+    return report(states, options.json)
+
+
+def _found_beside(options: argparse.Namespace) -> list[str]:
+    """The servers of the models beside, which run as well. Raises MaiError where one is missing: the first has what it
+    was planned with alone, and would have to give some of it up.
+    """
+    found: list[str] = []
+    for model in options.beside:
+        name = next((one.name for one in control.live_servers(model) if one.name not in (options.name, *found)), None)
+        if name is None:
+            raise MaiError(
+                f"The server {options.name!r} already runs, and none with {model} beside it.",
+                "`mai-server down --all` and the same again plans for them together; "
+                "`mai-server up --name second --model NAME` starts one more in what is free.",
+            )
+        found.append(name)
+    return found
 
 
 def _check_model(options: argparse.Namespace, state: State) -> None:

@@ -16,11 +16,11 @@ from serverctl.diagnose.failures import (
     NOTE,
     OOM,
     SURE,
-    WORDS,
     Kind,
     Pattern,
     Words,
     first_match,
+    words_for,
 )
 from serverctl.diagnose.lines import LogLine, parse_line
 from serverctl.diagnose.numbers import numbers
@@ -42,6 +42,9 @@ _EXCEPTION = re.compile(
 #: pydantic says what it refuses over lines: the class, the field where it is one field's, and what is wrong, indented.
 _REFUSED = re.compile(r"\d+ validation errors? for \w+(?: [\w.]+)?$")
 _REFUSED_WHAT = re.compile(r"\d+ validation errors? for \w+$")
+#: A line of a traceback with the function it was in, and an exception without a word.
+_FRAME = re.compile(r'File "[^"]+", line \d+, in (\w+)')
+_BARE = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)")
 _PARSER_ERROR = re.compile(r"^[\w. -]*\berror: ")
 #: Kinds that end a server even where it does not say so.
 _DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind.SHM, Kind.CARD, Kind.STALLED})
@@ -49,7 +52,7 @@ _DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind
 _OF_STARTS = frozenset({
     Kind.MODEL, Kind.OFFLINE, Kind.NETWORK, Kind.VALUE, Kind.FLAG, Kind.FLAG_VALUE, Kind.PORT, Kind.REMOTE_CODE,
     Kind.GATED, Kind.TOKEN, Kind.ARCH, Kind.HF_VERSION, Kind.FREE_MEM, Kind.NO_KV, Kind.KV_SHORT, Kind.AUTOFIT_ZERO,
-    Kind.MAX_LEN,
+    Kind.MAX_LEN, Kind.INNER_PORT, Kind.CORRUPT,
 })  # fmt: skip
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _SHELL = {
@@ -72,7 +75,7 @@ class Failure:
     @property
     def words(self) -> Words:
         """The failure in plain words."""
-        return WORDS[self.kind]
+        return words_for(self.kind, self.numbers)
 
     @property
     def serving(self) -> bool:
@@ -171,6 +174,7 @@ def _texts(lines: Sequence[LogLine]) -> list[str]:
     kept: list[str] = []
     code_follows: dict[str, bool] = {}
     last_of: dict[str, int] = {}
+    within: dict[str, str] = {}
     for line in lines:
         if _is_plain(line):
             continue
@@ -178,8 +182,12 @@ def _texts(lines: Sequence[LogLine]) -> list[str]:
             message = part[:_MOST_TEXT].strip()
             is_code = code_follows.get(line.process, False) and part.startswith((" ", "\t"))
             code_follows[line.process] = message.startswith('File "')
+            if found := _FRAME.match(message):
+                within[line.process] = found[1]
             if not message or is_code or message.startswith(('File "', "^", "~", "raise ")) or NOTE.search(message):
                 continue
+            if _BARE.fullmatch(message) and line.process in within:
+                message = f"{message}: in {within[line.process]}"  # where it was raised is all that it says
             before = last_of.get(line.process)
             if before is not None and _continues(part, kept[before]):
                 kept[before] = f"{kept[before]} {message}"

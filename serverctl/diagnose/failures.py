@@ -1,9 +1,10 @@
 """The named failures: what each means in plain words, and how it shows in a log (`configs/vllm/failures.toml`)."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from foundation.configs import load_config
 
@@ -27,6 +28,7 @@ class Kind(Enum):
     QUANT_ONLINE = "QUANT_ONLINE"
     TRITON_SMEM = "TRITON_SMEM"
     PORT = "PORT"
+    INNER_PORT = "INNER_PORT"
     FLAG = "FLAG"
     FLAG_VALUE = "FLAG_VALUE"
     MAX_LEN = "MAX_LEN"
@@ -56,7 +58,9 @@ class Kind(Enum):
     IMPORT = "IMPORT"
     COMPILER = "COMPILER"
     NO_ANSWER = "NO_ANSWER"
+    MISREADS = "MISREADS"
     STALLED = "STALLED"
+    HUNG = "HUNG"
     ENGINE_DIED = "ENGINE_DIED"
     CRASHED = "CRASHED"
     KILLED = "KILLED"
@@ -67,6 +71,15 @@ class Kind(Enum):
     def group(self) -> str:
         """The class it belongs to: several kinds are one class with several causes (`diagnose --json` prints both)."""
         return str(_DATA["kinds"][self.value].get("class", self.value))
+
+
+def words_for(kind: Kind, numbers: Mapping[str, Any]) -> "Words":
+    """A failure in plain words, with the numbers of its evidence where all that the words need are there."""
+    plain, entry = WORDS[kind], _DATA["kinds"][kind.value].get("with_numbers", {})
+    try:
+        return replace(plain, **{name: text.format_map(numbers) for name, text in entry.items()})
+    except (KeyError, ValueError):
+        return plain
 
 
 @dataclass(frozen=True, slots=True)

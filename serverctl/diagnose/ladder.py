@@ -4,6 +4,7 @@ Rules: only values that were chosen automatically change, never a person's; one 
 tries; below the floor of accuracy (2 Mpx of a screenshot) nothing goes without being asked.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -19,6 +20,9 @@ from serverctl.plan.settings import KNOBS, Settings
 MOST_STARTS = 6
 #: Below this a screenshot of 1080p would be shrunk: not done unasked, pixels.
 LEAST_EDGE = 2_097_152
+
+#: How an error of Python's begins.
+_ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception)\b")
 
 Action: TypeAlias = Literal["adjust", "retry", "stop"]
 
@@ -39,11 +43,11 @@ class Step:
 def next_step(failure: Failure, plan: Plan, goal: Goal, earlier: tuple[Kind, ...]) -> Step:
     """The next step after a failed start or a death while serving; `earlier` failures are the oldest first."""
     if len(earlier) + 1 >= MOST_STARTS:
-        return Step("stop", f"{MOST_STARTS} starts failed; the last one: {failure.words.title.lower()}.")
+        return Step("stop", f"{MOST_STARTS} starts failed.")
     climb = _LADDERS.get(failure.kind)
     if climb is None:
-        return Step("stop", f"{failure.words.title}. Starting again would not help.")
-    nothing = Step("stop", f"{failure.words.title}, and nothing that may be changed by itself is left to change.")
+        return Step("stop", "Starting again would not help.")
+    nothing = Step("stop", "Nothing that may be changed by itself is left to change.")
     return next(climb(_View(failure, plan, goal, earlier)), nothing)
 
 
@@ -173,6 +177,18 @@ def _retry_once(sentence: str) -> Callable[[_View], Iterator[Step]]:
     return climb
 
 
+def _unknown(view: _View) -> Iterator[Step]:
+    """What died while serving may serve again; a start that ended with an error of its own ends so each time."""
+    if view.failure.serving or not _ERROR.search(view.failure.evidence):
+        yield from _retry_once("started afresh")(view)
+
+
+def _crashed(view: _View) -> Iterator[Step]:
+    """An instruction that the processor lacks it lacks the next time, too."""
+    if view.failure.serving or view.failure.numbers.get("signal") != "SIGILL":
+        yield from _retry_once("started afresh")(view)
+
+
 def _port(_: _View) -> Iterator[Step]:
     yield Step("retry", "another program took the port: another one is used", wait_for_memory=False, new_port=True)
 
@@ -234,8 +250,11 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.MAX_LEN: _max_len,
     Kind.ATTENTION: _attention,
     Kind.NETWORK: _retry_once("the download broke off: what is there is kept, and it goes on"),
+    Kind.INNER_PORT: _retry_once("vLLM chooses other ports for its processes"),
+    Kind.EXITED: _unknown,
+    Kind.CRASHED: _crashed,
     **dict.fromkeys(
-        (Kind.CUDA, Kind.NCCL, Kind.ENGINE_DIED, Kind.KILLED, Kind.CRASHED, Kind.EXITED, Kind.STALLED),
+        (Kind.CUDA, Kind.NCCL, Kind.ENGINE_DIED, Kind.KILLED, Kind.STALLED, Kind.HUNG),
         _retry_once("started afresh"),
     ),
 }

@@ -20,7 +20,9 @@ def numbers(kind: Kind, text: str) -> dict[str, Any]:
     if kind is Kind.FLAG:
         return {"flags": text.split("unrecognized arguments:", 1)[-1].split()}
     matches = (match for pattern in _TEXTS.get(kind.value, ()) if (match := pattern.search(text)))
-    return {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
+    found = {name: _read(name, said) for match in matches for name, said in match.groupdict().items()}
+    # vLLM rounds to hundredths of a GiB: what is left of a small KV cache is no number.
+    return {name: value for name, value in found.items() if value != 0.0 or kind is not Kind.KV_SHORT}
 
 
 def _read(name: str, text: str) -> Any:

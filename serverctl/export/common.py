@@ -79,6 +79,7 @@ class Source:
     account: str = "vllm"  # whom a server on this machine runs as
     user_unit: bool = False  # whether a systemd unit is for `systemctl --user`
     nodes: int = 1  # machines that share the model
+    beside: tuple["Source", ...] = ()  # other models at the same time, each on its cards or with its share of one
 
     @property
     def model(self) -> str:
@@ -95,6 +96,11 @@ class Source:
     def slots(self) -> int:
         """Requests at a time that one server works on: its slots, or what its KV cache holds of the longest ones."""
         return self.plan.settings.max_num_seqs or max(1, int(self.plan.max_concurrency))
+
+    @property
+    def last_port(self) -> int:
+        """The highest port that a server of this export listens on."""
+        return max(self.port + len(self.plan.replicas) - 1, *(one.last_port for one in self.beside), 0)
 
     def servers(self) -> tuple[Server, ...]:
         """The plan's servers, each with its own port and cards."""

@@ -124,4 +124,5 @@ def _gpu(card: Mapping[str, Any], index: int) -> Gpu:
         compute_capability=None if capability is None else (capability[0], capability[1]),
         display=card.get("display", False),
         bandwidth_gb_s=card.get("bandwidth_gb_s"),
+        tflops=card.get("tflops"),
     )

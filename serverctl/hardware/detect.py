@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from serverctl.hardware import nvidia, other_vendors
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware, Link
+
+T = TypeVar("T")
 
 #: A tool of a broken driver can hang for minutes; five seconds are ten times what a working one needs.
 TOOL_SECONDS = 5.0
@@ -80,6 +82,11 @@ def detect(run: RunTool = run_tool, nvml: Callable[[], NvmlAnswer | None] | None
 
 def ask_nvml() -> NvmlAnswer | None:
     """What NVML knows; None where there is no NVML or it fails (then nvidia-smi is asked, which says why)."""
+    return asked_of_nvml(_read_nvml)
+
+
+def asked_of_nvml(read: Callable[[Any], T]) -> T | None:
+    """What `read` gets from NVML, which is opened for it; None where there is no NVML or it fails."""
     try:
         import pynvml
     except ImportError:
@@ -91,7 +98,7 @@ def ask_nvml() -> NvmlAnswer | None:
     except troubles:
         return None
     try:
-        return _read_nvml(pynvml)
+        return read(pynvml)
     except troubles:
         return None
     finally:

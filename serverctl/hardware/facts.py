@@ -29,6 +29,7 @@ class Gpu:
     display: bool | None = None  # whether it drives a display; None where the tool cannot tell
     mig: bool = False  # whether it is split into MIG instances (or is one)
     bandwidth_gb_s: float | None = None  # of its memory, GB/s: from a data sheet, never measured
+    tflops: float | None = None  # dense 16-bit operations a second, in 10^12: likewise
 
     @property
     def total_gib(self) -> float:
@@ -95,3 +96,11 @@ class Hardware:
     def all_nvlink(self, indices: tuple[int, ...]) -> bool:
         """Whether every two of these cards are joined by NVLink."""
         return all(self.link(a, b) == "nvlink" for a in indices for b in indices if a < b)
+
+
+def size_in_words(size: int) -> str:
+    """A size in bytes as a person reads it, in the unit in which it is one or more: never 0.0 of something."""
+    for unit, whole in (("GiB", GIB), ("MiB", MIB), ("KiB", 1024)):
+        if size >= whole:
+            return f"{size / whole:.1f} {unit}"
+    return f"{size} bytes"

@@ -32,6 +32,7 @@ class Known:
     history_images: int
     reasoning_parser: str | None = None
     quantized: tuple[Quantized, ...] = ()
+    mtp_layers: int = 0
 
 
 @cache
@@ -42,7 +43,7 @@ def known_models() -> tuple[Known, ...]:
 
 
 def _known_model(entry: dict[str, Any], file: dict[str, Any]) -> Known:
-    shared = {name: file[name] for name in ("family", "history_images")}
+    shared: dict[str, Any] = {name: file[name] for name in ("family", "history_images", "mtp_layers") if name in file}
     return Known(**{**shared, **entry, "quantized": tuple(Quantized(**one) for one in entry.get("quantized", ()))})
 
 
@@ -96,6 +97,12 @@ def _folder(name: str) -> Path | None:
         return folder.resolve() if folder.is_dir() else None
     except (OSError, RuntimeError, ValueError):
         return None
+
+
+def whole_name(name: str) -> str:
+    """A model's name for a process that runs in another place: of a model's folder, the whole path."""
+    folder = _folder(name)
+    return str(folder) if folder is not None and (folder / "config.json").is_file() else name
 
 
 def _known(name: str) -> tuple[Known | None, Quantized | None]:
@@ -191,10 +198,18 @@ def _assemble(
         history_images=known.history_images if known else 3,
         origin=origin,
         checkpoint_bytes=_index_bytes(files.get(_INDEX)) or _single_file_bytes(local),
+        mtp_layers=_mtp_layers(files["config.json"]) or (known.mtp_layers if known else 0),
         reasoning_parser=known.reasoning_parser if known else None,
         quantized=known.quantized if known and name is None else (),
         local=local,
     )
+
+
+def _mtp_layers(config: Mapping[str, Any]) -> int:
+    """Layers of a head for multi-token prediction, as Qwen3.5's config.json names them; 0 where it names none."""
+    text = config.get("text_config")
+    found = (text if isinstance(text, Mapping) else config).get("mtp_num_hidden_layers")
+    return found if type(found) is int and 0 < found < 100 else 0
 
 
 def _index_bytes(index: Mapping[str, Any] | None) -> int | None:
@@ -246,11 +261,21 @@ def _read_json(path: Path) -> dict[str, Any]:
 _HUB_PATIENCE = 5.0
 
 
-def _look_for_hub(repo: str) -> None:
-    """Ask once whether the hub is there: its client would try for half a minute, and say so five times."""
+def hub_is_off() -> bool:
+    """Whether the hub's client is told not to use the network."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+def look_for_hub(repo: str) -> None:
+    """Asks once whether the hub is there: its client would try for half a minute, and say so five times.
+
+    Raises EnvironmentLacksError where it is not. Where the network is not to be used nobody is asked.
+    """
     from huggingface_hub import constants, get_session
 
-    if constants.HF_HUB_OFFLINE:
+    if hub_is_off():
         return  # its client says so itself, at once
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_PATIENCE)
@@ -262,7 +287,7 @@ def _from_hub(repo: str) -> dict[str, dict[str, Any]]:
     """The small files of a repository, through the hub's own client (its cache, token and offline rules hold)."""
     from huggingface_hub import errors, hf_hub_download
 
-    _look_for_hub(repo)
+    look_for_hub(repo)
     files: dict[str, dict[str, Any]] = {}
     for file in _FILES:
         try:

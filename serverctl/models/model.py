@@ -40,6 +40,7 @@ class Model:
     origin: str = ""  # where the dimensions were read, for the plan
     #: size of the published weights, from the safetensors index; None where not known
     checkpoint_bytes: int | None = None
+    mtp_layers: int = 0  # of the head that comes with it and guesses tokens ahead (multi-token prediction)
     reasoning_parser: str | None = None  # vLLM's parser for its thoughts, None where it has none
     quantized: tuple[Quantized, ...] = ()  # published checkpoints with smaller weights
     local: Path | None = None  # the folder that holds it on this machine, None where it must be downloaded first
@@ -78,6 +79,17 @@ class Model:
         """The weights in bytes when the layers' own take this many each."""
         kept = (self.vision_bytes // 2 + self.shape.text.embedding_parameters) * 2
         return kept + round(self.shape.text.block_parameters * bytes_of_weight)
+
+    @property
+    def head_bytes(self) -> int:
+        """Weights of the head that guesses tokens ahead, in 16 bits: whole layers, and what joins their two inputs."""
+        text = self.shape.text
+        return 2 * (replace(text, layers=1, linear=None).block_parameters + 2 * text.hidden**2) * self.mtp_layers
+
+    def head_token_bytes(self, tensor_parallel: int = 1, element_bytes: int = 2) -> int:
+        """KV cache of one token in that head's layers, on one card."""
+        layer = replace(self.shape.text, layers=1, linear=None)
+        return layer.kv_bytes_per_token(tensor_parallel, element_bytes) * self.mtp_layers
 
     @property
     def vision_bytes(self) -> int:

@@ -1,7 +1,8 @@
 """A model's dimensions, read from its config.json, and how many parameters they make.
 
-Parameter counts follow the layer definitions in transformers (modeling_qwen3_vl.py, modeling_qwen2_5_vl.py,
-modeling_qwen2_vl.py); counted on the meta device they give the same numbers (tests/serverctl/models).
+Parameter counts follow the layer definitions in transformers (modeling_qwen3_5.py, modeling_qwen3_vl.py,
+modeling_qwen2_5_vl.py, modeling_qwen2_vl.py, modeling_glm4v.py); counted on the meta device they give the same numbers
+(tests/serverctl/models).
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,39 @@ from foundation.errors import UsageError
 #: No size in a config.json is larger; more is a mistake, and would only overflow later.
 _LARGEST = 10**9
 
-VisionKind: TypeAlias = Literal["qwen3_vl", "qwen2_5_vl", "qwen2_vl"]
+VisionKind: TypeAlias = Literal["qwen3_5", "qwen3_vl", "qwen2_5_vl", "qwen2_vl", "glm4v"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearAttention:
+    """The layers of a hybrid model that keep one state a request instead of keys and values (Gated DeltaNet)."""
+
+    layers: int
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    kernel: int  # of the convolution before it, in tokens
+
+    @property
+    def _mixed(self) -> int:
+        """Width of queries, keys and values side by side, which the convolution mixes."""
+        return 2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim
+
+    def parameters(self, hidden: int) -> int:
+        """Parameters of one layer's attention, norms of the block left out."""
+        values = self.value_heads * self.value_dim
+        projections = hidden * (self._mixed + values + 2 * self.value_heads) + values * hidden
+        return projections + self._mixed * self.kernel + 2 * self.value_heads + self.value_dim
+
+    def state_bytes(self, tensor_parallel: int = 1) -> int:
+        """One layer's state of one request on one card: the convolution's in 16 bits, the recurrent one in 32.
+
+        As vLLM 0.33's `MambaStateShapeCalculator.gated_delta_net_state_shape` has it; Qwen3.5's config asks for 32
+        bits (mamba_ssm_dtype).
+        """
+        convolution = self._mixed // tensor_parallel * (self.kernel - 1) * 2
+        return convolution + self.value_heads // tensor_parallel * self.value_dim * self.key_dim * 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +67,15 @@ class TextShape:
     experts: int = 0
     experts_used: int = 0
     expert_intermediate: int = 0
+    shared_intermediate: int = 0  # of the expert that sees every token; 0 where there is none
+    gated: bool = False  # queries come with a gate for what attention gives, as wide as they are
+    block_norms: int = 2  # of one layer
+    linear: LinearAttention | None = None  # None where every layer keeps keys and values
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers that keep keys and values."""
+        return self.layers - (self.linear.layers if self.linear else 0)
 
     @property
     def embedding_parameters(self) -> int:
@@ -44,21 +86,25 @@ class TextShape:
     def block_parameters(self) -> int:
         """All layers and the last norm: what quantisation shrinks."""
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        attention = 2 * self.hidden * queries + 2 * self.hidden * keys
+        attention = (3 if self.gated else 2) * self.hidden * queries + 2 * self.hidden * keys
         attention += (queries + 2 * keys) if self.attention_bias else 0
         attention += 2 * self.head_dim if self.qk_norm else 0
         if self.experts:
             feed_forward = self.experts * 3 * self.hidden * self.expert_intermediate + self.hidden * self.experts
+            if self.shared_intermediate:  # with a gate of its own
+                feed_forward += 3 * self.hidden * self.shared_intermediate + self.hidden
         else:
             feed_forward = 3 * self.hidden * self.intermediate
-        return self.layers * (attention + feed_forward + 2 * self.hidden) + self.hidden
+        linear = self.linear.layers * self.linear.parameters(self.hidden) if self.linear else 0
+        others = self.layers * (feed_forward + self.block_norms * self.hidden)
+        return self.attention_layers * attention + linear + others + self.hidden
 
     def kv_bytes_per_token(self, tensor_parallel: int = 1, element_bytes: int = 2) -> int:
-        """KV cache of one token on one card: 2 x layers x KV heads / TP x head size x bytes.
+        """KV cache of one token on one card: 2 x layers with keys and values x KV heads / TP x head size x bytes.
 
         KV heads are repeated, never split, where there are fewer than cards.
         """
-        return 2 * self.layers * max(1, self.kv_heads // tensor_parallel) * self.head_dim * element_bytes
+        return 2 * self.attention_layers * max(1, self.kv_heads // tensor_parallel) * self.head_dim * element_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +135,8 @@ class VisionShape:
         width, inner = self.hidden, self.intermediate
         merged = width * self.merge**2
         patches = self.channels * self.temporal_patch * self.patch**2 * width
+        if self.kind == "glm4v":
+            return self._glm_parameters(patches)
         attention = 4 * width**2 + 4 * width
         plain = 2 * width * inner + inner + width  # feed-forward, with biases
         merger = merged**2 + merged + merged * self.out_hidden + self.out_hidden
@@ -96,9 +144,17 @@ class VisionShape:
             gated = 3 * width * inner + 2 * inner + width
             return patches + self.depth * (attention + gated + 2 * width) + merger + width
         whole = patches + self.depth * (attention + plain + 4 * width) + merger + 2 * width
-        if self.kind == "qwen3_vl":
+        if self.kind in ("qwen3_5", "qwen3_vl"):
             whole += width + self.positions * width + self.deepstack * (merger + 2 * merged)
         return whole
+
+    def _glm_parameters(self, patches: int) -> int:
+        """GLM's tower: gated feed-forward layers as wide as the language model, no biases, a gated merger."""
+        width, out = self.hidden, self.out_hidden
+        block = 4 * width**2 + 3 * width * out + 2 * width
+        downsample = self.merge**2 * width * out + out
+        merger = out**2 + 2 * out + 3 * out * self.intermediate
+        return patches + width + self.positions * width + self.depth * block + 2 * width + downsample + merger
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +210,9 @@ def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape
     heads = _size(text, "num_attention_heads")
     hidden = _size(text, "hidden_size")
     experts = _size(text, "num_experts") if text.get("num_experts") else 0
+    used = _size(text, "num_experts_per_tok", 1) if experts else 0
+    expert = _size(text, "moe_intermediate_size") if experts else 0
+    shared = _size(text, "shared_expert_intermediate_size") if text.get("shared_expert_intermediate_size") else 0
     model_type = str(text.get("model_type") or config.get("model_type") or "")
     return TextShape(
         hidden=hidden,
@@ -161,7 +220,8 @@ def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape
         heads=heads,
         kv_heads=_size(text, "num_key_value_heads", heads),
         head_dim=_size(text, "head_dim", hidden // heads),
-        intermediate=_size(text, "intermediate_size"),
+        # Mixtures without a dense layer name none: a token then passes through so much of the experts.
+        intermediate=_size(text, "intermediate_size", used * expert + shared if experts else None),
         vocabulary=_size(text, "vocab_size"),
         tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", False))),
         # Qwen2 has biases on q, k and v whatever its config says; Qwen3 has norms on q and k instead.
@@ -169,8 +229,34 @@ def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape
         qk_norm=model_type.startswith("qwen3"),
         max_positions=_size(text, "max_position_embeddings", 32_768),
         experts=experts,
-        experts_used=_size(text, "num_experts_per_tok", 1) if experts else 0,
-        expert_intermediate=_size(text, "moe_intermediate_size") if experts else 0,
+        experts_used=used,
+        expert_intermediate=expert,
+        shared_intermediate=shared if experts else 0,
+        gated=model_type.startswith("qwen3_5"),
+        block_norms=4 if model_type.startswith("glm4v") else 2,
+        linear=_linear_attention(text),
+    )
+
+
+def _linear_attention(text: Mapping[str, Any]) -> LinearAttention | None:
+    """The layers with a state instead of keys and values: those that `layer_types` names, or all but every n-th."""
+    if not text.get("linear_num_value_heads"):
+        return None
+    layers = _size(text, "num_hidden_layers")
+    kinds = text.get("layer_types")
+    interval = _size(text, "full_attention_interval", 4)
+    count = sum(kind == "linear_attention" for kind in kinds) if kinds else layers - layers // interval
+    if not 0 <= count < layers:
+        raise ValueError(f"layer_types names {count} of {layers} layers as linear attention")
+    if count == 0:
+        return None
+    return LinearAttention(
+        layers=count,
+        key_heads=_size(text, "linear_num_key_heads", 16),
+        value_heads=_size(text, "linear_num_value_heads"),
+        key_dim=_size(text, "linear_key_head_dim", 128),
+        value_dim=_size(text, "linear_value_head_dim", 128),
+        kernel=_size(text, "linear_conv_kernel_dim", 4),
     )
 
 
@@ -183,19 +269,22 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
     kind: VisionKind = next((kind for kind in kinds if model_type.startswith(kind)), "qwen2_vl")
     # Qwen2-VL names the tower's width embed_dim and uses hidden_size for what leaves it.
     width = _size(vision, "embed_dim" if kind == "qwen2_vl" and "embed_dim" in vision else "hidden_size")
-    ratio = vision.get("mlp_ratio")
+    ratio, patch = vision.get("mlp_ratio"), _size(vision, "patch_size", int(vision.get("spatial_patch_size") or 14))
+    positions = int(vision.get("num_position_embeddings") or 0)
+    if kind == "glm4v":  # one for each patch of the image size that it was trained at
+        positions = (_size(vision, "image_size", 336) // patch) ** 2
     return VisionShape(
         kind=kind,
         depth=_size(vision, "depth"),
         hidden=width,
         heads=_size(vision, "num_heads", 16),
         intermediate=_size(vision, "intermediate_size", int(float(ratio) * width) if ratio else 4 * width),
-        patch=_size(vision, "patch_size", int(vision.get("spatial_patch_size") or 14)),
+        patch=patch,
         temporal_patch=_size(vision, "temporal_patch_size", 2),
         merge=_size(vision, "spatial_merge_size", 2),
         channels=_size(vision, "in_channels", int(vision.get("in_chans") or 3)),
         out_hidden=_size(vision, "out_hidden_size", _size(text, "hidden_size")),
-        positions=int(vision.get("num_position_embeddings") or 0),
+        positions=positions,
         deepstack=len(vision.get("deepstack_visual_indexes") or ()),
     )
 

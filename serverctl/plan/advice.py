@@ -5,6 +5,8 @@ from serverctl.models.model import SPOKEN, Model
 from serverctl.plan.cards import WAYS_OUT, free_share
 from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate
 from serverctl.plan.goal import CannotPlanError, Goal
+from serverctl.plan.speculation import speculation_notes, speculation_warnings
+from serverctl.plan.speed import most_tokens_a_second
 from serverctl.plan.tables import Task
 
 
@@ -32,7 +34,7 @@ def does_not_fit(model: Model, group: tuple[Gpu, ...], smallest: Candidate, goal
             "Ask for a longer context, for fewer screenshots, or for smaller ones (longest_edge).",
         )
     budget = smallest.budget
-    need = budget.used + max(smallest.needed, wished if isinstance(wished, int) else 0) * budget.token
+    need = budget.used + budget.request_bytes(max(smallest.needed, wished if isinstance(wished, int) else 0))
     need = max(need, budget.used + (smallest.settings.kv_cache_memory_bytes or 0))
     cards = f"{len(group)} x {group[0].name}" if len(group) > 1 else group[0].name
     if own:
@@ -104,6 +106,7 @@ def warnings_for(candidate: Candidate, cards: tuple[Gpu, ...], group: tuple[Gpu,
     text = candidate.context - (settings.images or 0) * tokens
     if text < 3 * LEAST_TEXT_TOKENS:
         found.append(f"A context of {candidate.context:,} tokens leaves {text:,} for text beside the screenshots.")
+    found += speculation_warnings(model, settings)
     found += _quantization(goal, model)
     found += _own_formats(goal, group[0].sm)
     return tuple(found)
@@ -172,11 +175,12 @@ def notes_for(
         notes.append("The first start on this card compiles kernels and takes minutes longer.")
     if sm is not None and 100 <= sm < 120:
         notes.append("After installing, `vllm download-kernels` fetches this card's kernels once.")
-    if (fastest := _most_tokens_a_second(candidate)) is not None:
+    if (fastest := most_tokens_a_second(model, candidate.settings, candidate.budget, group[0])) is not None:
         notes.append(
             f"One request gets {fastest:.0f} tokens/s at the very most: each token reads the weights once, at the "
             f"card's {group[0].bandwidth_gb_s:,.0f} GB/s."
         )
+    notes += speculation_notes(candidate.settings)
     if model.local is None:
         notes.append(
             f"The weights ({model.weight_bytes(model.own_precision) / GIB:.1f} GiB) are downloaded at the first start."
@@ -192,17 +196,6 @@ def several_servers(replicas: tuple[tuple[Gpu, ...], ...]) -> list[str]:
         f"{len(replicas)} independent servers, each on its own cards: an agent stays with one, so its prefix and "
         "image caches keep hitting; data parallelism behind one port would scatter them."
     ]
-
-
-def _most_tokens_a_second(candidate: Candidate) -> float | None:
-    """What a card's bandwidth allows one request; None where it is not known, or weights are not read once a token."""
-    model, settings = candidate.model, candidate.settings
-    bandwidth = candidate.layout.cards[0].bandwidth_gb_s
-    if bandwidth is None or model.shape.text.experts or settings.spec_method is not None:
-        return None
-    stages = settings.pipeline_parallel_size or 1
-    read = max(1, candidate.budget.weights - model.vision_bytes) * stages  # the vision tower only looks at images
-    return bandwidth * 1e9 / read
 
 
 def expected_attention(sm: int | None) -> str | None:

@@ -9,9 +9,10 @@ from serverctl.models.model import Model, Precision
 from serverctl.plan.cards import free_share
 from serverctl.plan.goal import Goal, Reason
 from serverctl.plan.limits import CardLimits
-from serverctl.plan.memory import Budget, card_budget, measurement_key
+from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
 from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
+from serverctl.plan.speculation import check_speculation
 from serverctl.plan.tables import Task
 
 _SOURCE = "vLLM 0.33 by card: docs/serving.md"
@@ -130,6 +131,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     draft.drop("images")  # a preset's is the most to try for; how many fit is decided here
     _numbers(draft, precision, sm, preset, model)
     decide_reasoning_parser(draft, model)
+    decide_speculation(draft, model)
     _parallel(draft, layout, model)
     utilization, why = _utilization(layout.cards, tables.memory.utilization, limits)
     draft.decide("gpu_memory_utilization", utilization, why, limits.source)
@@ -162,7 +164,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     if model.shape.vision is not None:
         most = preset.settings.get("images") or 2 * images
         _images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS) // max(tokens, 1)))
-    fitting = max(1, min(sequences, budget.kv_tokens // max(needed, 1)))
+    fitting = max(1, min(sequences, budget.held(needed)))
     draft.decide(
         "max_num_seqs",
         fitting,
@@ -175,12 +177,28 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
 
 def _capped_slots(draft: Draft, preset: Preset, budget: Budget, smallest: int) -> bool:
     """Bounds slots that a preset leaves to vLLM by the requests of the smallest size that the KV cache holds."""
-    held = max(1, budget.kv_tokens // smallest)
+    held = max(1, budget.held(smallest))
     if "max_num_seqs" not in preset.leave or "max_num_seqs" in draft.values or held >= LEAST_SLOTS_OF_VLLM:
         return False
     text = f"requests of {smallest:,} tokens that the KV cache holds: with more, they would push each other out"
     draft.bound("max_num_seqs", held, text, "memory formula")
     return True
+
+
+def decide_speculation(draft: Draft, model: Model) -> None:
+    """A preset's n-grams of the prompt give way to a head that comes with the model. Raises UsageError."""
+    if draft.values.get("spec_method") != "ngram":
+        draft.drop("spec_tokens")  # a preset's number is for its n-grams
+    elif model.mtp_layers:
+        draft.drop("spec_method", "spec_tokens")
+        text = f"{model.name} comes with a head that guesses the next tokens"
+        draft.decide("spec_method", "mtp", text, "configs/models")
+        if draft.values["spec_method"] == "mtp":
+            # One layer is asked again for each further token, and errs more often each time.
+            draft.decide("spec_tokens", 2, "the head is asked twice", "vllm/config/speculative.py")
+    if draft.values.get("spec_method") in ("ngram", "ngram_gpu", "draft_model"):
+        draft.decide("spec_tokens", 4, "vLLM asks for a number here", "vllm/config/speculative.py")
+    check_speculation(draft.settings())
 
 
 def decide_reasoning_parser(draft: Draft, model: Model) -> None:
@@ -259,9 +277,9 @@ def _context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
     if wished is not None:
         measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself said that this much fits
         return int(wished) if wished <= most and (measured or longest >= wished) else 0
-    bound = min(cap, most) // budget.block * budget.block  # a model's own end (128,000) is a step, too
+    bound = min(cap, most) // CUDA_BLOCK * CUDA_BLOCK  # a model's own end (128,000) is a step, too
     within = sorted({step for step in CONTEXT_STEPS if step <= bound} | {bound})
-    steps = [step for step in within if step * SLACK <= budget.kv_tokens]
+    steps = [step for step in within if (step + budget.states * budget.block) * SLACK <= budget.kv_tokens]
     if not steps:
         steps = [step for step in within[:2] if step <= longest]
     if not steps:

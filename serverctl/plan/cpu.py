@@ -1,12 +1,13 @@
 """The plan for a plain processor: honest about its speed, for trying things out with a small model."""
 
-from serverctl.hardware.facts import GIB
+from serverctl.hardware.facts import GIB, size_in_words
 from serverctl.models.model import Model
-from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser
+from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser, decide_speculation
 from serverctl.plan.env import environment
 from serverctl.plan.goal import CannotPlanError, Plan
 from serverctl.plan.memory import Budget, cpu_budget
 from serverctl.plan.settings import Settings
+from serverctl.plan.speculation import speculation_warnings
 from serverctl.plan.tables import Task
 
 _SOURCE = "configs/memory.toml"
@@ -24,6 +25,7 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     draft = Draft(goal, preset)
     draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
     decide_reasoning_parser(draft, model)
+    decide_speculation(draft, model)
     context = min(table.max_model_len, model.shape.text.max_positions)
     for name, value, why in (
         ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),
@@ -55,7 +57,8 @@ def plan_cpu(model: Model, task: Task) -> Plan:
             f"{cpu.free_bytes / GIB:.1f} GiB are free.",
             "Close other programs, use a smaller model, or --force.",
         )
-    warnings = ["A plain processor is slow: seconds to minutes a step. For trying things out only."]
+    warnings = [*speculation_warnings(model, settings)]
+    warnings += ["A plain processor is slow: seconds to minutes a step. For trying things out only."]
     if not {"avx512f", "avx2", "asimd"} & set(cpu.features):
         warnings.append("This processor lacks AVX2: vLLM's CPU build may not run.")
     if tokens < model.image_tokens(*goal.screen):
@@ -90,8 +93,8 @@ def _context(model: Model, settings: Settings, budget: Budget) -> int:
         )
     if context > budget.longest_context:
         raise CannotPlanError(
-            f"A context of {context:,} tokens needs {context * budget.token / GIB:.1f} GiB of KV cache, and it has "
-            f"{budget.kv / GIB:.1f} GiB.",
+            f"A context of {context:,} tokens needs {size_in_words(budget.request_bytes(context))} of KV cache, and it "
+            f"has {size_in_words(budget.kv)}: room for {budget.longest_context:,} tokens.",
             "Ask for a shorter context, or for more with --set kv_cache_memory_bytes=BYTES.",
         )
     return context

@@ -176,7 +176,7 @@ def _most_served(ways: list[Candidate], group: tuple[Gpu, ...], hardware: Hardwa
 
     Over PCIe few cards count first: sharing a model there costs more than 8-bit weights do.
     """
-    enough = [way for way in ways if way.budget.kv_tokens // max(1, way.needed) >= _SERVED_AT_ONCE]
+    enough = [way for way in ways if way.budget.held(way.needed) >= _SERVED_AT_ONCE]
     if not hardware.all_nvlink(tuple(gpu.index for gpu in group)):
         enough.sort(key=lambda way: len(way.layout.cards))
     if enough:

@@ -5,7 +5,9 @@ Mirrors vLLM 0.33's `gpu_worker.determine_available_memory`:
     requested = ceil(total x utilization)
     KV        = requested - weights / TP - context - peak activations - graphs
 
-and `kv_cache_utils`: blocks = floor(KV / page), tokens = blocks x block size, concurrency = blocks / ceil(L / block).
+and `kv_cache_utils`: blocks = floor(KV / page), concurrency = blocks / (ceil(L / block) + states), and the tokens that
+it prints are concurrency x L. States are those of hybrid models (Gated DeltaNet): each request holds some blocks for
+them, whatever its length, and a block is made as large as one state (`platforms/interface.py`).
 """
 
 import math
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 
 from serverctl.hardware.facts import GIB
 from serverctl.models.model import Model, Precision
+from serverctl.models.shape import TextShape
 from serverctl.plan.settings import Settings
 
 #: Tokens in one block of the KV cache: 16 on CUDA, 128 on the processor (vLLM's defaults by backend).
@@ -33,6 +36,7 @@ class Budget:
     kv: int  # what is left for the KV cache; negative where nothing is
     token: int  # KV cache of one token on this card
     block: int  # tokens in one block
+    states: int = 0  # blocks that a request takes for its states, beside those of its tokens
     measured: bool = False  # whether a real start on this card replaced the seeds
 
     @property
@@ -43,16 +47,28 @@ class Budget:
     @property
     def longest_context(self) -> int:
         """The longest request that vLLM admits: one block is always held back."""
-        return max(0, self.kv_tokens - self.block)
+        return max(0, self.kv_tokens - (1 + self.states) * self.block)
 
     @property
     def kv_tokens(self) -> int:
-        """Tokens that the KV cache holds, as vLLM prints it ("GPU KV cache size")."""
+        """Tokens that the KV cache has room for, states among them."""
         return kv_tokens(self.kv, self.token, self.block)
+
+    def printed_tokens(self, max_model_len: int) -> int:
+        """The size of the KV cache as vLLM prints it ("GPU KV cache size")."""
+        return int(self.concurrency(max_model_len) * max_model_len) if self.states else self.kv_tokens
+
+    def held(self, tokens: int) -> int:
+        """Whole requests of so many tokens that the KV cache holds at a time."""
+        return int(self.concurrency(tokens))
+
+    def request_bytes(self, tokens: int) -> int:
+        """What one request of so many tokens takes of the KV cache, its states included."""
+        return (max(1, math.ceil(tokens / self.block)) + self.states) * self.block * self.token
 
     def concurrency(self, max_model_len: int) -> float:
         """Requests of `max_model_len` tokens at a time, as vLLM prints it ("Maximum concurrency")."""
-        return self.kv_tokens / (max(1, math.ceil(max_model_len / self.block)) * self.block)
+        return self.kv_tokens / ((max(1, math.ceil(max_model_len / self.block)) + self.states) * self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +147,15 @@ def card_budget(
     if settings.enforce_eager:
         graphs = 0
     token = model.shape.text.kv_bytes_per_token(parallel, kv_element_bytes(settings.kv_cache_dtype)) // stages
+    block, states = _blocks(model.shape.text, parallel, kv_element_bytes(settings.kv_cache_dtype), CUDA_BLOCK)
+    if settings.spec_method == "mtp":
+        token += model.head_token_bytes(parallel, kv_element_bytes(settings.kv_cache_dtype))
+        weights += 0 if known.weights else model.head_bytes // parallel
     kv = requested - weights - context - activations - graphs
     if settings.kv_cache_memory_bytes is not None:  # vLLM then looks at nothing else
         kv = settings.kv_cache_memory_bytes
-    return Budget(total, requested, weights, context, activations, graphs, kv, token, CUDA_BLOCK, measured is not None)
+    kept = measured is not None
+    return Budget(total, requested, weights, context, activations, graphs, kv, token, block, states, kept)
 
 
 def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTable) -> Budget:
@@ -143,8 +164,26 @@ def cpu_budget(model: Model, settings: Settings, free: int, table: ProcessorTabl
     element = 4 if settings.dtype == "float32" else 2
     weights = model.weight_bytes(model.own_precision) * (element // 2)
     token = model.shape.text.kv_bytes_per_token(1, element)
+    if settings.spec_method == "mtp":
+        token += model.head_token_bytes(1, element)
+        weights += model.head_bytes * (element // 2)
+    block, states = _blocks(model.shape.text, 1, element, CPU_BLOCK)
     requested = weights + kv + table.overhead_bytes
-    return Budget(free, requested, weights, 0, table.overhead_bytes, 0, kv, token, CPU_BLOCK)
+    return Budget(free, requested, weights, 0, table.overhead_bytes, 0, kv, token, block, states)
+
+
+def _blocks(text: TextShape, parallel: int, element_bytes: int, least: int) -> tuple[int, int]:
+    """Tokens in a block, and blocks that a request takes for its states.
+
+    A hybrid model's block holds the keys and values of as many tokens as one state takes room, rounded up to `least`.
+    Its layers with a state share blocks in groups as large as there are layers with keys and values, and with prefix
+    caching (on by default) each group keeps two states: that of now, and the last one that is worth keeping.
+    """
+    if text.linear is None:
+        return least, 0
+    per_layer = text.kv_bytes_per_token(parallel, element_bytes) // text.attention_layers
+    block = least * math.ceil(text.linear.state_bytes(parallel) / (least * per_layer))
+    return block, 2 * math.ceil(text.linear.layers / text.attention_layers)
 
 
 def kv_element_bytes(kv_cache_dtype: str | None) -> int:
@@ -166,7 +205,7 @@ def _activation_seed(model: Model, parallel: int, seeds: Seeds) -> int:
     return round(next((entry for entry in entries if billions < entry["below_billion"]), entries[-1])["gib"] * GIB)
 
 
-def _left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:
+def left_to_vllm(settings: Settings, total: int) -> tuple[int, int]:
     """Requests and tokens a step, with vLLM's own defaults where a plan leaves them to it (0.33's arg_utils.py)."""
     large = total >= 70 * GIB
     sequences, batched = (1024, 16_384 if total >= 160 * GIB else 8192) if large else (256, 2048)
@@ -183,7 +222,7 @@ def _activation_formula(model: Model, settings: Settings, total: int) -> int:
     """
     text = model.shape.text
     parallel = settings.tensor_parallel_size or 1
-    sequences, batched = _left_to_vllm(settings, total)
+    sequences, batched = left_to_vllm(settings, total)
     language = batched * (2 * text.intermediate // parallel + 4 * text.hidden) * 2
     sampler = sequences * text.vocabulary * 4 * 2
     vision = 0

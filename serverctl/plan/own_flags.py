@@ -88,14 +88,15 @@ def _from_json(flag: str, value: str) -> Mapping[str, Any]:
 
 def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
     """The person's own flags, if this vLLM has all of them. Raises UsageError naming the first that it has not."""
-    takes = 0  # values that the last flag can still take
+    takes, flag = 0, ""  # values that the last flag can still take
     for word in extra:
         if not word.startswith("-") or _is_number(word):
             if takes < 1:
                 raise UsageError(f"{word!r} belongs to no flag.", "After -- come vLLM's flags, each with its value.")
             takes -= 1
+            check_choice(flag, word, extra, capabilities)
             continue
-        flag, sign, _ = word.partition("=")
+        flag, sign, value = word.partition("=")
         # Dotted forms set one entry of a JSON value (--limit-mm-per-prompt.image 4); -O3 and -cc.mode are vLLM's own.
         stem = flag.split(".")[0]
         option = capabilities.options.get(flag) or capabilities.options.get(stem)
@@ -107,9 +108,25 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
             near = difflib.get_close_matches(flag, list(capabilities.options), 2, 0.6)
             hint = f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
             raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", hint)
+        if sign:
+            check_choice(flag, value, extra, capabilities)
         takes = 0 if sign or option is None or not option.takes_value else option.most_values
         takes = 1 if stem == "-O" or (flag != stem and not sign) else takes
     return tuple(extra)
+
+
+def check_choice(flag: str, value: str, extra: Sequence[str], capabilities: Capabilities) -> None:
+    """Raises UsageError where a flag takes some values only and this is none; a plugin of `extra` may bring more."""
+    option = capabilities.options.get(flag)
+    if option is None or not option.choices or value in option.choices or value.casefold() == "none":
+        return
+    if any(word.partition("=")[0] == f"{option.flag}-plugin" for word in extra):
+        return
+    near = difflib.get_close_matches(value, list(option.choices), 3, 0.5)
+    raise UsageError(
+        f"{option.flag} of vLLM {capabilities.version} cannot be {value!r}.",
+        f"Did you mean {' or '.join(near)}?" if near else f"It takes: {', '.join(sorted(option.choices))}.",
+    )
 
 
 def _is_number(word: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from serverctl.capabilities import Capabilities
 from serverctl.plan.gaudi import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
-from serverctl.plan.own_flags import check_extra
+from serverctl.plan.own_flags import check_choice, check_extra
 from serverctl.plan.settings import KNOBS, flag_text
 
 #: Flags of every plan: value (None for a switch), reason, source.
@@ -68,7 +68,8 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
     """The command for a plan on one vLLM, where clients call the model by `served_name`, or its own name.
 
     Raises:
-        UsageError: the person's own flags contain one that this vLLM does not have, or that is not theirs to set.
+        UsageError: the person's own flags contain one that this vLLM does not have, or that is not theirs to set, or
+            a value of theirs is one that this vLLM does not take.
     """
     fixed = Reason("one server, on this machine only", "docs/safety.md")
     lines = [
@@ -91,6 +92,8 @@ def render(plan: Plan, capabilities: Capabilities, port: int, served_name: str |
     kept: list[Line] = []
     dropped: list[str] = []
     for line in lines:
+        if not line.reason.automatic and line.value is not None:
+            check_choice(line.flag, line.value, own, capabilities)
         if not capabilities.has(line.flag):
             what = f"{line.flag} {line.value or ''}".strip()
             dropped.append(f"{what}: vLLM {capabilities.version} has no such flag ({line.reason.text}).")
@@ -130,7 +133,7 @@ def _flag(name: str, value: Any, plan: Plan, capabilities: Capabilities) -> tupl
             return knob.flag, flag_text({"size": {"shortest_edge": plan.model.min_pixels, "longest_edge": value}})
         case "quantization" if capabilities.quantizations and value not in capabilities.quantizations:
             # Before 0.28 the online method was called fp8 for every granularity.
-            return knob.flag, "fp8" if value.startswith("fp8") else value
+            return knob.flag, "fp8" if value in ("fp8_per_channel", "fp8_per_tensor") else value
     if knob.kind == "switch":
         if value:
             return knob.flag, None

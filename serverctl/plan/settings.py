@@ -60,9 +60,14 @@ class Settings:
     mm_encoder_tp_mode: str | None = _knob("text", "how the vision tower is shared", choices=("weights", "data"))
     attention_backend: str | None = _knob("text", "attention kernels: FLASH_ATTN, FLASHINFER, TRITON_ATTN")
     reasoning_parser: str | None = _knob("text", "how thoughts are told from the answer: qwen3, deepseek_r1")
-    spec_method: str | None = _knob("text", "speculative decoding: ngram")
+    spec_method: str | None = _knob(
+        "text", "speculative decoding: how tokens are guessed",
+        choices=("ngram", "ngram_gpu", "suffix", "mtp", "draft_model", "eagle", "eagle3"),
+    )  # fmt: skip
+    spec_model: str | None = _knob("text", "the model that guesses (draft_model, eagle, eagle3)")
     spec_tokens: int | None = _knob("int", "tokens guessed at a time", 1, 32)
     mm_processor_cache_gb: float | None = _knob("float", "memory for processed images, GiB", 0, 512)
+    renderer_num_workers: int | None = _knob("int", "threads that prepare images and text (vLLM's default: 1)", 1, 64)
     cpu_offload_gb: float | None = _knob("float", "weights kept in main memory, GiB a card: slow", 0, 1024)
     log_requests: bool | None = _knob("switch", "log every request", flag="--enable-log-requests")
 
@@ -125,8 +130,8 @@ def _convert(kind: KnobKind, value: Any) -> Any:
 def _takes(knob: Knob) -> str:
     what = {"int": "a whole number", "float": "a number", "text": "a name", "switch": "true or false"}[knob.kind]
     if knob.least is not None and knob.most is not None:
-        return f"{what} from {knob.least:g} to {knob.most:g}"
-    return f"{what} from {knob.least:g}" if knob.least is not None else what
+        return f"{what} from {knob.least:.10g} to {knob.most:.10g}"
+    return f"{what} from {knob.least:.10g}" if knob.least is not None else what
 
 
 def parse_assignments(texts: list[str]) -> dict[str, Any]:

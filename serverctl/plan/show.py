@@ -95,7 +95,7 @@ def to_json(plan: Plan, command: Command, hardware: Hardware, vllm: str, vllm_or
         },
         "expected": {
             "kv_bytes_per_token": budget.token,
-            "kv_tokens": budget.kv_tokens,
+            "kv_tokens": budget.printed_tokens(plan.context),
             "block_size": budget.block,
             "max_model_len": plan.context,
             "max_concurrency": round(plan.max_concurrency, 2),
@@ -137,8 +137,8 @@ def print_plan(console: "Console", plan: Plan, command: Command, hardware: Hardw
     legend.append(", as measured here" if plan.budget.measured else ", estimated", style="dim")
     console.print(legend)
     console.print(
-        f"  KV cache of {plan.budget.kv_tokens:,} tokens: {plan.max_concurrency:.2f} requests of {plan.context:,} "
-        f"tokens at a time; {plan.settings.images or 'no'} screenshots a request"
+        f"  KV cache of {plan.budget.printed_tokens(plan.context):,} tokens: {plan.max_concurrency:.2f} requests of "
+        f"{plan.context:,} tokens at a time; {plan.settings.images or 'no'} screenshots a request"
     )
     for text in plan.warnings:
         console.print(f"[yellow]![/yellow] {escape(text)}")

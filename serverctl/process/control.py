@@ -1,6 +1,7 @@
 """What everybody but the supervisor does with servers: start one, wait for it, find it, stop it."""
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from serverctl.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
 from serverctl.process.leftovers import end_left_behind
-from serverctl.process.state import LIVE, Folder, State, current_state
+from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
 
 if TYPE_CHECKING:
     from serverctl.process.request import ServerRequest
@@ -31,6 +32,15 @@ _BEGIN_SECONDS = 60.0
 #: Exit status of a supervisor when another one holds the lock.
 ALREADY_RUNNING = 75
 DEFAULT_NAME = "default"
+#: So much of an error is quoted in a sentence, characters; `status --json` has all of it.
+_MOST_QUOTED = 300
+#: What pydantic says before and after the words of vLLM's own checks.
+_PYDANTIC = re.compile(
+    r"^[\w.]*ValidationError: \d+ validation errors? for \w+\s+(?:Value error, )?| \[type=\w+, input_value=.*$",
+    re.DOTALL,
+)
+#: Failures in which the machine lacks something: no program did anything wrong.
+_OF_THE_MACHINE = ("CANNOT_PLAN", "CORRUPT", "DISK", "NETWORK", "OFFLINE", "PERMISSION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +59,34 @@ class ReadyServer:
 
 
 def launch(name: str, request: "ServerRequest") -> bool:
-    """Starts the supervisor of a server in the background, unless one runs. Gives whether it was started now."""
+    """Starts the supervisor of a server in the background, unless one runs. Gives whether it was started now.
+
+    Raises MaiError.
+    """
     folder = Folder(name)
-    folder.make()
-    with folder.launching():
-        if current_state(folder).phase in LIVE:
-            return False
-        ending = folder.owner()  # it has said how it went, and is about to go
-        if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
-            return False
-        write_atomically(folder.request_file, request.to_json())
-        _clean_up(folder)
-        with folder.supervisor_log.open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", _SUPERVISOR, name],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
-            )  # fmt: skip
-        return _has_begun(folder, process)
+    try:
+        folder.make()
+        with folder.launching():
+            return _launch(folder, request)
+    except OSError as error:
+        raise cannot_write(folder.path, error) from error
+
+
+def _launch(folder: Folder, request: "ServerRequest") -> bool:
+    """Raises OSError where its files cannot be written."""
+    if current_state(folder).phase in LIVE:
+        return False
+    ending = folder.owner()  # it has said how it went, and is about to go
+    if ending is not None and not wait_gone(ending, _DOWN_SECONDS):
+        return False
+    write_atomically(folder.request_file, request.to_json())
+    _clean_up(folder)
+    with folder.supervisor_log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _SUPERVISOR, folder.name],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder.path,
+        )  # fmt: skip
+    return _has_begun(folder, process)
 
 
 #: Our own package may be in a checkout. Its folder must not come to the supervisor by PYTHONPATH: vLLM would inherit
@@ -92,6 +113,8 @@ def _has_begun(folder: Folder, process: "subprocess.Popen[bytes]") -> bool:
                 f"Another program holds {folder.lock_file}, but no server of ours runs there.",
                 "`fuser` on that file says which; end it, or give the server another name: --name NAME.",
             )
+        if status is not None and not has_room(folder.path):
+            raise full_disk(folder.path)
         if status is not None:
             raise MaiError(f"{what} could not start (exit status {status}).", remedy)
         time.sleep(0.01)
@@ -154,6 +177,11 @@ def find_ready(model: str | None = None) -> ReadyServer | None:
     return next(filter(None, map(as_ready, live_servers(model))), None)
 
 
+def name_of_model(model: str) -> str:
+    """A name for a server beside others: its model's, as a folder may be called."""
+    return re.sub(r"[^a-z0-9._-]+", "-", model.lower()).strip("-._")[:56] or "server"
+
+
 def ordered_names() -> list[str]:
     """The servers that have a folder, the default one first."""
     names = [path.parent.name for path in servers_root().glob("*/state.json")]
@@ -195,7 +223,13 @@ def failure_of(state: State) -> MaiError:
     evidence = str(found.get("evidence") or "").strip()
     because = str(found.get("stopped_because") or "").strip()
     remedy = str(found.get("remedy") or "`mai-server logs` shows its output.")
-    said = f' It said: "{evidence[:300]}".' if evidence else ""
+    said = f' It said: "{_quoted(evidence)}".' if evidence else ""
     told = f" {because}" if because and because != remedy else ""
-    error = EnvironmentLacksError if found.get("kind") == "CANNOT_PLAN" else MaiError
+    error = EnvironmentLacksError if found.get("kind") in _OF_THE_MACHINE else MaiError
     return error(f"{title}.{said}{told}", remedy)
+
+
+def _quoted(evidence: str) -> str:
+    """The heart of an error's words: without what pydantic puts around it, and cut between words."""
+    text = _PYDANTIC.sub("", evidence)
+    return text if len(text) <= _MOST_QUOTED else text[:_MOST_QUOTED].rpartition(" ")[0] + " ..."

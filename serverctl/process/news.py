@@ -18,10 +18,11 @@ class News:
         self._next = 0.0
 
     def events(self, state: State) -> list[str]:
-        """What happened since the last look."""
+        """What happened since the last look; that a start failed is not among it: whoever waits is told in the end."""
         told = self._told.get(state.name, self._since)
         self._told[state.name] = max([told, *(when for when, _ in state.events)])
-        return [sentence for when, sentence in state.events if when > told]
+        last = state.message if state.phase == "failed" else None
+        return [sentence for when, sentence in state.events if when > told and sentence != last]
 
     def stage(self, state: State) -> str:
         """The stage in words, with its download; "" where it was told a moment ago."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import time
@@ -10,24 +11,28 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import ExitStatus, MaiError
-from foundation.files import write_atomically
+from foundation.files import is_full
 from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage, StartReport
+from serverctl.models.files import NoStartError, needs_no_hub
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json
 from serverctl.process import good_plans, probe
+from serverctl.process.answers import Verdict, question
 from serverctl.process.child import Child, server_env
 from serverctl.process.leftovers import end_left_behind
+from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
+from serverctl.process.pulse import Pulse, Watch
 from serverctl.process.request import Prepared, ServerRequest, prepare
-from serverctl.process.restart import back_off, memory_wanted, wait_for_memory
+from serverctl.process.restart import back_off, grace, memory_wanted, wait_for_memory
 from serverctl.process.stall import StallWatch
-from serverctl.process.state import Download, Folder, Phase, State, failure_json, file_stamp
+from serverctl.process.state import Download, Folder, Phase, State, cannot_write, failure_json, file_stamp, has_room
 from serverctl.process.summaries import describe, essentials, report_json, told
 from serverctl.process.timeouts import timeouts
 
@@ -37,11 +42,12 @@ _TICK = 0.05
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
 #: How often the owner looks whether its folder is still there.
 _LOOK_EVERY = 1.0
-#: vLLM gets its own --shutdown-timeout of 5 s and some; a start that is asked to end may swallow the signal.
-#: Idle workers of the CPU build ignore the signal until vLLM kills them itself after those 5 s.
-_GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
 #: Two deaths within this time and nothing more is tried.
 _DEATHS_WINDOW = 600.0
+
+
+def _spoken(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} minutes"
 
 
 class Owner:
@@ -73,6 +79,7 @@ class Owner:
         self._lock = file_stamp(folder.lock_file)
         self._next_look = 0.0
         self._trouble = ""
+        self._farewell = "Stopped."
         self._key = ""
         me = identity_of(os.getpid()) or ProcessIdentity(os.getpid(), f"{time.time():.2f}")
         self.state = State(
@@ -95,7 +102,7 @@ class Owner:
         try:
             status = await self._run()
             if status == ExitStatus.DONE:
-                self._set("stopped", "Stopped.")
+                self._set("stopped", self._farewell)
             return status
         finally:
             self._log.close()
@@ -107,11 +114,12 @@ class Owner:
                 command = self._command(prepared)
                 self._key = self._key or self._folder.new_key()  # the same after a restart: clients go on
             except MaiError as error:
-                return self._fail(failure_json("CANNOT_PLAN", error.what), error.remedy)
+                kind = error.kind if isinstance(error, NoStartError) else "CANNOT_PLAN"
+                return self._fail(failure_json(kind, error.what), error.remedy)
             except OSError as error:
-                what = f"{error.filename or self._folder.path} cannot be written: {error.strerror or error}."
-                remedy = "Is there space on the disk, and is the folder yours?"
-                return self._fail(failure_json("CANNOT_PLAN", what), remedy)
+                told_so = cannot_write(self._folder.path, error)
+                why = Kind.DISK if is_full(error) else Kind.PERMISSION
+                return self._fail(failure_json(why.value, told_so.what), told_so.remedy)
             if self._stop.is_set():
                 break
             failure = await self._life(prepared, command)
@@ -128,7 +136,9 @@ class Owner:
         return ExitStatus.DONE
 
     def _prepare(self) -> Prepared:
-        """The plan as things are now, from the last adjustments that worked."""
+        """The plan as things are now, from the last adjustments that worked. Raises MaiError where no start can be."""
+        if not has_room(self._folder.path):
+            raise OSError(errno.ENOSPC, "No space left on device", str(self._folder.path))
         prepared = prepare(self._request, self._goal)
         if self._first_plan is None:
             self._first_plan = prepared.plan
@@ -140,14 +150,16 @@ class Owner:
                 with contextlib.suppress(MaiError):
                     prepared = prepare(self._request, goal)
                     self._goal = goal
-        return prepared
+        offline = not self._goal.force and needs_no_hub(prepared.plan.model, self._goal.extra)
+        return replace(prepared, offline=offline)
 
     def _command(self, prepared: Prepared) -> Command:
         if self.state.port is None:
             self.state.port = self._request.port or probe.free_port()
         command = render(prepared.plan, prepared.capabilities, self.state.port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
-        return replace(command, lines=lines)
+        env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
+        return replace(command, lines=lines, env=env)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """One start and what follows. None when it was stopped, the failure otherwise."""
@@ -159,6 +171,7 @@ class Owner:
         state.limits = limits_json(plan)
         state.plan = essentials(plan, command)
         state.stage_at, state.report, state.download, state.stage, state.percent = {}, {}, None, "", None
+        state.heartbeat = None
         self._set("starting", f"Starting {state.model} (start {state.attempt}).")
         if self._request.port is not None and not probe.port_is_free(self._request.port):
             return Failure(Kind.PORT, Stage.LAUNCHED, f"port {self._request.port} is in use", {})
@@ -190,7 +203,7 @@ class Owner:
                 task.cancel()
         if self._stop.is_set():
             self._set("stopping", "Stopping.")
-            await child.end(await self._grace())
+            await child.end(await asyncio.to_thread(grace, self.state))
             return None
         if child.exited.is_set():
             await child.close()
@@ -199,16 +212,17 @@ class Owner:
 
     async def _serve(self, child: Child, prepared: Prepared) -> Failure:
         """A server's life as its answers show it: until it does not answer as it should."""
-        trouble = await self._become_ready(child, prepared)
-        if trouble is not None:
+        verdict = await self._become_ready(child, prepared)
+        if not verdict.ok:
             # A server that dies of the question is a server that died: its output says why.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(child.exited.wait(), self._timeouts.last_words)
-            return trouble
+            if verdict.silent:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(child.exited.wait(), self._timeouts.last_words)
+            kind = Kind.NO_ANSWER if verdict.silent else Kind.MISREADS
+            return Failure(kind, Stage.SERVING, (verdict.silent or verdict.wrong)[:600], {}, None, child.report)
         self._became_ready(child, prepared)
-        await self._watch_health()
-        evidence = f"no answer to /health for {self._timeouts.deaf:.0f} s"
-        return replace(child.failure(), kind=Kind.STALLED, evidence=evidence)
+        evidence = await self._watch_over(verdict.seconds, on_processor=not prepared.plan.gpus)
+        return replace(child.failure(), kind=Kind.HUNG, evidence=evidence)
 
     async def _look_around(self, child: Child, plan: Plan) -> Failure:
         """Keeps the state file true, until a start is stuck."""
@@ -221,13 +235,6 @@ class Owner:
             if self.state.ready_at is None and (silent := await stall.check()):
                 return replace(child.failure(), kind=Kind.STALLED, evidence=silent)
 
-    async def _grace(self) -> float:
-        """How long an asked server may take to end: as long as requests need, where there are any."""
-        if self.state.ready_at is None or self.state.port is None:
-            return _GRACE_STARTING
-        metrics = await asyncio.to_thread(probe.read_metrics, self.state.port, "", 1.0)
-        return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
-
     def _ended(self, child: Child) -> Failure:
         """It ended and nobody asked it to: a failure whatever its exit status."""
         failure = child.failure()
@@ -237,25 +244,22 @@ class Owner:
             failure = replace(failure, stage=Stage.SERVING)
         return failure
 
-    async def _become_ready(self, child: Child, prepared: Prepared) -> Failure | None:
-        """Waits for /health, then asks the model. None when it answered."""
+    async def _become_ready(self, child: Child, prepared: Prepared) -> Verdict:
+        """Waits for /health, then looks whether it answers, and answers right."""
         port, model, key = self.state.port, self.state.model, self._key
         assert port is not None
         # A program that answers on this port before ours has bound it must not be taken for ours: the log says when.
         while child.report.stage < Stage.ENGINE or not await asyncio.to_thread(probe.is_healthy, port):
             await asyncio.sleep(_POLL_STARTING)
-        self._set("probing", "Asking the model one token about a picture.")
-        image = prepared.plan.model.shape.vision is not None
-        answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._timeouts.answer)
-        if answer.status is None and not child.exited.is_set():
-            answer = await asyncio.to_thread(probe.ask_model, port, key, model, image, self._timeouts.answer)
-        if not answer.ok:
-            text = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
-            return Failure(Kind.NO_ANSWER, Stage.SERVING, text[:600], {}, None, child.report)
-        context = await asyncio.to_thread(probe.served_context, port, key, model)
+        self._set("probing", "Asking about a picture and words whose tokens are known.")
+        asked = (port, key, model, prepared.plan, self._timeouts.answer)
+        verdict = await asyncio.to_thread(question, *asked)
+        if verdict.silent and not verdict.refused and not child.exited.is_set():
+            verdict = await asyncio.to_thread(question, *asked)
+        context = await asyncio.to_thread(probe.served_context, port, key, model) if verdict.ok else None
         if context is not None:
             self.state.limits["context"] = context
-        return None
+        return verdict
 
     def _became_ready(self, child: Child, prepared: Prepared) -> None:
         state = self.state
@@ -270,25 +274,30 @@ class Owner:
         good_plans.remember(self._first_plan, self._goal, prepared.capabilities.version)
         good_plans.measure(child.report, prepared.plan, prepared.capabilities.version)
 
-    async def _watch_health(self) -> None:
-        """Ends when the engine has been deaf for too long; tells a slow answer from a dead process on the way."""
-        port = self.state.port
+    async def _watch_over(self, slow: float, on_processor: bool) -> str:
+        """Ends, with the reason, when the server hangs; tells what is wrong for a moment on the way."""
+        port, state = self.state.port, self.state
         assert port is not None
-        deaf_since: float | None = None
+        pulse = Pulse(port, self._key, state.model, state.server_pid, self._timeouts, slow, on_processor)
+        watch = Watch(port, pulse, self._timeouts)
+        record, idle, used = LoadRecord(self._folder), self._request.idle_seconds, time.monotonic()
         while True:
+            if record.is_due():
+                page = await asyncio.to_thread(probe.metrics_page, port, self._key, 1.0)
+                if record.take(page, watch.heartbeat.asked):
+                    used = time.monotonic()
+                elif idle is not None and time.monotonic() - used >= idle:
+                    self._farewell = f"Nobody asked anything for {_spoken(idle)}: stopped until the next run."
+                    self.stop()
             await asyncio.sleep(_POLL_SERVING)
-            asked = time.monotonic()
-            if await asyncio.to_thread(probe.is_healthy, port, min(5.0, self._timeouts.deaf)):
-                if deaf_since is not None:
-                    self._set("ready", "Answers again.")
-                deaf_since = None
-                continue
-            deaf_since = deaf_since or asked
-            deaf = time.monotonic() - deaf_since
-            if self.state.phase == "ready" and deaf > _POLL_SERVING:
-                self._set("degraded", "Does not answer /health.")
-            if deaf >= self._timeouts.deaf:
-                return
+            sight = await asyncio.to_thread(watch.look)
+            state.heartbeat = watch.heartbeat
+            if sight.trouble and state.phase == "ready":
+                self._set("degraded", sight.trouble)
+            if sight.end:
+                return sight.end
+            if not sight.trouble and state.phase == "degraded":
+                self._set("ready", "Answers again.")
 
     def _decide(self, failure: Failure, plan: Plan) -> Step:
         """What to do about a failure; counts deaths of a server that had been ready."""
@@ -380,7 +389,7 @@ class Owner:
         self._written, self._written_as = text, None
         self._changed(self.state)
         with contextlib.suppress(OSError):
-            write_atomically(self._folder.state_file, text)
+            self._folder.write(self.state)
             self._written_as = file_stamp(self._folder.state_file)
 
     def _fail(self, failure: dict[str, Any], because: str) -> ExitStatus:

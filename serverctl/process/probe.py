@@ -14,7 +14,7 @@ from serverctl.metrics import ServerMetrics, parse_metrics
 #: Nothing that is asked for is longer; another program on the port may talk without end, bytes.
 _MOST_ANSWER = 16 * 1024**2
 #: 65,536 pixels: the smallest image that Qwen3-VL's processor keeps as it is.
-_PROBE_SIDE = 256
+PROBE_SIDE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +61,35 @@ def served_context(port: int, key: str, model: str) -> int | None:
 
 def read_metrics(port: int, key: str = "", seconds: float = 3.0) -> ServerMetrics | None:
     """A server's metrics; None where it does not answer."""
+    page = metrics_page(port, key, seconds)
+    return None if page is None else parse_metrics(page)
+
+
+def metrics_page(port: int, key: str = "", seconds: float = 3.0) -> str | None:
+    """A server's /metrics as they are, in Prometheus' text format; None where it does not answer."""
     answer = ask(port, "/metrics", key, seconds=seconds)
-    return parse_metrics(answer.body) if answer.ok else None
+    return answer.body if answer.ok else None
 
 
 def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0) -> Answer:
     """One token about a small picture: the whole way through the model, its vision tower included."""
-    content: list[dict[str, Any]] = [{"type": "text", "text": "Hi"}]
+    content = text_of_question()
     if image:
         content.insert(0, {"type": "image_url", "image_url": {"url": _picture()}})
     payload = {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1, "temperature": 0}
     return ask(port, "/v1/chat/completions", key, payload, seconds)
 
 
+def text_of_question() -> list[dict[str, Any]]:
+    """What `ask_model` says beside the picture, as the content of a message."""
+    return [{"type": "text", "text": "Hi"}]
+
+
 def _picture() -> str:
     from PIL import Image
 
     file = io.BytesIO()
-    Image.new("RGB", (_PROBE_SIDE, _PROBE_SIDE), (40, 90, 160)).save(file, "PNG")
+    Image.new("RGB", (PROBE_SIDE, PROBE_SIDE), (40, 90, 160)).save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 

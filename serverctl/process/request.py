@@ -28,6 +28,7 @@ class ServerRequest:
     served_name: str | None = None  # the model's name for clients; None for its own
     cards: tuple[str, ...] = ()  # UUIDs (or numbers) of the cards to use; empty for the plan's choice
     processor: bool = False  # whether to serve without a card
+    idle_seconds: float | None = None  # it ends when nobody has asked anything for so long; None for never
 
     def to_json(self) -> str:
         """As JSON text."""
@@ -54,7 +55,11 @@ class ServerRequest:
 
 
 def server_request(
-    resolved: Resolved, plan: Plan, port: int | None = None, served_name: str | None = None
+    resolved: Resolved,
+    plan: Plan,
+    port: int | None = None,
+    served_name: str | None = None,
+    idle_seconds: float | None = None,
 ) -> ServerRequest:
     """What a supervisor is to start for a plan: on exactly the plan's cards."""
     assert resolved.vllm is not None
@@ -65,6 +70,7 @@ def server_request(
         served_name=served_name,
         cards=tuple(gpu.uuid or str(gpu.index) for gpu in plan.gpus),
         processor=not plan.gpus,
+        idle_seconds=idle_seconds or resolved.config.idle_seconds,
     )
 
 
@@ -91,6 +97,7 @@ class Prepared:
 
     plan: Plan
     capabilities: Capabilities
+    offline: bool = False  # whether the start finds the whole model here, and needs no hub
 
 
 def prepare(request: ServerRequest, goal: Goal) -> Prepared:

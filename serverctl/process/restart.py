@@ -1,4 +1,4 @@
-"""Between two starts: how long to back off, and waiting until a card's memory has come back."""
+"""Between two starts: how long a server may take to end, how long to back off, waiting until memory has come back."""
 
 import asyncio
 import contextlib
@@ -11,14 +11,28 @@ from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Plan
+from serverctl.process import probe
+from serverctl.process.state import State
 
 #: How much of the memory that was free when the last start was planned must have come back before the next.
 _SHARE = 0.75
 #: How often the card is asked, seconds.
 _EVERY = 0.5
 
+#: vLLM gets its own --shutdown-timeout of 5 s and some; a start that is asked to end may swallow the signal.
+#: Idle workers of the CPU build ignore the signal until vLLM kills them itself after those 5 s.
+_GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
+
 #: Waits some seconds, or less when the end is asked for; gives whether it is.
 Sleep = Callable[[float], Awaitable[bool]]
+
+
+def grace(state: State) -> float:
+    """How many seconds an asked server may take to end: as long as requests need, where there are any. Blocking."""
+    if state.ready_at is None or state.port is None:
+        return _GRACE_STARTING
+    metrics = probe.read_metrics(state.port, "", 1.0)
+    return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
 
 
 def back_off(deaths: int) -> float:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +25,8 @@ from pydantic import (
     field_validator,
 )
 
-from foundation.errors import UsageError
-from foundation.files import read_json_object, write_atomically
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.files import is_full, overwrite, read_json_object, write_atomically
 from foundation.processes import ProcessIdentity, identity_of, is_alive, read_identity
 from serverctl.paths import servers_root
 
@@ -59,6 +60,15 @@ class Download(BaseModel):
 
     bytes: int
     total: int
+
+
+class Heartbeat(BaseModel):
+    """The engine's last sign of life."""
+
+    at: float | None = None  # when, seconds since the epoch
+    seconds: float | None = None  # how long one token took; None where it was heard computing, and was not asked
+    missed: int = 0  # tokens in a row that did not come
+    asked: int = 0  # requests for it since the start: they are among the server's own counts
 
 
 class State(BaseModel):
@@ -97,6 +107,7 @@ class State(BaseModel):
     download: Download | None = None  # of the model
     plan: dict[str, Any] = {}  # the plan's essentials
     log: str = ""  # the log file
+    heartbeat: Heartbeat | None = None  # of a server that is ready
 
     @field_validator("*", mode="wrap")
     @classmethod
@@ -145,6 +156,35 @@ def failure_json(kind: str, title: str, cause: str = "", remedy: str = "", evide
     return {"kind": kind, "title": title, "cause": cause, "remedy": remedy, "evidence": evidence}
 
 
+#: What a state can do without where there is no room.
+_LEFT_OUT: dict[str, Any] = {"plan": {}, "report": {}, "stage_at": {}, "limits": {}}
+#: Below this a disk is as good as full, bytes: a start writes its log and its state.
+_ROOM = 2 * 1024**2
+
+
+def cannot_write(path: Path, error: OSError) -> EnvironmentLacksError:
+    """The error for a file of ours that cannot be written."""
+    if is_full(error):
+        return full_disk(path)
+    what = f"{error.filename or path} cannot be written: {error.strerror or error}."
+    return EnvironmentLacksError(what, "Is the folder yours, and its disk there? MAI_SERVER_STATE names another.")
+
+
+def full_disk(path: Path) -> EnvironmentLacksError:
+    """The error for a disk without room."""
+    return EnvironmentLacksError(
+        f"The disk with {path} is full.", "Free some space on it, or name another folder with MAI_SERVER_STATE."
+    )
+
+
+def has_room(path: Path) -> bool:
+    """Whether the disk of a folder of ours has room for a start; True where that cannot be told."""
+    try:
+        return shutil.disk_usage(path).free >= _ROOM
+    except OSError:
+        return True
+
+
 class Folder:
     """One server's folder: state, key, request and log, readable by their owner only.
 
@@ -165,6 +205,8 @@ class Folder:
         self.lock_file = self.path / "lock"
         #: Held for a moment by whoever starts a supervisor, or cleans up after one.
         self.launch_file = self.path / "launch.lock"
+        #: Who ends the server only to start it again; such a start keeps the key.
+        self.restart_file = self.path / "restart.json"
         #: vLLM's output.
         self.log_file = self.path / "server.log"
         #: The supervisor's own troubles.
@@ -225,8 +267,17 @@ class Folder:
             yield
 
     def write(self, state: State) -> None:
-        """Replaces the state at once: a reader sees the old one or the new one."""
-        write_atomically(self.state_file, state.model_dump_json())
+        """Replaces the state at once: a reader sees the old one or the new one. Raises OSError.
+
+        On a full disk the old one is written over, with what fits into its place: whoever waits must hear how it ends.
+        """
+        try:
+            write_atomically(self.state_file, state.model_dump_json())
+        except OSError as error:
+            if not is_full(error):
+                raise
+            short = state.model_copy(update={**_LEFT_OUT, "events": state.events[-2:]})
+            overwrite(self.state_file, short.model_dump_json().encode())
 
     def key(self) -> str:
         """The key of the API; "" where there is none."""
@@ -235,8 +286,31 @@ class Folder:
         except (OSError, ValueError):
             return ""
 
+    @contextmanager
+    def restarting(self) -> Iterator[None]:
+        """While this lasts, the server is away only to come back: its clients wait, and keep their key.
+
+        Raises EnvironmentLacksError where that cannot be written down.
+        """
+        me = identity_of(os.getpid())
+        try:
+            write_atomically(self.restart_file, json.dumps(me.to_json() if me else {}))
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        try:
+            yield
+        finally:
+            self.restart_file.unlink(missing_ok=True)
+
+    @property
+    def is_restarting(self) -> bool:
+        """Whether somebody who lives has ended the server only to start it again."""
+        return is_alive(read_identity(read_json_object(self.restart_file)))
+
     def new_key(self) -> str:
-        """Makes a key for a new server."""
+        """Makes a key for a new server; one that is restarted keeps its own."""
+        if self.is_restarting and (kept := self.key()):
+            return kept
         key = secrets.token_urlsafe(24)
         write_atomically(self.key_file, key)
         return key
@@ -254,6 +328,11 @@ def current_state(folder: Folder) -> State:
         return State(phase="planning", name=folder.name, message=message, supervisor=owner)
     if state.phase in LIVE and not is_alive(state.supervisor):
         state.phase = "failed"
+        if not has_room(folder.path):  # what became of it could not be written down
+            full = full_disk(folder.path)
+            state.message = full.what
+            state.failure = failure_json("DISK", full.what, remedy=full.remedy)
+            return state
         state.message = "The program that watched this server was killed; the next start cleans up after it."
         state.failure = state.failure or failure_json(
             "SUPERVISOR_DIED",

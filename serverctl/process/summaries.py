@@ -34,7 +34,7 @@ def essentials(plan: Plan, command: Command) -> dict[str, Any]:
         "precision": plan.precision,
         "settings": plan.settings.given(),
         "cards": [gpu.name for gpu in plan.gpus],
-        "expected_kv_tokens": plan.budget.kv_tokens,
+        "expected_kv_tokens": plan.budget.printed_tokens(plan.context),
         "expected_concurrency": round(plan.max_concurrency, 2),
         "argv": command.argv(),
         "dropped": list(command.dropped),

@@ -15,7 +15,7 @@ from foundation.processes import identity_of
 from serverctl.process.control import ALREADY_RUNNING
 from serverctl.process.owner import Owner
 from serverctl.process.request import ServerRequest, read_request
-from serverctl.process.state import Folder, State, failure_json
+from serverctl.process.state import Folder, State, cannot_write, failure_json
 
 
 def main(name: str) -> int:
@@ -46,6 +46,10 @@ def supervise(
                 owner = Owner(folder, request or read_request(folder.request_file), echo, changed)
             _raise_file_limit()
             return asyncio.run(_run(owner, in_foreground=request is not None))
+        except OSError as error:
+            told = cannot_write(folder.path, error)
+            _leave(folder, owner, str(told))
+            return told.exit_status
         except MaiError as error:
             _leave(folder, owner, str(error))
             return error.exit_status

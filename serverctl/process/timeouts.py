@@ -15,6 +15,10 @@ class Timeouts:
     answer: float = 120.0  # for one token about a picture at the end of a start: compiles what the warm-up left out
     # A serving engine that answers no health check for this long is dead, whatever its process does.
     deaf: float = 120.0
+    # An engine in which nothing moves is asked for one token this often, and must give it within `beat_answer`;
+    # where it misses two in a row, it hangs.
+    beat: float = 10.0
+    beat_answer: float = 8.0
     memory: float = 30.0  # for a card's memory to come back after a process ended
     # After a question that was not answered: an engine that died of it takes its API server with it within three
     # seconds, and what it said then is the explanation.

@@ -41,7 +41,8 @@ REMOVED = (
 
 def options_for(name: str, *more: str) -> list[str]:
     """A command line of a format on an imagined machine."""
-    return [name, "--gpu", "L40S", *(("--gpus", "4", "--nodes", "2") if name == "multi-node" else ()), *more]
+    several = {"multi-node": ("--gpus", "4", "--nodes", "2"), "haproxy": ("--gpus", "2", "--preset", "throughput")}
+    return [name, "--gpu", "L40S", *several.get(name, ()), *more]
 
 
 def exported(capsys: pytest.CaptureFixture[str], *options: str) -> str:
@@ -75,15 +76,16 @@ def here(count: int = 2) -> Hardware:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_file_says_how_it_was_made_and_from_what(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    options = options_for(name, "--preset", "balanced", "--set", "images=2", "--", "--seed", "0")
+    preset = "throughput" if name == "haproxy" else "balanced"
+    options = options_for(name, "--preset", preset, "--set", "images=2", "--", "--seed", "0")
     for text in files(capsys, *options).values():
         assert f"mai-server export {name} --gpu L40S" in text
-        assert "--preset balanced" in text
+        assert f"--preset {preset}" in text
         assert "--set images=2" in text
         assert "-- --seed 0" in text
         assert "vLLM 0.33.0" in text
         assert "MAI-UI-8B, 16-bit weights" in text
-        assert "preset balanced" in text
+        assert f"preset {preset}" in text
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -130,7 +132,8 @@ def test_json_has_every_file_and_says_where_it_was_written(
     document = json.loads(exported(capsys, *options_for(name), "--json", "--out", f"{tmp_path}/a/"))
     assert document["format"] == name
     assert document["vllm"] == "0.33.0"
-    assert document["endpoints"] == ["http://127.0.0.1:8000/v1"]
+    servers = 2 if name == "haproxy" else 1
+    assert document["endpoints"] == [f"http://127.0.0.1:{8000 + number}/v1" for number in range(servers)]
     for file in document["files"]:
         assert Path(file["path"]).read_text() == file["text"]
         assert os.access(file["path"], os.X_OK) is file["executable"]
@@ -156,10 +159,14 @@ def test_of_several_files_none_is_written_when_one_is_there(tmp_path: Path) -> N
 def test_several_files_need_a_folder(tmp_path: Path) -> None:
     out = tmp_path / "one.yml"
     out.write_text("mine")
-    with pytest.raises(UsageError, match="is a file, and this export has 2 files"):
+    with pytest.raises(UsageError, match="is a file, and this export has 3 files"):
         command.main(["prometheus", "--gpu", "T4", "--out", str(out), "--force"])
     assert command.main(["prometheus", "--gpu", "T4", "--out", str(tmp_path / "new")]) == 0
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["prometheus.yml", "vllm-alerts.yml"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "prometheus.yml",
+        "vllm-alerts.yml",
+        "vllm-dashboard.json",
+    ]
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
@@ -170,7 +177,11 @@ def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -
 
 def test_several_files_are_told_apart_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     text = exported(capsys, "prometheus", "--gpu", "T4")
-    assert re.findall(r"^# ==> (\S+) <==$", text, re.MULTILINE) == ["prometheus.yml", "vllm-alerts.yml"]
+    assert re.findall(r"^# ==> (\S+) <==$", text, re.MULTILINE) == [
+        "prometheus.yml",
+        "vllm-alerts.yml",
+        "vllm-dashboard.json",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +193,7 @@ def test_several_files_are_told_apart_on_a_terminal(capsys: pytest.CaptureFixtur
         (["compose", "--gpu", "T4", "--port", "0"], "0 is no port."),
         (
             ["compose", "--gpu", "H100", "--gpus", "8", "--preset", "throughput", "--port", "65530"],
-            "8 servers do not fit",
+            "8 ports are needed from port",
         ),
         (["compose", "--gpu", "T4", "--nodes", "2"], "--nodes N goes with the format multi-node"),
         (["multi-node", "--gpu", "T4"], "--nodes N goes with the format multi-node"),
@@ -608,7 +619,7 @@ def test_alerts_use_no_metric_that_was_removed(capsys: pytest.CaptureFixture[str
         "up",
     } <= names
     for text in found.values():
-        assert not [name for name in REMOVED if name in text]
+        assert not [name for name in REMOVED if re.search(r"(?<!\w)" + re.escape(name), text)]
 
 
 @pytest.mark.real_vllm
@@ -617,6 +628,64 @@ def test_alerts_use_only_metrics_that_vllm_0_33_defines(vllm_033: Path, capsys: 
     defined = set(re.findall(r'name="(vllm:\w+)"', sources))
     found = files(capsys, "prometheus", "--gpu", "L4")
     for name in metric_names(yaml.safe_load(found["vllm-alerts.yml"])) - {"up", "http_requests_total"}:
+        assert re.sub(r"_(total|bucket)$", "", name) in defined, name
+
+
+def dashboard_of(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files(capsys, "prometheus", "--gpu", "L4", *options)["vllm-dashboard.json"])
+    return found
+
+
+def test_the_dashboard_has_what_grafana_asks_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    board = dashboard_of(capsys, "--name", "gui")
+    assert board["uid"] == "gui"
+    assert len(board["uid"]) <= 40
+    assert board["schemaVersion"] >= 36
+    [source] = board["templating"]["list"]
+    assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
+    panels = board["panels"]
+    assert len(panels) == len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels})
+    places = set()
+    for panel in panels:
+        assert panel["type"] == "timeseries"
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & places, "panels lie side by side"
+        places |= cells
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert panel["targets"]
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        for target in panel["targets"]:
+            assert 'job="gui"' in target["expr"]
+            assert "@" not in target["expr"]
+            assert target["expr"].count("(") == target["expr"].count(")")
+        steps = panel["fieldConfig"]["defaults"].get("thresholds", {"steps": [{"value": None}]})["steps"]
+        assert steps[0]["value"] is None, "Grafana wants the first step open below"
+    drawn = {panel["title"] for panel in panels if "thresholds" in panel["fieldConfig"]["defaults"]}
+    assert len(drawn) == 4
+
+
+def metrics_of_board(board: dict[str, Any]) -> set[str]:
+    lines = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    return {name for line in lines for name in re.findall(r"vllm:\w+", line)}
+
+
+def test_the_dashboard_shows_only_metrics_that_a_real_vllm_gave(capsys: pytest.CaptureFixture[str]) -> None:
+    recorded = (Path(__file__).parent / "data" / "metrics" / "vllm-0.32.0.txt").read_text()
+    given = set(re.findall(r"^(vllm:\w+)", recorded, re.MULTILINE))
+    shown = metrics_of_board(dashboard_of(capsys))
+    assert len(shown) > 10
+    assert shown <= given
+
+
+@pytest.mark.real_vllm
+def test_the_dashboard_shows_only_metrics_that_vllm_0_33_defines(
+    vllm_033: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = "".join(path.read_text() for path in (vllm_033 / "vllm" / "v1" / "metrics").glob("*.py"))
+    defined = set(re.findall(r'name="(vllm:\w+)"', sources))
+    for name in metrics_of_board(dashboard_of(capsys)):
         assert re.sub(r"_(total|bucket)$", "", name) in defined, name
 
 

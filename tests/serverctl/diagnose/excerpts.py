@@ -162,11 +162,26 @@ EXCERPTS = (
     _e("PORT", "imported", "OSError: [Errno 98] Address already in use"),
     _e("PORT", "listening", "[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use"),
     _e(
-        "PORT",
+        "INNER_PORT",
         "engine",
         "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port:"
         " 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
     ),
+    _e("INNER_PORT", "engine", "zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:29550')"),
+    # Those that need a card are as the source of vLLM 0.33 words them (compressed_tensors.py, quark.py, backend.py).
+    _e("QUANT_CC", "loading", "RuntimeError: Quantization scheme is not supported for the current GPU. Min capability: 80."
+       " Current capability: 75."),
+    _e("QUANT_CC", "loading", "RuntimeError: Quantization scheme is not supported for the current GPU. Required capability:"
+       " 90. Current capability: 89."),
+    _e("ATTENTION", "loading", "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig("
+       "head_size=72, dtype=torch.float16). Reasons: {FLASH_ATTN: [head_size not supported]}."),
+    _e("ATTENTION", "profiling", "RuntimeError: This flash attention build does not support headdim not being a multiple of"
+       " 32."),
+    _e("ATTENTION", "profiling", "RuntimeError: FlashAttention forward only supports head dimension at most 256"),
+    _e("CORRUPT", "loading", "FileNotFoundError: Weight files referenced in index but missing: {'/m/model-00002-of-00002"
+       ".safetensors'}"),
+    _e("CORRUPT", "configured", "TypeError: Invalid type of HuggingFace processor. Expected type: <class 'transformers."
+       "Qwen3VLProcessor'>, but found type: <class 'transformers.Qwen2TokenizerFast'>"),
     _e("FLAG", "launched", "vllm: error: unrecognized arguments: --swap-space 4"),
     _e("FLAG_VALUE", "launched", "vllm serve: error: argument --dtype: invalid choice: 'fp32' (choose from auto, half)"),
     _e("FLAG_VALUE", "launched", "api_server.py: error: argument --max-model-len: expected one argument"),
@@ -255,6 +270,11 @@ EXCERPTS = (
        " dataloader's workers are out of shared memory."),
     _e("PERMISSION", "engine", "PermissionError: [Errno 13] Permission denied: '/home/me/.cache/vllm/torch_compile_cache'"),
     _e("FILES", "engine", "OSError: [Errno 24] Too many open files"),
+    _e("FILES", "engine", "RuntimeError: Cannot resolve 127.0.0.1 to a (local) address"),
+    _e("FILES", "configured", "zmq.error.ZMQError: Too many open files"),
+    _e("CORRUPT", "configured", "struct.error: unpack requires a buffer of 8 bytes"),
+    _e("CORRUPT", "configured", "OSError: Can't load image processor for '/m'. If you were trying to load it from 'https://"
+       "huggingface.co/models', make sure you don't have a local directory with the same name."),
     _e("IMPORT", "launched", "ImportError: /opt/v/vllm/_C.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEab"),
     _e("IMPORT", "launched", "ModuleNotFoundError: No module named 'vllm'"),
     _e("IMPORT", "launched", "importlib.metadata.PackageNotFoundError: No package metadata was found for vllm"),

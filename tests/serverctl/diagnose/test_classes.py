@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from serverctl.diagnose.classify import Failure, classify_log
 from serverctl.diagnose.failures import WORDS, Kind
 
-WITHOUT_EXCERPT = {"RUNTIME_OOM", "NO_ANSWER", "ENGINE_DIED", "NONE"}  # while serving, or from outside the log
+WITHOUT_EXCERPT = {
+    "RUNTIME_OOM",
+    "NO_ANSWER",
+    "ENGINE_DIED",
+    "NONE",
+    "HUNG",
+    "MISREADS",
+}  # while serving, or from outside the log
 STAMP = "2025-08-21T15:04:45.450656877Z "
 
 #: What collectors of logs put around a line.

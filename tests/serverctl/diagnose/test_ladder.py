@@ -178,10 +178,26 @@ def test_an_eight_bit_cache_goes_where_the_card_has_no_such_floats() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [Kind.PROFILE_RACE, Kind.NETWORK, Kind.CUDA, Kind.NCCL, Kind.KILLED, Kind.CRASHED, Kind.EXITED, Kind.STALLED],
+    [
+        Kind.PROFILE_RACE,
+        Kind.NETWORK,
+        Kind.CUDA,
+        Kind.NCCL,
+        Kind.KILLED,
+        Kind.CRASHED,
+        Kind.EXITED,
+        Kind.STALLED,
+        Kind.HUNG,
+        Kind.INNER_PORT,
+    ],
 )
 def test_what_may_have_been_chance_is_tried_once_more(kind: Kind) -> None:
     assert [step.action for step, _ in climb(kind)] == ["retry", "stop"]
+
+
+def test_an_error_of_vllms_own_comes_again_and_is_not_tried_again() -> None:
+    ((step, _),) = climb(Kind.EXITED, evidence="RuntimeError: start (0) + length (512) exceeds dimension size (384).")
+    assert step.action == "stop"
 
 
 def test_a_taken_port_is_changed() -> None:
@@ -192,4 +208,4 @@ def test_a_taken_port_is_changed() -> None:
 def test_what_no_other_start_can_mend_stops_at_once(kind: Kind) -> None:
     ((step, _),) = climb(kind)
     assert step.action == "stop"
-    assert step.because.startswith(failure(kind).words.title)
+    assert step.because == "Starting again would not help."

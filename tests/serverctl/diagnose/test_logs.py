@@ -25,6 +25,14 @@ RECORDED = {
     "removed-flag": ("FLAG", "FLAG", Stage.LAUNCHED, "unrecognized arguments: --disable-cuda-graph"),
     "unknown-quantization": ("VALUE", "QUANT_UNKNOWN", Stage.CONFIGURED, "Unknown quantization method: bitsandbytes"),
     "unknown-reasoning-parser": ("VALUE", "REASONING_PARSER", Stage.CONFIGURED, "'deepseek-r1' not found"),
+    # Starts of a real vLLM 0.32 on the processor whose files were broken on purpose; their tracebacks are shortened.
+    "weights-are-lfs-pointer": ("CORRUPT", "CORRUPT", Stage.CONFIGURED, "in parse_safetensors_file_metadata"),
+    "shard-missing": ("CORRUPT", "CORRUPT", Stage.LOADING, "Weight files referenced in index but missing"),
+    "shard-cut-off": ("CORRUPT", "CORRUPT", Stage.LOADING, "incomplete metadata, file not fully covered"),
+    "weights-wider-than-config": ("CORRUPT", "CORRUPT", Stage.LOADING, "exceeds dimension size"),
+    "weights-lack-a-layer": ("CORRUPT", "CORRUPT", Stage.LOADED, "not initialized from checkpoint"),
+    "tokenizer-cut-off": ("CORRUPT", "CORRUPT", Stage.CONFIGURED, "JSONDecodeError"),
+    "kv-of-one-mib": ("KV_SHORT", "KV_SHORT", Stage.KV_CACHE, "estimated maximum model length is 384"),
     "healthy-start-max-len-auto": ("ENGINE_DIED", "ENGINE_DIED", Stage.SERVING, "EngineDeadError"),  # killed at its end
 }
 GOOD = {
@@ -68,6 +76,14 @@ def test_a_recorded_failure_is_explained(name: str) -> None:
     assert (found.kind.group, found.kind.value, found.stage) == (group, kind, stage)
     assert says in found.evidence
     assert found.words.remedy
+
+
+def test_a_small_cache_is_told_in_tokens_and_never_as_nothing() -> None:
+    found = classify_log(recorded("kv-of-one-mib"))
+    assert found.numbers == {"max_model_len": 8192, "needed_gib": 0.02, "fits": 384}
+    assert "8,192 tokens" in found.words.cause
+    assert "room for 384" in found.words.cause
+    assert "max_model_len=384" in found.words.remedy
 
 
 @pytest.mark.parametrize("name", GOOD)

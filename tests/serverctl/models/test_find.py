@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, known_models
+from serverctl.models.find import cache_folder, cached_snapshot, downloaded_bytes, find_model, known_models, whole_name
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = json.loads((ROOT / "configs/models/shapes/qwen3-vl-2b.json").read_text(encoding="utf-8"))
@@ -294,7 +294,7 @@ class TestTheHub:
             return str(tmp_path / "downloaded" / file)
 
         monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-        monkeypatch.setattr("serverctl.models.find._look_for_hub", lambda _: None)
+        monkeypatch.setattr("serverctl.models.find.look_for_hub", lambda _: None)
         return files
 
     def test_a_hub_that_cannot_be_reached_is_asked_once(self, monkeypatch: pytest.MonkeyPatch, hub_cache: Path) -> None:
@@ -368,3 +368,15 @@ def test_any_name_gives_a_model_or_a_refusal_for_a_person(name: str) -> None:
         assert refusal.remedy
     else:
         assert model.shape.parameters > 0
+
+
+def test_a_folder_named_from_where_we_are_is_the_same_to_a_server_that_runs_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert whole_name("mine") == "mine", "no model's folder"
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    assert whole_name("mine") == str(tmp_path / "mine")
+    assert whole_name("MAI-UI-8B") == "MAI-UI-8B"
+    assert whole_name("a\0b") == "a\0b"

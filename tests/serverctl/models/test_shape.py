@@ -30,6 +30,13 @@ COUNTED = {
     "qwen2.5-vl-7b": (8_292_166_656, 676_550_144),
     "qwen2.5-vl-32b": (33_452_718_336, 688_841_984),
     "qwen2.5-vl-72b": (73_410_777_344, 704_573_696),
+    "qwen3.5-0.8b": (852_985_920, 100_592_896),
+    "qwen3.5-2b": (2_213_241_664, 331_416_576),
+    "qwen3.5-4b": (4_539_265_536, 333_514_240),
+    "qwen3.5-9b": (9_409_813_744, 456_010_480),
+    "qwen3.5-27b": (27_356_728_560, 460_730_096),
+    "qwen3.5-35b-a3b": (35_107_181_936, 446_571_248),
+    "glm-4.1v-9b": (10_292_777_472, 892_498_432),
 }
 # Qwen2-VL as its own config.json has it: the text's entries at the top, the tower's width under another name.
 QWEN2_VL: dict[str, dict[str, Any]] = {
@@ -291,5 +298,5 @@ def test_every_known_model_has_a_shape_and_sane_numbers() -> None:
     assert len({entry.repo for entry in entries}) == len(entries)
     for entry in entries:
         assert entry.shape in COUNTED
-        assert 1 <= entry.history_images <= 6
+        assert 1 <= entry.history_images <= 20  # Qwen3.5, whose requests keep the most
         assert all(checkpoint.bits in (4, 8) for checkpoint in entry.quantized)

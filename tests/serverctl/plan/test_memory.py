@@ -13,7 +13,8 @@ from serverctl.diagnose.lines import parse_line
 from serverctl.diagnose.stages import StartReport, advance
 from serverctl.hardware.catalogue import imagine
 from serverctl.models.model import Precision
-from serverctl.plan.memory import CPU_BLOCK, Budget, Measured, card_budget, kv_tokens
+from serverctl.models.shape import read_shape
+from serverctl.plan.memory import CPU_BLOCK, Budget, Measured, card_budget, cpu_budget, kv_tokens
 from serverctl.plan.settings import Settings
 from serverctl.planning import memory_table
 
@@ -55,6 +56,35 @@ def test_size_and_concurrency_are_what_real_servers_printed(log: str, size: int,
     assert budget.kv_tokens == printed.kv_tokens
     assert printed.max_model_len is not None
     assert round(budget.concurrency(printed.max_model_len), 2) == printed.concurrency
+
+
+def test_a_hybrid_model_is_reckoned_as_a_real_server_printed_it() -> None:
+    """Printed by vLLM 0.33 for this config with 1 GiB: blocks of 256 tokens, four groups, 441,505 tokens, 53.89."""
+    text = {
+        "model_type": "qwen3_5_text", "hidden_size": 256, "num_hidden_layers": 8, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 640, "vocab_size": 1892,
+        "linear_num_key_heads": 4, "linear_num_value_heads": 8, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
+        "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 2,
+    }  # fmt: skip
+    shape = read_shape({"model_type": "qwen3_5", "tie_word_embeddings": True, "text_config": text}, "a tiny hybrid")
+    model = replace(find_model("Qwen3.5-0.8B"), shape=shape)
+    settings = Settings(kv_cache_memory_bytes=GIB, dtype="bfloat16")
+    budget = cpu_budget(model, settings, 8 * GIB, memory_table().processor)
+    assert (budget.block, budget.states) == (256, 6)
+    assert round(budget.concurrency(8192), 2) == 53.89
+    assert budget.printed_tokens(8192) == 441_505
+
+
+@pytest.mark.parametrize(
+    ("name", "cards", "block"), [("Qwen3.5-9B", 1, 528), ("Qwen3.5-27B", 1, 784), ("Qwen3.5-9B", 2, 528)]
+)
+def test_a_block_of_a_hybrid_model_holds_one_state(name: str, cards: int, block: int) -> None:
+    """A state's bytes over those of a token in one layer, in steps of 16 tokens: 2,146,304 / 4,096 for the 9B."""
+    settings = Settings(tensor_parallel_size=cards)
+    budget = card_budget(find_model(name), "16-bit", settings, 80 * GIB, SEEDS)
+    assert (budget.block, budget.states) == (block, 6)
+    assert budget.held(40_000) == int(budget.kv_tokens // block / (math.ceil(40_000 / block) + 6))
+    assert budget.longest_context == budget.kv_tokens - 7 * block
 
 
 def test_the_longest_context_is_the_one_vllm_fitted_and_the_one_it_named() -> None:

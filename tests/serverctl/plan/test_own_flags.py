@@ -186,3 +186,26 @@ def test_an_unknown_flag_is_refused_when_the_command_is_made(vllm: str) -> None:
     made = plan("h100", "MAI-UI-2B", extra=("--no-such-flag",))
     with pytest.raises(UsageError, match="--no-such-flag"):
         render(made, snapshot(vllm), 8000)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "extra", "said"),
+    [
+        ({"quantization": "fp8_per_chanel"}, (), "Did you mean fp8_per_channel"),
+        ({"quantization": "gguf"}, (), "--quantization of vLLM 0.33.0 cannot be 'gguf'"),
+        ({"reasoning_parser": "qwen"}, (), "Did you mean qwen3"),
+        ({}, ("--mamba-cache-dtype", "foo"), "It takes: auto, bfloat16, float16, float32"),
+        ({}, ("--scheduling-policy=fifo",), "--scheduling-policy of vLLM 0.33.0 cannot be 'fifo'"),
+    ],
+)
+def test_a_value_that_vllm_does_not_know_is_refused_before_a_start(
+    overrides: dict[str, Any], extra: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        command(plan("l40s", "MAI-UI-8B", overrides=overrides, extra=extra))
+    assert said in f"{refused.value.what} {refused.value.remedy}"
+
+
+def test_a_value_that_a_plugin_brings_is_passed_on() -> None:
+    made = plan("l40s", overrides={"reasoning_parser": "mine"}, extra=("--reasoning-parser-plugin", "mine.py"))
+    assert "mine" in command(made).flags

@@ -129,8 +129,10 @@ def test_a_plan_fits_together_or_is_refused_in_words(
     vllm: str,
 ) -> None:
     goal = Goal(model, preset, overrides, extra, screen)
+    known = snapshot(vllm)
     try:
         plan = make_plan(hardware, goal, vllm, goal.model and MODELS[goal.model], TABLES)
+        found = render(plan, known, 8000)
     except MaiError as refusal:
         assert refusal.what.endswith(".")
         assert len(refusal.what) < 600
@@ -138,8 +140,6 @@ def test_a_plan_fits_together_or_is_refused_in_words(
     if extra[:1] == ("-tp",):
         overrides = {**overrides, "tensor_parallel_size": 2}
     consistent(plan, overrides, screen)
-    known = snapshot(vllm)
-    found = render(plan, known, 8000)
     assert all(known.has(line.flag) for line in found.lines)
     assert all(known.reads(name) or name in PLUGIN_ENV for name in found.env)
     document = to_json(plan, found, hardware, vllm, "test")

@@ -22,6 +22,7 @@ def command_lines() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     others = [entry.name for entry in known_models() if entry.name not in MODELS]
     wishes = [(model, preset) for model in MODELS for preset in PRESETS] + [(model, "latency") for model in others]
+    wishes.append(("Qwen3.5-9B", "speculative"))
     for name in card_names():
         for count in (1, 2, 4, 8):
             for model, preset in wishes:

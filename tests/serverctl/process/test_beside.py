@@ -1,5 +1,7 @@
 """Servers for several models side by side, as the agent asks for them."""
 
+import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,65 @@ def test_who_asks_for_the_model_that_another_has_just_begun_to_start_gets_that_s
     server = endpoint.ready_server(models[0])
     assert (server.name, server.started) == ("default", False)
     assert control.ordered_names() == ["default"]
+
+
+def test_the_first_of_two_leaves_the_other_its_share_of_the_card(machine: Machine) -> None:
+    (machine.folder / "config.toml").write_text("")
+    models = [str(tiny_model(machine.folder / name)) for name in ("grounder", "planner")]
+    machine.cards("RTX 4090")
+    endpoint.ready_server(models[0], beside=[models[1]])
+    endpoint.ready_server(models[1])
+    shares = [float(machine.flags(number)["--gpu-memory-utilization"]) for number in (0, 1)]
+    assert shares[0] < 0.6
+    assert sum(shares) <= 1.5  # the stub's card has all of its memory free all the time
+
+
+def test_up_starts_two_models_one_after_the_other_on_one_card(machine: Machine) -> None:
+    (machine.folder / "config.toml").write_text("")
+    models = [str(tiny_model(machine.folder / name)) for name in ("grounder", "planner")]
+    machine.cards("RTX 4090")
+    done = machine.run("up", "--model", models[0], "--beside", models[1], "--json")
+    assert done.returncode == 0, done.stderr
+    assert [server["name"] for server in json.loads(done.stdout)] == ["default", "planner"]
+    shares = [float(machine.flags(number)["--gpu-memory-utilization"]) for number in (0, 1)]
+    assert sum(shares) <= 0.92
+    assert [machine.state(name).phase for name in ("default", "planner")] == ["ready", "ready"]
+    assert machine.state("planner").started > (machine.state("default").ready_at or 0)
+
+
+@pytest.mark.parametrize("starting", ["default", "second_model"])
+def test_ctrl_c_of_up_stops_both_whichever_starts(machine: Machine, models: tuple[str, str], starting: str) -> None:
+    machine.cards("RTX 4090")
+    hangs = {"before": {"LOADING": [["hang"]]}}
+    machine.scenario(*([hangs] if starting == "default" else [{}, hangs]))
+    client = machine.begin("up", "--model", models[0], "--beside", models[1])
+    machine.wait_stage("ENGINE", starting)
+    client.send_signal(signal.SIGINT)
+    _, said = client.communicate(timeout=40)
+    assert client.returncode == 130
+    assert "Traceback" not in said
+    machine.assert_nothing_left()
+    assert json.loads(machine.run("down", "--all", "--json").stdout) == {"stopped": []}
+
+
+def test_up_says_that_the_other_model_is_missing_where_the_first_runs_alone(
+    machine: Machine, models: tuple[str, str]
+) -> None:
+    machine.cards("RTX 4090")
+    endpoint.ready_server(models[0])
+    both = ("up", "--model", models[0], "--beside", models[1])
+    alone = machine.run(*both)
+    assert alone.returncode == 1
+    assert "The server 'default' already runs, and none with" in alone.stderr
+    endpoint.ready_server(models[1])
+    found = machine.run(*both, "--json")
+    assert [server["name"] for server in json.loads(found.stdout)] == ["default", "second_model"]
+    assert len(machine.starts) == 2
+
+
+def test_the_same_model_beside_twice_is_refused_before_any_start(machine: Machine, models: tuple[str, str]) -> None:
+    machine.cards("RTX 4090")
+    done = machine.run("up", "--model", models[0], "--beside", models[1], "--beside", models[1])
+    assert done.returncode == 2
+    assert "Two servers would be called 'second_model'." in done.stderr
+    assert not machine.starts

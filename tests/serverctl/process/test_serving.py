@@ -1,13 +1,16 @@
 """What happens to a server that was ready: deaths, deafness, and how often it is started again."""
 
+import json
 import os
 import signal
 
 import pytest
 from stubs.controlled import Machine
 
+from serverctl.endpoint import server_now
 from serverctl.process import control
 from serverctl.process.restart import back_off
+from serverctl.process.state import Folder
 
 
 def test_an_exit_with_status_0_that_nobody_asked_for_is_a_failure(machine: Machine) -> None:
@@ -44,6 +47,32 @@ def test_the_restarted_server_keeps_its_port_and_its_key(machine: Machine) -> No
     assert first is not None
     assert second is not None
     assert (first.base_url, first.api_key) == (second.base_url, second.api_key)
+
+
+def test_clients_of_a_server_that_is_restarted_on_purpose_wait_for_it_and_keep_their_key(machine: Machine) -> None:
+    first, folder = control.as_ready(machine.up()), Folder("default")
+    assert first is not None
+    with folder.restarting():
+        machine.down()
+        assert server_now("default")[0] == "coming"
+        machine.up()
+        assert server_now("default")[0] == "ready"
+    second = control.as_ready(machine.state())
+    assert second is not None
+    assert second.api_key == first.api_key
+    machine.down()
+    assert server_now("default") == ("gone", "The server was stopped.")
+    third = control.as_ready(machine.up())
+    assert third is not None
+    assert third.api_key != first.api_key, "a start of its own makes a key of its own"
+
+
+def test_a_restart_whose_maker_was_killed_keeps_nobody_waiting(machine: Machine) -> None:
+    machine.up()
+    folder = Folder("default")
+    machine.down()
+    folder.restart_file.write_text(json.dumps({"pid": os.getpid(), "started": "0.00"}))
+    assert server_now("default")[0] == "gone"
 
 
 def test_the_wait_before_a_restart_doubles_up_to_a_minute() -> None:

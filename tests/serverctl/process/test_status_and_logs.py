@@ -20,7 +20,7 @@ from serverctl.process.state import Folder
 KEYS = {
     "name", "phase", "stage", "percent", "message", "model", "source", "family", "endpoint", "api_key", "vllm",
     "limits", "supervisor_pid", "server_pid", "started", "ready_after_s", "uptime_s", "attempt", "download", "report",
-    "plan", "failure", "events", "metrics", "log",
+    "plan", "failure", "events", "heartbeat", "metrics", "log", "gpus", "judged", "judged_window_s",
 }  # fmt: skip
 
 

@@ -1,0 +1,115 @@
+"""`mai-server capabilities`: what a vLLM accepts, and what came or went since the one that is known."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from foundation.arguments import Parser
+from foundation.configs import load_config
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
+from foundation.printing import put, put_json, remark
+from serverctl.capabilities import installed_document, refreshed_document, snapshot_versions
+from serverctl.config import load_server_config
+from serverctl.drift import NAMES, Drift, drift
+from serverctl.environment import find_environment
+from serverctl.hardware.detect import detect
+from serverctl.paths import state_root
+from serverctl.plan.settings import KNOBS
+from serverctl.releases import Releases
+from serverctl.resolve import NEWEST
+
+_EXAMPLES = """examples:
+  mai-server capabilities                         the installed vLLM against the release that plans know
+  mai-server capabilities --refresh               asks its parser anew, and keeps the answer for plans
+  mai-server capabilities --release 0.34.0        a release that is not installed: gets its wheel, runs its parser only
+  mai-server capabilities --wheel vllm-0.34.0.whl one that was downloaded
+  mai-server capabilities --release 0.34.0 --against 0.19.1
+
+exit status: 0 told, 1 a flag that plans use went, 3 there is no vLLM to ask, or to run another release's parser with"""
+#: So many names are listed; --json has all.
+_MOST_NAMES = 40
+
+
+def main(arguments: list[str]) -> int:
+    """Say what a vLLM accepts and what differs."""
+    options = _parser().parse_args(arguments)
+    now, origin = _asked(options)
+    against = options.against or _nearest(str(now["vllm"]), origin)
+    if against not in snapshot_versions():
+        there = ", ".join(snapshot_versions())
+        raise UsageError(f"Nothing is known of vLLM {against}.", f"--against takes one of {there}.")
+    found = drift(load_config(f"vllm/{against}.json"), now)
+    missed = {name: knob.flag for name, knob in KNOBS.items() if knob.flag in found.went.get("options", ())}
+    if options.json:
+        document = {"vllm": now["vllm"], "origin": origin, "options": len(now["options"]), "against": against}
+        put_json({**document, **asdict(found), "plans_use": missed}, indent=1)
+    else:
+        put(f"vLLM {now['vllm']}, {origin}: {len(now['options'])} flags. Against {against}:")
+        put(*_lines(found, missed))
+    return ExitStatus.NOT_DONE if missed else ExitStatus.DONE
+
+
+def _parser() -> Parser:
+    parser = Parser("mai-server capabilities", description=(__doc__ or "").split(": ", 1)[1], epilog=_EXAMPLES)
+    add = parser.add_argument
+    add("--refresh", action="store_true", help="ask the installed parser anew, and keep what it says")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--release", metavar="V", help="a release that is not installed; its wheel is fetched with pip")
+    which.add_argument("--wheel", type=Path, metavar="FILE", help="a wheel of vLLM that was downloaded")
+    add("--against", metavar="V", help="what to compare with (default: the same release, else the newest known)")
+    add("--vllm-python", metavar="FILE", help="the Python of an environment that has vLLM")
+    add("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _asked(options: argparse.Namespace) -> tuple[Mapping[str, Any], str]:
+    """What the wanted parser says, and where it is from."""
+    if options.release in snapshot_versions() and not options.refresh:
+        return load_config(f"vllm/{options.release}.json"), f"as plans know it (configs/vllm/{options.release}.json)"
+    environment = find_environment(options.vllm_python or load_server_config().vllm_python, detect())
+    if environment is None:
+        other = options.release is not None or options.wheel is not None
+        raise EnvironmentLacksError(
+            "Another release's parser needs what an installed vLLM needs, and none is."
+            if other
+            else "There is no vLLM to ask.",
+            "`mai-server install` makes one; --vllm-python FILE names one of your own.",
+        )
+    if options.release is None and options.wheel is None:
+        if options.refresh:
+            return refreshed_document(environment.python), f"the vLLM of {environment.python}, asked now"
+        return installed_document(environment.python)
+    say = (lambda _: None) if options.json else (lambda text: remark(f"mai-server: {text}"))
+    releases = Releases(state_root() / "releases", environment.python, say)
+    if options.wheel is not None:
+        return releases.document(releases.open_wheel(options.wheel)), f"the parser in {options.wheel.name}"
+    return releases.document(releases.fetch(options.release)), "the parser in its wheel"
+
+
+def _nearest(version: str, origin: str) -> str:
+    """The snapshot to compare with: of the same release where there is one, else the newest."""
+    same = [name for name in snapshot_versions() if name.removesuffix("-cpu") == version]
+    return next((name for name in same if f"({name})" in origin), same[0] if same else NEWEST)
+
+
+def _lines(found: Drift, missed: Mapping[str, str]) -> list[str]:
+    if not found:
+        return ["  nothing came, went or changed."]
+    lines = [
+        f"  {NAMES[part]} that {word}: {_listed(names)}"
+        for word, parts in (("went", found.went), ("came", found.came))
+        for part, names in parts.items()
+        if names
+    ]
+    lines += [f"  changed: {each}" for each in found.changed]
+    lines += [
+        f"! plans use {flag} ({name}): it is left out of every plan, which says so." for name, flag in missed.items()
+    ]
+    return lines
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more (--json)" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -1,0 +1,248 @@
+"""The deeds of `mai-server tune`: watch a load or make one, wait for quiet, restart with a change, measure."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foundation.errors import MaiError
+from foundation.printing import remark
+from serverctl.bench.report import Report
+from serverctl.bench.run import measure
+from serverctl.bench.workload import Workload
+from serverctl.chat import Endpoint
+from serverctl.commands.progress import StartProgress
+from serverctl.process import control, good_plans, probe
+from serverctl.process.load_record import read_record
+from serverctl.process.request import ServerRequest, prepare
+from serverctl.process.state import Folder, State, current_state
+from serverctl.snapshots import Snapshot, take_snapshot
+from serverctl.tune.advice import Advice, Reading
+from serverctl.tune.bottleneck import judging
+from serverctl.tune.trial import Verdict, bounds, judge, workload_like
+from serverctl.tune.window import Window, last_load, since_start
+
+#: Between two looks at a load, seconds.
+_LOOK_EVERY = 0.5
+#: A server is quiet when nothing ran and nothing was counted for so long, seconds: images of a request that has just
+#: come are in no metric while they are decoded.
+_QUIET_S = 2.0
+#: Changes that are tried before it is given up: each is a restart and a bench.
+_MOST_TRIES = 2
+
+
+def observe(
+    state: State, folder: Folder, request: ServerRequest, load: int | None, seconds: float, quiet: bool
+) -> Window | None:
+    """The load to judge: one that is made, that of now, the last one on record, or all since the start."""
+    assert state.port is not None
+    port, key = state.port, folder.key()
+    if load is not None:
+        if not quiet:
+            remark(f"mai-server: making a load of {load} requests at once ...")
+        with _looking(port, key) as seen:
+            _bench(state, folder, _own_load(request, load))
+        return last_load(seen)
+    now = _snapshot(port, key)
+    if now is None:
+        return None
+    seen = [now]
+    if now.busy:
+        if not quiet:
+            remark(f"mai-server: watching the load for {seconds:.0f} s ...")
+        with _looking(port, key) as live:
+            time.sleep(seconds)
+        seen += live
+        if (own := last_load(seen)) is not None and own.finished >= judging()["least_requests"]:
+            return own  # what came before is another load, perhaps
+    # What the supervisor has recorded since is in `seen` too; between the two, counters would seem to fall back.
+    recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
+    return last_load([*recorded, *seen]) or since_start(seen[-1])
+
+
+def _own_load(request: ServerRequest, clients: int) -> Workload:
+    """As an agent asks: a new screenshot of the planned screen, some history, an action."""
+    requests = max(bounds()["least_requests"], bounds()["requests_per_client"] * clients)
+    return Workload(
+        sizes=(request.goal.screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
+        max_tokens=64, text_tokens=800, cache="cold",
+    )  # fmt: skip
+
+
+def _snapshot(port: int, key: str) -> Snapshot | None:
+    page = probe.metrics_page(port, key)
+    return None if page is None else take_snapshot(page, time.time())
+
+
+@contextmanager
+def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
+    """Looks at a server's counters for the time of a block; the list is whole afterwards."""
+    seen: list[Snapshot] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while True:
+            last = over.is_set()
+            if (one := _snapshot(port, key)) is not None:
+                seen.append(one)
+            if last:
+                return
+            over.wait(_LOOK_EVERY)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def _bench(state: State, folder: Folder, workload: Workload) -> Report:
+    assert state.url is not None
+    endpoint = Endpoint(state.url, folder.key(), state.model)
+    return asyncio.run(measure(endpoint, workload, max_seconds=bounds()["most_seconds"]))
+
+
+def wait_quiet(look: Callable[[], Snapshot | None], seconds: float, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Waits until a server has nothing to do, at most so many seconds; gives how many requests still run (0: quiet).
+
+    Quiet is a server whose counters stand still, not one that happens to be between two requests.
+    """
+    end, since, before = time.monotonic() + seconds, time.monotonic(), look()
+    while True:
+        sleep(_LOOK_EVERY)
+        now, moment = look(), time.monotonic()
+        if now is None:
+            return 0
+        if now.busy or before is None or now.counters != before.counters:
+            since = moment
+        elif moment - since >= _QUIET_S:
+            return 0
+        if moment >= end:
+            return max(1, round(now.loads.get("running", 0) + now.loads.get("waiting", 0)))
+        before = now
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How changes are made to a server."""
+
+    name: str  # of the server
+    request: ServerRequest  # what it runs with
+    wait: float  # for requests that run, seconds
+    force: bool  # whether they are broken off instead
+    progress: StartProgress  # is told
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One change that was tried."""
+
+    advice: Advice
+    verdict: Verdict
+    before: Report | None = None  # None where nothing was measured
+    after: Report | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        halves = {"before": self.before, "after": self.after}
+        return {
+            "setting": self.advice.setting, "value": self.advice.value, "was": self.advice.now,
+            **self.verdict.to_json(),
+            **{name: None if half is None else half.to_json() for name, half in halves.items()},
+        }  # fmt: skip
+
+
+def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
+    """Tries changes in turn until one is better; the server runs on with that, or as before.
+
+    Raises MaiError where requests go on for longer than is waited for: nothing was changed then.
+    """
+    assert reading.window is not None
+    folder = Folder(change.name)
+    state = current_state(folder)
+    model = prepare(change.request, change.request.goal).plan.model
+    large = reading.bottleneck.kind == "images"
+    workload = workload_like(reading.window, model, change.request.goal.screen, reading.settings, large)
+    _await_quiet(change, state)
+    change.progress.say(f"Measuring as it is: {workload.requests} requests, {workload.concurrency[0]} at once.")
+    before = _bench(state, folder, workload)
+    tried: list[Tried] = []
+    for advice in wanted[:_MOST_TRIES]:
+        _await_quiet(change, current_state(folder))
+        tried.append(_try(change, advice, before, workload))
+        if tried[-1].verdict.better:
+            break
+    return tried
+
+
+def _await_quiet(change: Change, state: State) -> None:
+    if change.force:
+        return
+    port, key = state.port, Folder(change.name).key()
+    assert port is not None
+    change.progress.say("Waiting until no request runs.")
+    left = wait_quiet(lambda: _snapshot(port, key), change.wait)
+    if left:
+        raise MaiError(
+            f"Requests went on for {change.wait:.0f} s ({left} run now), so nothing was changed.",
+            "Pause the clients, wait longer with --wait, or break requests off with --force.",
+        )
+
+
+def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
+    """Restarts with one change and measures; takes it back where it is not better, or whatever goes wrong."""
+    with Folder(change.name).restarting():
+        return _tried(change, advice, before, workload)
+
+
+def _tried(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
+    folder, kept = Folder(change.name), False
+    try:
+        change.progress.say(f"Restarting with {advice.setting} = {advice.value}.")
+        state = _restart(change, _changed(change.request, advice))
+        if control.as_ready(state) is None:
+            what = str(control.failure_of(state).what)
+            return Tried(advice, Verdict(False, f"it did not start: {what}", None), before)
+        change.progress.say("Measuring again.")
+        try:
+            after = _bench(state, folder, workload)
+        except MaiError as error:
+            return Tried(advice, Verdict(False, f"it could not be measured: {error.what}", None), before)
+        verdict = judge(before, after)
+        kept = verdict.better
+        return Tried(advice, verdict, before, after)
+    finally:
+        if not kept:
+            change.progress.say("Going back.")
+            _forget(change.request)
+            _restart(change, change.request)
+
+
+def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
+    """The request with one setting changed: the person's own stays their own, with another value."""
+    goal = request.goal
+    if advice.setting in goal.overrides:
+        return replace(request, goal=replace(goal, overrides={**goal.overrides, advice.setting: advice.value}))
+    because = {advice.setting: f"tuned: {advice.because}"}
+    return replace(request, goal=goal.adjusted({advice.setting: advice.value}, because))
+
+
+def _restart(change: Change, request: ServerRequest) -> State:
+    """A new start on the same port; clients go on with the same address."""
+    port = current_state(Folder(change.name)).port
+    control.stop(change.name)
+    control.launch(change.name, replace(request, port=port))
+    return control.wait_ready(change.name, change.progress.update)
+
+
+def _forget(request: ServerRequest) -> None:
+    """What answered is kept for the next start; a change that was taken back must not come back by that."""
+    with contextlib.suppress(MaiError):
+        prepared = prepare(request, request.goal)
+        good_plans.remember(prepared.plan, request.goal, prepared.capabilities.version)

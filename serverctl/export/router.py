@@ -1,0 +1,89 @@
+"""One address for several servers: HAProxy before a plan's replicas, LiteLLM before several models."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from foundation.errors import UsageError
+from serverctl.export.common import Document, Source, header_comment, notes, template
+from serverctl.export.container import to_yaml, yaml_template
+from serverctl.hardware.catalogue import imagine
+from serverctl.hardware.facts import Gpu
+from serverctl.plan.env import pins
+from serverctl.plan.goal import Goal
+
+_SHARE = "gpu_memory_utilization"
+
+
+def haproxy_documents(source: Source) -> Sequence[Document]:
+    """The configuration of HAProxy. Raises UsageError where there is but one server."""
+    servers = source.servers()
+    if len(servers) == 1:
+        raise UsageError(
+            "This plan has one server, which needs no balancer.",
+            "--preset throughput on several cards has one server a card; vLLM's own batching serves many agents.",
+        )
+    lines = "".join(f"    server {one.name} 127.0.0.1:{one.port} check inter 2s fall 3 rise 1\n" for one in servers)
+    text = template("haproxy.cfg", {"@NAME@": source.name, "@PORT@": str(source.last_port + 1), "@SERVERS@\n": lines})
+    about = notes(source, "haproxy.about", OWN_PORT=source.last_port + 1)
+    return [Document("haproxy.cfg", header_comment(source, about) + text)]
+
+
+def litellm_documents(source: Source) -> Sequence[Document]:
+    """The configuration of LiteLLM's proxy: each model by its name, wherever it is served."""
+    models = [
+        yaml_template("litellm-model.yml", MODEL=one.model, BASE=f"{server.url}/v1")[0]
+        for one in (source, *source.beside)
+        for server in one.servers()
+    ]
+    data = yaml_template("litellm.yml", MODELS=models)
+    starts = [line for one in (source, *source.beside) for line in _starts(one)]
+    about = [*notes(source, "litellm.start"), *starts, *notes(source, "litellm.rest", OWN_PORT=source.last_port + 1)]
+    return [Document("litellm.yaml", header_comment(source, about) + to_yaml(data))]
+
+
+def _starts(source: Source) -> Iterator[str]:
+    """How each server of one model is started, on its port and its cards."""
+    goal = source.goal
+    share = goal.adjustments.get(_SHARE)
+    values = {**goal.overrides, **({} if share is None else {_SHARE: share})}
+    for server in source.servers():
+        words = [*_hardware(source, server.cards), "--model", goal.model or source.plan.model.name]
+        words += ["--preset", source.plan.preset]
+        words += ["--screen", "{}x{}".format(*goal.screen)] if goal.screen != Goal().screen else []
+        words += [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+        words += ["--name-as", source.served_name] if source.served_name else []
+        words += ["--port", str(server.port), "--out", f"serve-{server.port}.sh"]
+        words += ["--", *goal.extra] if goal.extra else []
+        pinned = _pinned(source, server.cards)
+        found_there = "" if source.hardware.imagined else pinned
+        yield f"  {found_there}mai-server export script {shlex.join(words)}"
+        yield f"  {pinned}./serve-{server.port}.sh"
+
+
+def _pinned(source: Source, cards: Sequence[Gpu]) -> str:
+    """The variables before a command that keep it to some cards; they win over what a script finds by itself."""
+    if not cards:
+        return ""
+    numbers = ",".join(str(card.index) for card in cards)
+    if source.plan.vendor == "gaudi":
+        return f"HABANA_VISIBLE_MODULES={numbers} "
+    found = {name: value for name, (value, _) in pins(cards, source.capabilities.version).items()}
+    found = found or {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": numbers}
+    return "".join(f"{name}={shlex.quote(value)} " for name, value in found.items())
+
+
+def _hardware(source: Source, cards: Sequence[Gpu]) -> list[str]:
+    """The options that name a server's cards where they are not those of this machine."""
+    if not source.hardware.imagined:
+        return []
+    if not cards:
+        return ["--gpu", "cpu"]
+    card = cards[0]
+    words = ["--gpu", card.name, *(["--gpus", str(len(cards))] if len(cards) > 1 else [])]
+    try:
+        imagine(card.name, 1)
+    except UsageError:  # one that was described
+        words += ["--gpu-memory", f"{card.total_gib:g}"]
+        words += ["--gpu-capability", ".".join(map(str, card.compute_capability))] if card.compute_capability else []
+        words += ["--gpu-bandwidth", f"{card.bandwidth_gb_s:g}"] if card.bandwidth_gb_s else []
+    return words

@@ -1,0 +1,92 @@
+"""What is wrong with a model's files, as the controller tells it: one sentence each, what and what to do."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from serverctl.models.safetensors import BrokenFileError, check_beginning
+
+#: A file of JSON that is larger is none that belongs to a model, bytes (a tokenizer of 262,144 tokens has 33 MB).
+_MOST_JSON = 256 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One thing that is wrong with a model's files."""
+
+    what: str  # a clause that names the file: "model.safetensors is empty"
+    remedy: str  # a clause: "download it again"
+    #: whether no start can succeed; False for what a start downloads, and for what it can do without
+    stops: bool = True
+    missing: bool = False  # whether a file is not there
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a model's files are.
+
+    What the hub's client has downloaded once it takes for whole; what it misses it fetches at the next start.
+    """
+
+    folder: Path
+    repo: str | None = None  # whose snapshot the folder is; None for a folder of the person's own
+
+    @property
+    def name(self) -> str:
+        """As a person knows it."""
+        return self.repo or str(self.folder)
+
+    def missing(self, file: str) -> Defect:
+        """A file that is not there, or whose link leads nowhere."""
+        dangling = (self.folder / file).is_symlink()
+        what = f"{file} is a link to a file that is gone" if dangling else f"{file} is missing"
+        return Defect(f"{what} in {self.name}", self._again(file, gone=True), stops=self.repo is None, missing=True)
+
+    def broken(self, file: str, error: BrokenFileError | OSError) -> Defect:
+        """A file that is there and is not what it must be, or cannot be read."""
+        path = self.folder / file
+        if isinstance(error, PermissionError):
+            return Defect(f"{file} in {self.name} may not be read", f"make it readable: chmod u+r {path}")
+        if isinstance(error, OSError):
+            return Defect(f"{file} in {self.name} cannot be read ({error.strerror})", "is its disk still there?")
+        if error.pointer and self.repo is None:
+            return Defect(f"{file} in {self.name} {error.what}", f"fetch it: git -C {self.folder} lfs pull")
+        return Defect(f"{file} in {self.name} {error.what}", self._again(file))
+
+    def unfit(self, what: str) -> Defect:
+        """Files that do not belong together; `what` is a clause."""
+        return Defect(f"{what} in {self.name}", "they are of different models or versions: " + self._again(""))
+
+    def _again(self, file: str, gone: bool = False) -> str:
+        if self.repo is None:
+            return (
+                f"put {file or 'all files'} of the model into {self.folder} again"
+                if file or gone
+                else ("put all files of one version of the model there")
+            )
+        if gone:
+            return "the next start downloads what is missing"
+        what = str((self.folder / file).resolve()) if file else str(self.folder)
+        return f"delete {what}, and the next start downloads it again"
+
+
+def read_object(place: Place, file: str) -> Mapping[str, Any]:
+    """A JSON object from one of the files. Raises BrokenFileError, OSError."""
+    path = place.folder / file
+    size = path.stat().st_size
+    if size > _MOST_JSON:
+        raise BrokenFileError("is too large for what it must be")
+    raw = path.read_bytes()
+    check_beginning(raw[:512], size)
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BrokenFileError("is no JSON: it is cut off or damaged") from error
+    if not isinstance(found, dict):
+        raise BrokenFileError("holds no JSON object: it is damaged")
+    return found

@@ -1,0 +1,192 @@
+"""Looks at all files of a model before a start, in well under a second, without the network."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from foundation.configs import load_config
+from foundation.errors import EnvironmentLacksError, MaiError
+from serverctl.models.defects import Defect, Place, read_object
+from serverctl.models.find import cached_snapshot, hub_is_off, look_for_hub, repo_folder
+from serverctl.models.hub_marks import changed
+from serverctl.models.model import Model
+from serverctl.models.safetensors import BrokenFileError
+from serverctl.models.shape import Shape, read_shape
+from serverctl.models.tokenizer import check_tokenizer
+from serverctl.models.weights import check_weights
+
+#: Files that a model need not have; where they are there, they must be JSON.
+_OPTIONAL = ("generation_config.json", "special_tokens_map.json", "added_tokens.json", "video_preprocessor_config.json")
+#: Parts of a Jinja template that are not its own tags.
+_ASIDE = re.compile(r"\{#.*?#\}|\{%[-+]?\s*raw\b.*?endraw\s*[-+]?%\}", re.DOTALL)
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+
+
+class NoStartError(EnvironmentLacksError):
+    """No start can succeed; `kind` is the failure's name in `serverctl/diagnose`."""
+
+    def __init__(self, kind: str, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.kind = kind
+
+
+def place_of(model: Model) -> Place | None:
+    """Where a model's files are; None where nothing of it is on this machine."""
+    if Path(model.source).is_absolute():
+        return Place(Path(model.source))
+    snapshot = cached_snapshot(model.source)
+    return None if snapshot is None else Place(snapshot, model.source)
+
+
+def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
+    """All that is wrong with a model's files, the worst first; empty where all is well.
+
+    `flags` of vLLM may bring what a folder lacks: that is not looked at then.
+    """
+    try:
+        config = read_object(place, "config.json")
+        shape = read_shape(config, "config.json")
+    except (BrokenFileError, OSError) as error:
+        return [place.broken("config.json", error)]
+    except MaiError as error:
+        return [place.unfit(error.what.rstrip("."))]
+    brought = load_config("files.toml")["flags"]
+    skipped = {part for word in flags for part in brought.get(word.split("=")[0], ())}
+    parts = {
+        "weights": check_weights(place, config, shape),
+        "tokenizer": check_tokenizer(place, config, shape.text.vocabulary),
+        "processor": _processor(place, config, shape),
+        "template": _template(place),
+        "rest": (*_optional(place), *changed(place)),
+    }
+    return [defect for part, defects in parts.items() if part not in skipped for defect in defects]
+
+
+def needs_no_hub(model: Model, flags: Sequence[str]) -> bool:
+    """Whether a start of a repository finds all that it needs on this machine.
+
+    vLLM then must be told so: without a network it asks for the list of files for minutes, and gives up (0.32).
+
+    Raises NoStartError where no start can succeed: a file is broken, or must be fetched and cannot be.
+    """
+    whole = refuse_bad_files(model, flags)
+    refuse_unreachable(model, flags)
+    names_others = any("/" in word for word in flags)  # a draft model, another tokenizer
+    return whole and not names_others and not Path(model.source).is_absolute()
+
+
+def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
+    """Raises NoStartError where a model's files are such that no start can succeed; gives whether all are here."""
+    place = place_of(model)
+    found = check_files(place, flags) if place else []
+    bad = [defect for defect in found if defect.stops]
+    if bad:
+        more = f" `mai-server doctor` lists {len(bad) - 1} more." if len(bad) > 1 else ""
+        raise NoStartError("CORRUPT", f"{bad[0].what}.", f"{bad[0].remedy[:1].upper()}{bad[0].remedy[1:]}.{more}")
+    return place is not None and not any(defect.missing for defect in found)
+
+
+def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:
+    """Raises NoStartError where weights must be downloaded, and the hub cannot be asked for them."""
+    if model.local is not None or Path(model.source).is_absolute() or any("load-format" in word for word in flags):
+        return
+    what = f"{model.source} is not (or not wholly) on this machine"
+    if hub_is_off():
+        text = "Unset HF_HUB_OFFLINE, download it on a machine with a network, or name a folder that holds it."
+        raise NoStartError("OFFLINE", f"{what}, and HF_HUB_OFFLINE keeps it from being downloaded.", text)
+    try:
+        look_for_hub(model.source)
+    except MaiError as error:
+        text = "Connect to the network (a proxy is named by HTTPS_PROXY), or name a folder that holds the model."
+        raise NoStartError("NETWORK", f"{what}, and the hub cannot be reached.", text) from error
+
+
+def unfinished(repo: str) -> int:
+    """Files of a repository whose download broke off, or goes on now."""
+    return len(list((repo_folder(repo) / "blobs").glob("*.incomplete")))
+
+
+def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterator[Defect]:
+    """What prepares the pictures must be there, and cut them as the vision tower expects."""
+    if shape.vision is None:
+        return
+    there = [file for file in _PROCESSORS if (place.folder / file).exists()]
+    if not there:
+        yield place.missing(_PROCESSORS[0])
+    for file in there:
+        try:
+            found = read_object(place, file)
+        except (BrokenFileError, OSError) as error:
+            yield place.broken(file, error)
+            continue
+        yield from (place.unfit(what) for what in _unlike(file, found, config, shape))
+
+
+def _unlike(file: str, found: Mapping[str, Any], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
+    """Where a processor's settings are those of another model, as clauses."""
+    if shape.vision is None or str(config.get("model_type")) not in load_config("files.toml")["known"]:
+        return
+    nested = found.get("image_processor")
+    image = nested if isinstance(nested, Mapping) else found
+    for name, size in (("patch_size", shape.vision.patch), ("merge_size", shape.vision.merge)):
+        number = image.get(name)
+        if isinstance(number, int) and number != size:
+            yield f"{file} says {name} {number}, and config.json {size},"
+
+
+def _template(place: Place) -> Iterator[Defect]:
+    """Without a chat template vLLM starts, and refuses every request of a chat."""
+    there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
+    for file in there:
+        path = place.folder / file
+        try:
+            _look_at_template(path)
+        except (BrokenFileError, OSError) as error:
+            yield place.broken(file, error)
+        except UnicodeDecodeError:
+            yield place.broken(file, BrokenFileError("is no text: it is damaged"))
+    if there:
+        return
+    try:
+        settings = json.loads((place.folder / "tokenizer_config.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        settings = {}  # that the file is broken is told of the tokenizer
+    if not (isinstance(settings, Mapping) and settings.get("chat_template")):
+        yield place.missing("chat_template.jinja")
+
+
+def _look_at_template(path: Path) -> None:
+    """Raises BrokenFileError, OSError, UnicodeDecodeError."""
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8")
+    if not text.strip():
+        raise BrokenFileError("is empty")
+    if path.suffix == ".jinja" and _ends_within(text):
+        raise BrokenFileError("is cut off: it ends within a tag or a block")
+
+
+def _ends_within(template: str) -> bool:
+    """Whether a Jinja template ends in the middle of a tag, a loop or a condition."""
+    template = _ASIDE.sub("", template)
+    last = max(template.rfind(begin) for begin in ("{%", "{{", "{#"))
+    if last >= 0 and not any(end in template[last + 2 :] for end in ("%}", "}}", "#}")):
+        return True
+    return any(
+        len(re.findall(rf"{{%[-+]?\s*{word}\b", template)) > len(re.findall(rf"{{%[-+]?\s*end{word}\b", template))
+        for word in ("for", "if", "macro")
+    )
+
+
+def _optional(place: Place) -> Iterator[Defect]:
+    """What vLLM starts without, if perhaps with other defaults."""
+    for file in _OPTIONAL:
+        if not (place.folder / file).exists():
+            continue
+        try:
+            read_object(place, file)
+        except (BrokenFileError, OSError) as error:
+            yield replace(place.broken(file, error), stops=False)

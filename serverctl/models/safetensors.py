@@ -1,0 +1,117 @@
+"""Reads the headers of safetensors files, and only these: what a file holds, and whether it is whole.
+
+The format (huggingface/safetensors, README): 8 bytes of length, little-endian, a JSON object of that length, then the
+tensors one after another without a gap.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from serverctl.hardware.facts import size_in_words
+
+#: No header is longer: the format's own limit, bytes.
+_MOST_HEADER = 100_000_000
+#: No file is as large, bytes: an exbibyte.
+_MOST_BYTES = 2**60
+#: How a Git LFS pointer begins (git-lfs/docs/spec.md), and an answer of a web server that was saved as the file.
+_POINTER, _PAGES = b"version https://git-lfs", (b"<!DOCTYPE", b"<!doctype", b"<html", b"<?xml")
+#: Bits of one number, by the format's names.
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
+    "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "I64": 64, "U64": 64, "F64": 64,
+    "C64": 64, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
+}  # fmt: skip
+
+
+class BrokenFileError(Exception):
+    """A file is not what it must be; the text follows the file's name in a sentence: "is empty".
+
+    `pointer` is set for what was never fetched from Git LFS.
+    """
+
+    def __init__(self, what: str, pointer: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.pointer = pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One tensor of a file: the format's name of its numbers, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def check_beginning(begin: bytes, size: int) -> None:
+    """Raises BrokenFileError for what is no file of a model at all, by its first bytes (a few hundred) and its size."""
+    if size == 0:
+        raise BrokenFileError("is empty")
+    if begin.startswith(_POINTER):
+        said = next((line[5:] for line in begin.splitlines() if line.startswith(b"size ")), b"")
+        whole = f" of {size_in_words(int(said))}" if said.isdigit() and len(said) < 19 else ""
+        raise BrokenFileError(f"is a Git LFS pointer: the file itself{whole} was never fetched", pointer=True)
+    if begin.lstrip().startswith(_PAGES):
+        raise BrokenFileError("is a web page that was saved under the file's name")
+
+
+def read_tensors(path: Path) -> Mapping[str, Tensor]:
+    """What a file holds, by name; only its header is read. Raises BrokenFileError, OSError."""
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        begin = file.read(512)
+        check_beginning(begin, size)
+        if size < 8:
+            raise BrokenFileError(f"is cut off: it has {size} bytes")
+        length = int.from_bytes(begin[:8], "little")
+        if not 2 <= length <= _MOST_HEADER:
+            raise BrokenFileError("is no safetensors file: it does not begin with the length of a header")
+        if 8 + length > size:
+            raise BrokenFileError(f"is cut off within its header: it has {size_in_words(size)}")
+        raw = begin[8 : 8 + length]
+        while len(raw) < length and (more := file.read(length - len(raw))):
+            raw += more
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BrokenFileError("has a header that is no JSON: it is no safetensors file, or damaged") from error
+    if not isinstance(header, dict):
+        raise BrokenFileError("has a header that is no JSON object: it is damaged")
+    return _tensors(header, size - 8 - length)
+
+
+def _tensors(header: dict[str, Any], room: int) -> dict[str, Tensor]:
+    """The tensors of a header, whose numbers must fill the rest of the file exactly. Raises BrokenFileError."""
+    found: dict[str, Tensor] = {}
+    places: list[tuple[int, int]] = []
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        try:
+            dtype, shape = str(entry["dtype"]), tuple(int(side) for side in entry["shape"])
+            begin, end = (int(offset) for offset in entry["data_offsets"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BrokenFileError(f"has a header that does not describe {name}: it is damaged") from error
+        bits = _BITS.get(dtype)
+        if bits is not None and end - begin != (prod(shape) * bits + 7) // 8:
+            raise BrokenFileError(f"has a header whose sizes of {name} do not agree: it is damaged")
+        found[name] = Tensor(dtype, shape)
+        places.append((begin, end))
+    places.sort()
+    reached = 0
+    for begin, end in places:
+        if begin != reached or end < begin:
+            raise BrokenFileError("has a header whose tensors overlap or leave gaps: it is damaged")
+        reached = end
+    if reached > _MOST_BYTES:
+        raise BrokenFileError("has a header with sizes that no disk holds: it is damaged")
+    if reached > room:
+        raise BrokenFileError(f"is cut off: {size_in_words(reached - room)} of {size_in_words(reached)} are missing")
+    if reached < room:
+        raise BrokenFileError(f"is {size_in_words(room - reached)} longer than its header says: it is damaged")
+    return found

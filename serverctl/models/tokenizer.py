@@ -1,0 +1,142 @@
+"""Looks at a model's tokenizer before a start, and knows the tokens of plain words without it being loaded."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from foundation.configs import load_config
+from serverctl.models.defects import Defect, Place, read_object
+from serverctl.models.safetensors import BrokenFileError, check_beginning
+
+FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+#: What a space is in the vocabulary of a byte-level BPE (GPT-2's table of printable stand-ins for bytes).
+_SPACE = "Ġ"
+#: Ids that config.json names, each of which must be a token of its own.
+_NAMED = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
+
+
+def check_tokenizer(place: Place, config: Mapping[str, Any], vocabulary: int) -> Iterator[Defect]:
+    """What is wrong with the tokenizer of a model with so many rows of embeddings; nothing where all is well."""
+    sets = load_config("files.toml")["tokenizers"]
+    there = next((files for files in sets if all((place.folder / file).is_file() for file in files)), None)
+    if there is None:
+        yield place.missing(FILE)
+        return
+    for file in there:
+        try:
+            _look_at(place, file, config, vocabulary)
+        except (BrokenFileError, OSError) as error:
+            yield place.broken(file, error)
+        except _MisfitError as error:
+            yield place.unfit(str(error))
+    if (place.folder / SETTINGS).exists():
+        try:
+            read_object(place, SETTINGS)
+        except (BrokenFileError, OSError) as error:
+            yield place.broken(SETTINGS, error)
+
+
+class _MisfitError(Exception):
+    """Two files are not of the same model; the text is a clause."""
+
+
+def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int) -> None:
+    """Raises BrokenFileError, _MisfitError, OSError."""
+    if not file.endswith(".json"):
+        with (place.folder / file).open("rb") as opened:
+            check_beginning(opened.read(512), (place.folder / file).stat().st_size)
+        return
+    found = read_object(place, file)
+    if file != FILE:
+        return
+    words, added = _words(found), _added(found)
+    if not words:
+        raise BrokenFileError("has no vocabulary: it is damaged")
+    model = found.get("model")
+    if isinstance(model, Mapping) and model.get("type") == "BPE" and len(words) > 1024 and not model.get("merges"):
+        raise BrokenFileError("has words and no merges: it is damaged")
+    most = max((*_ids(words), *added), default=0)
+    if most >= vocabulary:
+        raise _MisfitError(f"{file} has tokens up to number {most:,}, and config.json says {vocabulary:,} tokens")
+    if str(config.get("model_type")) not in load_config("files.toml")["known"]:
+        return
+    for name in _NAMED:
+        number = config.get(name)
+        if isinstance(number, int) and number not in added and not _is_special(words, number):
+            raise _MisfitError(f"config.json says that {name} is {number:,}, and {file} has no such token")
+
+
+def _is_special(words: Mapping[str, int] | list[Any], number: int) -> bool:
+    """Whether a token of the vocabulary itself is one that no text becomes: <|image_pad|>."""
+    return isinstance(words, dict) and any(each == number and word.startswith("<") for word, each in words.items())
+
+
+def _words(found: Mapping[str, Any]) -> Mapping[str, int] | list[Any]:
+    model = found.get("model")
+    words = model.get("vocab") if isinstance(model, Mapping) else None
+    return words if isinstance(words, dict | list) else {}
+
+
+def _ids(words: Mapping[str, int] | list[Any]) -> Iterator[int]:
+    if isinstance(words, list):  # unigram: a token's number is its place
+        yield len(words) - 1
+    else:
+        yield from (number for number in words.values() if isinstance(number, int))
+
+
+def _added(found: Mapping[str, Any]) -> set[int]:
+    tokens = found.get("added_tokens")
+    return {
+        token["id"]
+        for token in (tokens if isinstance(tokens, list) else ())
+        if isinstance(token, Mapping) and isinstance(token.get("id"), int)
+    }
+
+
+def tokens_of(place: Place, text: str) -> list[int] | None:
+    """The tokens of plain English words in lower case with single spaces between, by the model's own tokenizer.json.
+
+    None where nothing is known: it is missing or broken, no byte-level BPE, or an added token stands in the text.
+    """
+    try:
+        found = read_object(place, FILE)
+    except (BrokenFileError, OSError):
+        return None
+    model, added = found.get("model"), found.get("added_tokens")
+    contents = [token.get("content") for token in (added if isinstance(added, list) else ()) if isinstance(token, dict)]
+    if not isinstance(model, Mapping) or model.get("type") != "BPE" or "ByteLevel" not in str(found.get("decoder")):
+        return None
+    if any(isinstance(content, str) and content and content in text for content in contents):
+        return None
+    vocabulary, merges = model.get("vocab"), model.get("merges")
+    if not isinstance(vocabulary, Mapping) or not isinstance(merges, list):
+        return None
+    first, *rest = text.split(" ")
+    words = [first, *(_SPACE + word for word in rest)]
+    ranks = _ranks(merges, words)
+    whole = bool(model.get("ignore_merges"))
+    pieces = [piece for word in words for piece in ([word] if whole and word in vocabulary else _merged(word, ranks))]
+    numbers = [vocabulary.get(piece) for piece in pieces]
+    return [number for number in numbers if isinstance(number, int)] if None not in numbers else None
+
+
+def _ranks(merges: list[Any], words: list[str]) -> dict[tuple[str, str], int]:
+    """The places of the merges that some words can need: of a hundred thousand, a few dozen."""
+    parts = {word[begin:end] for word in words for begin in range(len(word)) for end in range(begin + 2, len(word) + 1)}
+    ranks: dict[tuple[str, str], int] = {}
+    for rank, merge in enumerate(merges):
+        match merge.split(" ") if isinstance(merge, str) else merge:
+            case [str(left), str(right)] if left + right in parts:
+                ranks.setdefault((left, right), rank)
+    return ranks
+
+
+def _merged(word: str, ranks: Mapping[tuple[str, str], int]) -> list[str]:
+    """Byte pair encoding: the earliest learnt pair is joined first, until none is left."""
+    pieces = list(word)
+    while True:
+        known = [(ranks[pair], place) for place, pair in enumerate(pairwise(pieces)) if pair in ranks]
+        if not known:
+            return pieces
+        place = min(known)[1]
+        pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]

@@ -1,0 +1,248 @@
+"""Fills a virtual environment with packages: pip and, where pip finds no torch for processors, uv; their output becomes
+progress."""
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from foundation.configs import configs_dir
+from foundation.errors import EnvironmentLacksError, StoppedError
+from serverctl.builds import Build
+from serverctl.environment import python_of
+
+#: What pip says when a download broke off.
+_BROKE_OFF = ("timed out", "Connection", "IncompleteRead", "ProtocolError", "broke", "reset by peer")
+#: Seconds between two looks at what has been unpacked.
+_LOOK_EVERY = 1.0
+_SHIM = Path(__file__).with_name("torchvision_on_cpu.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an installation is."""
+
+    what: str  # is being done; the same words for as long as it is
+    detail: str = ""  # which of many it is at
+    done: int | None = None  # bytes of the download so far
+    whole: int | None = None  # and in all, where known
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.detail}" if self.detail else self.what
+
+
+Report = Callable[[Progress], None]
+
+
+class Filling:
+    """One environment that is made and filled. All output goes into a log, what pip and uv keep meanwhile into `work`.
+
+    Args:
+        folder: of the environment, which is not there yet.
+        build: what it is filled with.
+        interpreter: the Python to make it of.
+        report: is told how far it is; what it raises ends the work.
+        log: file for all output.
+    """
+
+    def __init__(self, folder: Path, build: Build, interpreter: str, report: Report, log: Path) -> None:
+        self._folder = folder
+        self._build = build
+        self._interpreter = interpreter
+        self._report = report
+        self._python = python_of(folder)
+        self._work = folder / ".work"
+        self._log = log
+
+    def run(self) -> None:
+        """Fills it. Raises EnvironmentLacksError with the error that pip gave, StoppedError at Ctrl-C."""
+        self._report(Progress("making an environment"))
+        if self._run([self._interpreter, "-m", "venv", str(self._folder)]) != 0:
+            raise EnvironmentLacksError(
+                f"{self._interpreter} cannot make a virtual environment.",
+                f"Install its venv module (Debian: python3-venv). The log is {self._log}.",
+            )
+        self._work.mkdir()
+        self._run([*self._pip(), "--upgrade", "pip"])  # an old one does it, too: it only tells less
+        if self._build.torch_finder is None:
+            self._install("packages", *self._build.packages)
+        elif self._build.lock is None or self._build.torch is None:
+            self._install_for_processors(*self._build.packages)
+        else:
+            self._install_for_processors("--no-deps", self._build.torch)
+            self._install("locked packages", "--no-deps", "--require-hashes", "-r", str(lock_of(self._build)))
+        if self._build.least_driver is None:
+            self._let_torchvision_load()
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def _install(self, what: str, *arguments: str) -> None:
+        """One pip installation, tried again once where a download broke off. Raises EnvironmentLacksError."""
+        self._report(Progress(f"looking up {what}"))
+        # Most of what a vLLM brings is never imported: compiling all of it would be half of the time.
+        command = [*self._pip(), *self._pip_options(), "--no-compile", *arguments]
+        status = self._run(command)
+        if status != 0 and any(mark in self._tail() for mark in _BROKE_OFF):
+            self._report(Progress("going on after a download broke off"))
+            status = self._run(command)
+        if status != 0:
+            raise EnvironmentLacksError(
+                f"pip could not install {self._build.packages[0]}: {self._last_error()}",
+                f"The whole output is in {self._log}; whole downloads are in pip's own cache, for another try.",
+            )
+
+    def _install_for_processors(self, *arguments: str) -> None:
+        """What needs a torch for processors, which pip finds only where it is told of a place; uv knows where it is."""
+        self._report(Progress("looking up torch"))
+        if self._run([*self._pip(), *self._pip_options(), "--no-compile", *arguments]) == 0:
+            return
+        said = self._last_error()
+        self._report(Progress("looking elsewhere for a torch for processors"))
+        place = self._work / "uv"
+        if self._run([*self._pip(), "--no-deps", "--target", str(place), str(self._build.torch_finder)]) == 0:
+            finder = [str(place / "bin" / "uv"), "pip", "install", "--python", str(self._python)]
+            if self._run([*finder, "--torch-backend", "cpu", *arguments]) == 0:
+                return
+            said = self._last_error()
+        raise EnvironmentLacksError(
+            f"{arguments[-1]} could not be installed: {said}",
+            "Where this machine's packages come from another place, name it with PIP_EXTRA_INDEX_URL or "
+            f"PIP_FIND_LINKS. The whole output is in {self._log}.",
+        )
+
+    def _let_torchvision_load(self) -> None:
+        """Where the torchvision that came was built for CUDA, what its compiled half would declare is declared."""
+        tried = subprocess.run(
+            [str(self._python), "-c", "import torchvision"], capture_output=True, text=True, check=False
+        )
+        if tried.returncode == 0 or "torchvision::" not in tried.stderr:
+            return
+        for packages in self._folder.glob("lib/python*/site-packages"):
+            shutil.copy(_SHIM, packages)
+            # Python runs the lines of such a file at every start, also of the processes that vLLM starts.
+            line = f"import {_SHIM.stem}; {_SHIM.stem}.declare()\n"
+            (packages / "torchvision-on-cpu.pth").write_text(line, encoding="utf-8")
+
+    def _pip(self) -> list[str]:
+        return [str(self._python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+
+    def _pip_options(self) -> list[str]:
+        """What this pip can do: machine-readable progress from 24.1, broken downloads taken up from 25.1."""
+        asked = [str(self._python), "-m", "pip", "--version"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        found = re.match(r"pip (\d+)\.(\d+)", done.stdout)
+        version = (int(found[1]), int(found[2])) if found else (0, 0)
+        options = ["--progress-bar", "raw" if version >= (24, 1) else "off"]
+        return [*options, "--resume-retries", "10"] if version >= (25, 1) else options
+
+    def _run(self, command: Sequence[str]) -> int:
+        """Runs a program in a group of its own and turns pip's output into progress. Ctrl-C ends the group."""
+        temporary = {"TMPDIR": str(self._work), "UV_CACHE_DIR": str(self._work / "uv-cache")}
+        environ = {**os.environ, "PYTHONUNBUFFERED": "1", **(temporary if self._work.is_dir() else {})}
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"\n$ {' '.join(command)}\n")
+            log.flush()
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0,
+                start_new_session=True, env=environ,
+            )  # fmt: skip
+            assert process.stdout is not None
+            progress = PipProgress(self._report)
+            try:
+                for line in _lines(process.stdout):
+                    if line is None:
+                        progress.look(self._folder)
+                    elif not progress.take(line):
+                        log.write(line)
+                        log.flush()
+                return process.wait()
+            except KeyboardInterrupt:
+                raise StoppedError("Stopped: Ctrl-C.", "Nothing of it is left; the same command begins anew.") from None
+            finally:
+                if process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+
+    def _tail(self) -> str:
+        try:
+            return self._log.read_text(encoding="utf-8", errors="replace")[-8000:]
+        except OSError:
+            return ""
+
+    def _last_error(self) -> str:
+        lines = [line.strip() for line in self._tail().splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith(("ERROR", "error"))]
+        return (errors or lines or ["it said nothing"])[-1][:300]
+
+
+def lock_of(build: Build) -> Path | None:
+    """The file of a build's locked packages; None for one that pip resolves itself."""
+    return None if build.lock is None else configs_dir() / build.lock
+
+
+def _lines(output: IO[bytes]) -> Iterator[str | None]:
+    """Lines as they come, and None whenever nothing came for a while."""
+    pending = b""
+    while True:
+        if not select.select([output], [], [], _LOOK_EVERY)[0]:
+            yield None
+            continue
+        chunk = os.read(output.fileno(), 65_536)
+        if not chunk:
+            break
+        *whole, pending = (pending + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace") + "\n"
+    if pending:
+        yield pending.decode(errors="replace") + "\n"
+
+
+class PipProgress:
+    """Turns pip's output into progress."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._collected = 0
+        self._fetching = Progress("fetching packages")
+        self._to_unpack = 0
+        self._there_before = 0
+
+    def take(self, line: str) -> bool:
+        """One line; gives whether it was only progress and needs no logging."""
+        if found := re.match(r"Progress (\d+) of (\d+)", line):
+            done, whole = int(found[1]), int(found[2])
+            self._report(Progress(self._fetching.what, self._fetching.detail, done, whole or None))
+            return True
+        text = line.strip()
+        if found := re.match(r"(?:Collecting|Processing) (\S+)", text):
+            self._collected += 1
+            self._fetching = Progress("fetching packages", f"{self._collected}, {_plain(found[1])}")
+            self._report(self._fetching)
+        elif found := re.match(r"Downloading (\S+) \(([^)]+)\)", text):
+            self._fetching = Progress("fetching packages", f"{max(1, self._collected)}, {_plain(found[1])}")
+            self._report(self._fetching)
+        elif text.startswith("Installing collected packages:"):
+            self._to_unpack = text.count(",") + 1
+            self._report(Progress("unpacking", f"{self._to_unpack} packages"))
+        return False
+
+    def look(self, folder: Path) -> None:
+        """Nothing was said for a while: while it unpacks, what is there already tells how far it is."""
+        if not self._to_unpack:
+            return
+        there = sum(1 for _ in folder.glob("lib/python*/site-packages/*.dist-info"))
+        self._there_before = self._there_before or there
+        done = min(there - self._there_before, self._to_unpack)
+        self._report(Progress("unpacking", f"{done} of {self._to_unpack} packages"))
+
+
+def _plain(name: str) -> str:
+    """A package's name without its version and file name."""
+    return re.split(r"[<>=!~;\[ -]\d|[<>=!~;\[ ]", name.rsplit("/", 1)[-1])[0]

@@ -1,0 +1,150 @@
+"""How fast a plan will be: bounds from the card's data sheet, as no GPU was measured by us.
+
+A token reads every weight that it uses and the KV cache before it once:
+
+    seconds a token = (weights / TP + requests x context x KV bytes a token) / bandwidth (+ layers x launch time)
+
+and of hybrid models the states, once each way. A prompt costs 2 operations for each parameter and token. Where a
+bandwidth or a rate is not known, nothing is said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from serverctl.hardware.facts import Gpu
+from serverctl.models.model import Model
+from serverctl.plan.goal import Plan
+from serverctl.plan.memory import Budget, left_to_vllm
+from serverctl.plan.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number that lies between two; equal where it was measured."""
+
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "Range":
+        """Both ends times a positive factor."""
+        return Range(self.low * factor, self.high * factor)
+
+    def per(self, amount: float) -> "Range":
+        """An amount by this: the ends change places. Both ends are above 0."""
+        return Range(amount / self.high, amount / self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedTable:
+    """The numbers of `configs/speed.toml`."""
+
+    seconds_a_layer: float
+    least_share_of_compute: float
+    computed_per_image_token: float
+    text_tokens: int
+    answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What a plan allows; None is unknown. Speeds are of all its servers together, seconds of one request."""
+
+    request_tokens: int  # tokens of one request: its screenshots, its text, its answer
+    at_once: int  # such requests that all servers hold at a time
+    one: Range | None = None  # tokens a second of one request alone
+    all_of_them: Range | None = None  # tokens a second when as many run as the servers hold
+    prompt_s: Range | None = None  # seconds until a step's prompt is computed, one request alone
+    step_s: Range | None = None  # seconds of one agent's step
+    steps_per_hour: Range | None = None  # of all agents that the servers hold
+    measured: str = ""  # where it was measured; "" for an estimate
+
+
+def bytes_a_token(model: Model, settings: Settings, budget: Budget, requests: int = 1) -> float:
+    """Bytes of weights that one card reads for one token of each of some requests.
+
+    The vision tower only looks at images; of experts, those that the requests use are read.
+    """
+    stages = settings.pipeline_parallel_size or 1
+    weights = max(1, budget.weights - model.vision_bytes) * stages
+    text = model.shape.text
+    if not text.experts:
+        return weights
+    dense = text.embedding_parameters + text.layers * 2 * text.hidden * (text.heads + text.kv_heads) * text.head_dim
+    whole = text.embedding_parameters + text.block_parameters
+    used = min(1.0, requests * text.experts_used / text.experts)
+    return weights * (dense + (whole - dense) * used) / whole
+
+
+def most_tokens_a_second(model: Model, settings: Settings, budget: Budget, gpu: Gpu) -> float | None:
+    """What a card's bandwidth allows one request; None where it is not known, or tokens are guessed several at once."""
+    if gpu.bandwidth_gb_s is None or settings.spec_method is not None:
+        return None
+    return gpu.bandwidth_gb_s * 1e9 / bytes_a_token(model, settings, budget)
+
+
+def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
+    """What a plan allows by the data sheets of its cards, for steps that look at a screen of some size in pixels."""
+    model, settings = plan.model, plan.settings
+    image = model.image_tokens(*screen, settings.longest_edge) if model.shape.vision else 0
+    kept = min(model.history_images, settings.images or 0)
+    request = kept * image + table.text_tokens + table.answer_tokens
+    sequences = settings.max_num_seqs or left_to_vllm(settings, plan.budget.total)[0]
+    held = max(1, min(sequences, plan.budget.held(request)))
+    speed = Speed(request, held * len(plan.replicas))
+    if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
+        return speed
+    launch = table.seconds_a_layer * model.shape.text.layers
+    alone, together = (_seconds_a_token(plan, launch, request, requests) for requests in (1, held))
+    one, everybody = alone.per(1), together.per(held)
+    prompt = _prompt_seconds(plan, table, image)
+    if prompt is None:
+        return Speed(request, speed.at_once, one, everybody.times(len(plan.replicas)))
+    answer = alone.times(table.answer_tokens)
+    step = Range(prompt.low + answer.low, prompt.high + answer.high)
+    shared = together.times(table.answer_tokens / held)
+    each = Range(prompt.low + shared.low, prompt.high + shared.high)
+    servers = len(plan.replicas)
+    return Speed(request, speed.at_once, one, everybody.times(servers), prompt, step, each.per(3600.0 * servers))
+
+
+def measured_speed(speed: Speed, found: Mapping[str, Any], table: SpeedTable) -> Speed:
+    """The speed as it was measured: `tokens_per_s` of one request, where known `prompt_s` and `all_tokens_per_s`."""
+    one = _exactly(found.get("tokens_per_s")) or speed.one
+    everybody = _exactly(found.get("all_tokens_per_s")) or speed.all_of_them
+    prompt = _exactly(found.get("prompt_s")) or speed.prompt_s
+    step = None
+    if one is not None and prompt is not None:
+        answer = one.per(table.answer_tokens)
+        step = Range(prompt.low + answer.low, prompt.high + answer.high)
+    steps = _exactly(found.get("steps_per_hour")) or speed.steps_per_hour
+    source = str(found["source"])
+    return Speed(speed.request_tokens, speed.at_once, one, everybody, prompt, step, steps, source)
+
+
+def _exactly(value: float | None) -> Range | None:
+    return None if not value or value <= 0 else Range(value, value)
+
+
+def _seconds_a_token(plan: Plan, launch: float, context: int, requests: int) -> Range:
+    """Seconds of one step of the decoder, which gives each of some requests one token."""
+    bandwidth = (plan.gpus[0].bandwidth_gb_s or 0) * 1e9
+    budget = plan.budget
+    cache = (context + budget.states * budget.block) * budget.token  # a state is read and written: its two copies
+    read = bytes_a_token(plan.model, plan.settings, budget, requests) + requests * cache
+    return Range(read / bandwidth, read / bandwidth + launch)
+
+
+def _prompt_seconds(plan: Plan, table: SpeedTable, image: int) -> Range | None:
+    """Seconds to compute what is new in a step's prompt: text model over its tokens, vision tower over its patches."""
+    rate = plan.gpus[0].tflops
+    if rate is None:
+        return None
+    text, vision = plan.model.shape.text, plan.model.shape.vision
+    used = text.experts_used / text.experts if text.experts else 1.0
+    tokens = image * table.computed_per_image_token or table.text_tokens
+    operations = 2 * text.block_parameters * used * tokens
+    if vision is not None:
+        operations += 2 * vision.parameters * image * vision.merge**2
+    fastest = operations / (rate * 1e12 * len(plan.gpus))
+    return Range(fastest, fastest / table.least_share_of_compute)

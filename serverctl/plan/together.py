@@ -1,0 +1,151 @@
+"""Several models on one machine: which cards each gets, or which share of a card's memory they both use.
+
+A planner beside a grounder, or a small model beside a large one. Where there are cards enough, each model gets its own;
+on fewer, the memory of a card is divided so that the model with the least room has the most.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeAlias
+
+from serverctl.hardware.facts import Gpu, Hardware
+from serverctl.models.model import Precision
+from serverctl.plan.cards import free_share, groups, usable_cards
+from serverctl.plan.goal import CannotPlanError, Goal, Plan
+
+#: Makes the plan of one model for some hardware.
+MakePlan: TypeAlias = Callable[[Hardware, Goal], Plan]
+#: Shares of a card are tried from the first of these on, in steps, all in hundredths: less takes CUDA by itself, and
+#: finer steps move less than the estimate is wrong by.
+_LEAST, _STEP = 8, 2
+#: vLLM's own default for one server, and what is left where the card drives a display.
+_SHARE, _SHARE_WITH_DISPLAY = 0.92, 0.88
+_KNOB = "gpu_memory_utilization"
+_WHY = "another model of ours shares this card: the one with the least room gets the most"
+#: What a model keeps of itself: 8-bit weights cost little, 4-bit ones more (docs/models.md).
+_QUALITY: Mapping[Precision, float] = {"16-bit": 1.0, "fp8": 0.9, "w4": 0.7}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One model of several, with what it got."""
+
+    goal: Goal  # its share of the card among its adjustments
+    plan: Plan  # on exactly these cards
+
+
+def plan_together(hardware: Hardware, goals: Sequence[Goal], make: MakePlan) -> tuple[Part, ...]:
+    """One plan for each goal, all of which can run at the same time.
+
+    Raises:
+        CannotPlanError: there is no card, or the models do not fit together; the message says what each needs.
+        UsageError: as `make` does.
+    """
+    if len(goals) == 1:
+        return (Part(goals[0], make(hardware, goals[0])),)
+    cards = usable_cards(hardware)
+    if not cards:
+        raise CannotPlanError(
+            "Several models need a graphics card: a processor serves one slowly.",
+            "Start one, or name an endpoint on another machine.",
+        )
+    alone = [make(hardware, goal) for goal in goals]  # a model that fits nowhere says so itself
+    apart = _apart(hardware, cards, goals, alone, make) if len(cards) >= len(goals) else None
+    return (
+        apart
+        or (_spread(hardware, cards, goals, alone, make) if len(cards) > 1 else None)
+        or _sharing(hardware, cards, goals, alone, make)
+    )
+
+
+def _apart(
+    hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
+) -> tuple[Part, ...] | None:
+    """Each model on cards of its own: the heaviest gets the best ones, and all that the others can spare."""
+    heaviest = sorted(range(len(goals)), key=lambda number: -alone[number].model.weight_bytes("16-bit"))
+    parts: dict[int, Part] = {}
+    left = tuple(gpu for kind in groups(cards) for gpu in kind)
+    for place, number in enumerate(heaviest):
+        spare = len(left) - (len(heaviest) - place - 1)
+        try:
+            plan = make(replace(hardware, gpus=left[:spare]), goals[number])
+        except CannotPlanError:
+            return None
+        parts[number] = Part(goals[number], plan)
+        used = {gpu.index for replica in plan.replicas for gpu in replica}
+        left = tuple(gpu for gpu in left if gpu.index not in used)
+    return tuple(parts[number] for number in range(len(goals)))
+
+
+def _spread(
+    hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
+) -> tuple[Part, ...] | None:
+    """More models than cards: the heaviest first, each to the card with the most room left, which they then divide."""
+    weights = [plan.model.weight_bytes("16-bit") for plan in alone]
+    left = {card.index: card.total_bytes for card in cards}
+    placed: dict[int, list[int]] = {card.index: [] for card in cards}
+    for number in sorted(range(len(goals)), key=lambda number: -weights[number]):
+        most = max(left, key=lambda index: left[index])
+        left[most] -= weights[number]
+        placed[most].append(number)
+    parts: dict[int, Part] = {}
+    for card in cards:
+        if not (numbers := placed[card.index]):
+            continue
+        try:
+            found = plan_together(replace(hardware, gpus=(card,)), [goals[number] for number in numbers], make)
+        except CannotPlanError:
+            return None
+        parts |= dict(zip(numbers, found, strict=True))
+    return tuple(parts[number] for number in range(len(goals)))
+
+
+def _sharing(
+    hardware: Hardware, cards: tuple[Gpu, ...], goals: Sequence[Goal], alone: Sequence[Plan], make: MakePlan
+) -> tuple[Part, ...]:
+    """All models on the card with the most memory, which they divide."""
+    card = max(cards, key=lambda gpu: gpu.total_bytes)
+    one = replace(hardware, gpus=(card,))
+    free = free_share((card,))
+    whole = min(_SHARE_WITH_DISPLAY if card.display else _SHARE, 1.0 if free is None else free)
+    fitting = [_by_share(one, goal, whole, make) for goal in goals]
+    ways = (ways for ways in product(*fitting) if sum(share for share, _ in ways) <= whole + 1e-9)
+    best = max(ways, key=_goodness, default=None)
+    if best is not None:
+        return tuple(part for _, part in best)
+    need = " and ".join(
+        f"{plan.model.name} needs {found[0][0]:.0%}" if found else f"{plan.model.name} more than there is"
+        for plan, found in zip(alone, fitting, strict=True)
+    )
+    raise CannotPlanError(
+        f"These models do not fit together on {card.name}: {need} of its memory, and there is {whole:.0%}.",
+        "Use smaller models, published 4-bit checkpoints, more cards, or an endpoint on another machine.",
+    )
+
+
+def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> list[tuple[float, Part]]:
+    """The plans that fit, with their share of the card, the smallest first; a person's own share is the only one."""
+    own = goal.overrides.get(_KNOB)
+    shares = [float(own)] if own is not None else [step / 100 for step in range(_LEAST, round(whole * 100) + 1, _STEP)]
+    found: list[tuple[float, Part]] = []
+    for share in shares:
+        divided = goal if own is not None else goal.adjusted({_KNOB: share}, {_KNOB: _WHY})
+        try:
+            found.append((share, Part(divided, make(hardware, divided))))
+        except CannotPlanError:
+            continue
+    return found
+
+
+def _goodness(way: Sequence[tuple[float, Part]]) -> tuple[list[float], float, float]:
+    """The tightest model first, then the next; where all are well off, all of the card is given away, and evenly."""
+    shares = [share for share, _ in way]
+    return sorted(_room(part.plan) for _, part in way), min(shares), sum(shares)
+
+
+def _room(plan: Plan) -> float:
+    """How well a model is off: its screenshots and the precision of its weights first, then requests at a time."""
+    wanted = plan.model.history_images
+    images = min(plan.settings.images or 0, wanted) / wanted if plan.model.shape.vision else 1.0
+    return images * _QUALITY[plan.precision] + min(plan.max_concurrency, 4.0) / 100

@@ -1,0 +1,144 @@
+"""What a release of vLLM accepts, without installing it: its Python files are run by an environment that has another.
+
+The wheel is fetched with pip, its Python files are unpacked (60 MB; the compiled ones, half a gigabyte, are not needed
+to build a parser) and `parser_dump.py` is run on them. Where a release asks for a package that is not there, pip gets
+that one too. As torch and transformers are thus not the release's own, what is said of them is what its wheel requires.
+Imports nothing but the standard library and `foundation.errors`: any Python runs it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Any
+
+from foundation.errors import EnvironmentLacksError
+
+_DUMP = Path(__file__).with_name("parser_dump.py")
+_WANTED = {".py", ".json", ".jinja", ".txt", ".typed", ".toml", ".yaml"}
+_FACTS = "requires.json"
+#: A new release may ask for packages that the environment lacks; more than so many are another world.
+_MOST_MISSING = 8
+
+Say = Callable[[str], None]
+
+
+class Releases:
+    """Releases that were fetched, each in a folder of its own.
+
+    Args:
+        cache: the folder that holds them.
+        python: of an environment that has a vLLM, whose packages theirs run on.
+        say: is told what takes long.
+    """
+
+    def __init__(self, cache: Path, python: Path, say: Say = lambda _: None) -> None:
+        self._cache = cache
+        self._python = python
+        self._say = say
+
+    def fetch(self, version: str) -> Path:
+        """The folder with the Python files of a release; fetched when it is not there yet, and then whole."""
+        folder = self._cache / version
+        if (folder / _FACTS).is_file():
+            return folder
+        self._cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._cache, prefix=f"{version}-") as work:
+            self._say(f"getting the wheel of vLLM {version} (once; about 400 MB, of which a tenth is kept)")
+            self._pip("download", "--no-deps", "--only-binary", ":all:", "--dest", work, f"vllm=={version}")
+            return self._unpack(next(Path(work).glob("vllm-*.whl")), Path(work), folder)
+
+    def open_wheel(self, wheel: Path) -> Path:
+        """The folder with the Python files of a wheel that was downloaded, unpacked anew."""
+        if not zipfile.is_zipfile(wheel):
+            raise EnvironmentLacksError(f"{wheel} is no wheel.", "Name the file that `pip download` gave: vllm-*.whl.")
+        self._cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._cache, prefix="wheel-") as work:
+            return self._unpack(wheel, Path(work), self._cache / f"{wheel.stem}-unpacked")
+
+    def _unpack(self, wheel: Path, work: Path, folder: Path) -> Path:
+        new = work / "unpacked"
+        with zipfile.ZipFile(wheel) as files:
+            for name in files.namelist():
+                if Path(name).suffix in _WANTED or ".dist-info/" in name:
+                    files.extract(name, new)
+        (new / _FACTS).write_text(json.dumps(self._required(new), indent=1) + "\n", encoding="utf-8")
+        if folder.exists():
+            shutil.rmtree(folder)
+        new.rename(folder)
+        return folder
+
+    def document(self, folder: Path) -> dict[str, Any]:
+        """What `parser_dump.py` says of the release in a folder."""
+        return {**self.run(folder), **json.loads((folder / _FACTS).read_text(encoding="utf-8"))}
+
+    def run(self, folder: Path | None) -> dict[str, Any]:
+        """What `parser_dump.py` says of the files in a folder, or (None) of the vLLM that is installed."""
+        environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        environ.pop("PYTHONPATH", None)
+        if folder is not None:
+            environ["PYTHONPATH"] = str(folder)
+        said = ""
+        for _ in range(_MOST_MISSING):
+            command = [str(self._python), str(_DUMP)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+            if done.returncode == 0:
+                document: dict[str, Any] = json.loads(done.stdout)
+                return document
+            said = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
+            missing = re.search(r"ModuleNotFoundError: No module named '([A-Za-z0-9_]+)", done.stderr)
+            if folder is None or missing is None:
+                break
+            name = missing[1].replace("_", "-")
+            wanted = _requirements(folder)
+            if name not in wanted or (folder / missing[1]).exists():
+                break
+            self._say(f"getting {name}, which this release asks for")
+            self._pip("install", "--no-deps", "--target", str(folder), f"{name}{wanted[name]}")
+        raise EnvironmentLacksError(
+            f"The parser of this vLLM could not be built: {said}", f"{self._python} may lack what this release needs."
+        )
+
+    def _required(self, folder: Path) -> dict[str, str | None]:
+        """The release's torch, that torch's CUDA (from the wheels it requires), and the transformers it goes with."""
+        wanted = _requirements(folder)
+        torch = wanted.get("torch", "").removeprefix("==")
+        if not torch:
+            return {"torch": None, "cuda": None, "transformers": wanted.get("transformers")}
+        dry = ("--dry-run", "--no-deps", "--ignore-installed", "--report", "-")
+        report = self._pip("install", *dry, f"torch=={torch}")
+        lines = " ".join(json.loads(report)["install"][0]["metadata"].get("requires_dist", ()))
+        # torch up to 2.10 names CUDA's parts one by one, later ones the toolkit.
+        cuda = re.search(r"(?:cuda-toolkit(?:\[[^]]*\])?|nvidia-cuda-runtime-cu\d+)==(\d+\.\d+)", lines)
+        return {"torch": torch, "cuda": cuda[1] if cuda else None, "transformers": wanted.get("transformers")}
+
+    def _pip(self, *arguments: str) -> str:
+        """Runs pip, once more when it fails: a large file on its way through a network breaks off now and then."""
+        command = [str(self._python), "-m", "pip", *arguments, "-q", "--disable-pip-version-check", "--no-input"]
+        for last in (False, True):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+            if done.returncode == 0:
+                return done.stdout
+            if not last:
+                self._say(f"pip {arguments[0]} did not succeed; trying once more")
+        said = (done.stderr.strip().splitlines() or ["nothing"])[-1][:300]
+        raise EnvironmentLacksError(f"pip {arguments[0]} failed: {said}", f"It was asked for {arguments[-1]}.")
+
+
+def _requirements(folder: Path) -> dict[str, str]:
+    """What the wheel requires without extras: names, and the versions as it writes them."""
+    text = next(folder.glob("vllm*.dist-info/METADATA")).read_text(encoding="utf-8")
+    lines = HeaderParser().parsestr(text).get_all("Requires-Dist") or []
+    found: dict[str, str] = {}
+    for line in lines:
+        what, _, marker = line.partition(";")
+        match = re.fullmatch(r"([A-Za-z0-9._-]+)\s*(?:\[[^]]*\])?\s*\(?([^)]*)\)?\s*", what)
+        if match and "extra" not in marker:
+            found.setdefault(match[1].lower().replace("_", "-"), match[2].strip())
+    return found

@@ -1,0 +1,318 @@
+"""A model's files are looked at before a start: what is missing, cut off, or of another model, and what to do."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stubs.controlled import tiny_model, write_weights
+
+from foundation.errors import EnvironmentLacksError
+from serverctl.models.defects import Place
+from serverctl.models.files import NoStartError, check_files, refuse_bad_files, refuse_unreachable
+from serverctl.models.find import find_model
+from serverctl.models.tokenizer import tokens_of
+from serverctl.models.weights import INDEX
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 4957560304\n"
+
+
+def split(folder: Path) -> Path:
+    """The tiny model's weights in two files with an index."""
+    one, two = {"model.language_model.embed_tokens.weight": (1000, 64)}, {}
+    for number in range(2):
+        two[f"model.language_model.layers.{number}.self_attn.k_proj.weight"] = (32, 64)
+        two[f"model.visual.blocks.{number}.norm1.weight"] = (64,)
+    (folder / "model.safetensors").unlink()
+    for shard, shapes in zip(SHARDS, (one, two), strict=True):
+        write_weights(folder / shard, shapes)
+    where = {name: shard for shard, shapes in zip(SHARDS, (one, two), strict=True) for name in shapes}
+    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": where}))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return split(tiny_model(tmp_path / "tiny"))
+
+
+def edit(path: Path, **values: Any) -> None:
+    """Sets entries of a JSON file; those of a nested object are named with two underscores."""
+    document = json.loads(path.read_text())
+    for name, value in values.items():
+        *outer, last = name.split("__")
+        target = document
+        for key in outer:
+            target = target[key]
+        target[last] = value
+    path.write_text(json.dumps(document))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def header(path: Path, tensors: dict[str, Any]) -> None:
+    text = json.dumps(tensors).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\0\0")
+
+
+def extend(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\0" * 5)
+
+
+def rename_in_index(folder: Path) -> None:
+    edit(folder / INDEX, **{"weight_map__model.nothing.weight": SHARDS[0]})
+
+
+def dangle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parent / "gone")
+
+
+#: What is done to the folder, and words of the only finding.
+BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "lfs pointer": (lambda f: (f / SHARDS[0]).write_text(POINTER), (SHARDS[0], "LFS pointer", "4.6 GiB", "lfs pull")),
+    "empty": (lambda f: (f / SHARDS[0]).write_bytes(b""), (SHARDS[0], "is empty")),
+    "cut off": (lambda f: cut(f / SHARDS[0]), (SHARDS[0], "cut off", "KiB of 125.0 KiB are missing")),
+    "too long": (lambda f: extend(f / SHARDS[1]), (SHARDS[1], "5 bytes longer")),
+    "seven bytes": (lambda f: (f / SHARDS[1]).write_bytes(b"1234567"), (SHARDS[1], "cut off", "7 bytes")),
+    "huge header": (lambda f: (f / SHARDS[1]).write_bytes(b"\xff" * 4096), (SHARDS[1], "no safetensors file")),
+    "long header": (lambda f: (f / SHARDS[1]).write_bytes(b"\0\1" + b"\0" * 90), (SHARDS[1], "within its header")),
+    "no json": (lambda f: (f / SHARDS[1]).write_bytes(b"\4" + b"\0" * 7 + b"nope"), (SHARDS[1], "no JSON")),
+    "web page": (lambda f: (f / SHARDS[1]).write_text("<!DOCTYPE html><html>"), (SHARDS[1], "web page")),
+    "shard missing": (lambda f: (f / SHARDS[1]).unlink(), (f"{SHARDS[1]} is missing", "again")),
+    "shard's link broken": (lambda f: dangle(f / SHARDS[1]), (SHARDS[1], "a link to a file that is gone")),
+    "index broken": (lambda f: cut(f / INDEX), (INDEX, "no JSON")),
+    "index of another": (rename_in_index, ("model.nothing.weight", "does not")),
+    "index outside": (lambda f: edit(f / INDEX, weight_map={"a": "../x"}), (INDEX, "outside")),
+    "vocabulary": (lambda f: edit(f / "config.json", text_config__vocab_size=2000), ("1000 x 64", "2000 x 64")),
+    "width": (lambda f: edit(f / "config.json", text_config__num_key_value_heads=4), ("k_proj", "32 x 64", "64 x 64")),
+    "more layers": (lambda f: edit(f / "config.json", text_config__num_hidden_layers=3), ("3 layers", "no layer 2")),
+    "fewer layers": (lambda f: edit(f / "config.json", text_config__num_hidden_layers=1), ("1 layers", "have 2")),
+    "deeper tower": (lambda f: edit(f / "config.json", vision_config__depth=9), ("9 blocks", "no block 2")),
+    "no lm_head": (lambda f: edit(f / "config.json", tie_word_embeddings=False), ("lm_head",)),
+    "awq": (
+        lambda f: edit(f / "config.json", quantization_config={"quant_method": "awq", "bits": 4}),
+        ("quantised (awq)", "none of them is"),
+    ),
+    "tokenizer missing": (lambda f: (f / "tokenizer.json").unlink(), ("tokenizer.json is missing",)),
+    "tokenizer cut off": (lambda f: cut(f / "tokenizer.json"), ("tokenizer.json", "no JSON")),
+    "tokenizer empty": (lambda f: edit(f / "tokenizer.json", model__vocab={}), ("tokenizer.json", "no vocabulary")),
+    "tokenizer of another": (
+        lambda f: edit(f / "tokenizer.json", added_tokens=[{"id": 1200, "content": "<x>"}]),
+        ("up to number 1,200", "1,000 tokens"),
+    ),
+    "other image token": (lambda f: edit(f / "config.json", image_token_id=5), ("image_token_id is 5", "no such")),
+    "no merges": (
+        lambda f: edit(f / "tokenizer.json", model__vocab={f"w{n}": n % 900 for n in range(1100)}),
+        ("no merges",),
+    ),
+    "processor missing": (lambda f: (f / "preprocessor_config.json").unlink(), ("processor_config.json is missing",)),
+    "other patches": (lambda f: edit(f / "preprocessor_config.json", patch_size=14), ("patch_size 14", "16")),
+    "no template": (lambda f: (f / "chat_template.jinja").unlink(), ("chat_template.jinja is missing",)),
+    "empty template": (lambda f: (f / "chat_template.jinja").write_text(""), ("chat_template.jinja", "is empty")),
+    "template cut in a tag": (
+        lambda f: (f / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content"),
+        ("chat_template.jinja", "ends within a tag"),
+    ),
+    "template cut in a loop": (
+        lambda f: (f / "chat_template.jinja").write_text("{%- for m in messages -%}{{ m.content }}"),
+        ("chat_template.jinja", "ends within"),
+    ),
+    "generation broken": (lambda f: (f / "generation_config.json").write_text("{"), ("generation_config", "no JSON")),
+    "a list": (lambda f: (f / "generation_config.json").write_text("[]"), ("generation_config.json", "no JSON object")),
+    "config broken": (lambda f: cut(f / "config.json"), ("config.json", "no JSON")),
+    "endless numbers": (
+        lambda f: header(f / SHARDS[0], {"a": {"dtype": "F16", "shape": [float("inf")], "data_offsets": [0, 2]}}),
+        (SHARDS[0], "does not describe a"),
+    ),
+    "numbers larger than disks": (
+        lambda f: header(f / SHARDS[0], {"a": {"dtype": "I8", "shape": [10**400], "data_offsets": [0, 10**400]}}),
+        (SHARDS[0], "no disk holds"),
+    ),
+    "config without sizes": (lambda f: (f / "config.json").write_text("{}"), ("config.json", "cannot be computed")),
+}  # fmt: skip
+
+
+def test_a_whole_model_has_no_defect(folder: Path, tmp_path: Path) -> None:
+    assert check_files(Place(folder)) == []
+    assert check_files(Place(tiny_model(tmp_path / "single"))) == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_defect_is_one_sentence_with_what_and_what_to_do(folder: Path, name: str) -> None:
+    breaks, words = BROKEN[name]
+    breaks(folder)
+    (found,) = check_files(Place(folder))
+    for word in words:
+        assert word in str(found)
+    assert found.remedy
+    assert found.stops is not ("generation_config" in str(found))
+    assert str(found).count("; ") == 1
+    assert str(found).endswith(".")
+
+
+def test_a_start_is_refused_with_the_first_defect_and_the_number_of_others(folder: Path) -> None:
+    (folder / SHARDS[0]).write_text(POINTER)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(NoStartError, match="Git LFS pointer") as refused:
+        refuse_bad_files(find_model(str(folder)), ())
+    assert refused.value.kind == "CORRUPT"
+    assert isinstance(refused.value, EnvironmentLacksError)
+    assert "lists 1 more" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("flags", "gone"),
+    [
+        (("--load-format", "dummy"), SHARDS[0]),
+        (("--tokenizer=/elsewhere",), "tokenizer.json"),
+        (("--chat-template", "mine.jinja"), "chat_template.jinja"),
+    ],
+)
+def test_what_a_flag_brings_need_not_be_in_the_folder(folder: Path, flags: tuple[str, ...], gone: str) -> None:
+    (folder / gone).unlink()
+    assert check_files(Place(folder))
+    assert check_files(Place(folder), flags) == []
+
+
+def test_what_a_snapshot_of_the_hub_misses_is_fetched_and_what_it_has_broken_is_not(folder: Path) -> None:
+    (folder / SHARDS[0]).write_bytes(b"")
+    (folder / SHARDS[1]).unlink()
+    missing, broken = check_files(Place(folder, "org/tiny"))
+    assert not missing.stops
+    assert "org/tiny" in str(missing)
+    assert broken.stops
+    assert f"delete {folder / SHARDS[0]}" in str(broken)
+
+
+def test_small_files_are_held_against_the_hub_s_marks_of_them(folder: Path, tmp_path: Path) -> None:
+    blobs, beside = tmp_path / "blobs", folder / ".cache" / "huggingface" / "download"
+    blobs.mkdir()
+    beside.mkdir(parents=True)
+
+    def git_mark(data: bytes) -> str:
+        return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+    for name in ("config.json", "chat_template.jinja"):  # as in the hub's cache
+        data = (folder / name).read_bytes()
+        (blobs / git_mark(data)).write_bytes(data)
+        (folder / name).unlink()
+        (folder / name).symlink_to(blobs / git_mark(data))
+    tokenizer = (folder / "tokenizer.json").read_bytes()  # as in a folder that it downloaded into
+    (beside / "tokenizer.json.metadata").write_text(f"{'0' * 40}\n{hashlib.sha256(tokenizer).hexdigest()}\n1.0\n")
+    assert check_files(Place(folder)) == []
+    (folder / "chat_template.jinja").write_text("{{ messages }} edited")
+    (folder / "tokenizer.json").write_bytes(tokenizer + b"\n")
+    found = check_files(Place(folder))
+    assert [str(defect).split()[0] for defect in found] == ["chat_template.jinja", "tokenizer.json"]
+    assert all("not as the hub has it" in str(defect) and not defect.stops for defect in found)
+
+
+def test_a_file_that_may_not_be_read_is_told_as_that(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    def refuse(path: Path, *arguments: Any, **named: Any) -> Any:
+        if path.name == SHARDS[0]:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)  # the tests may run as root, who may read everything
+    (found,) = check_files(Place(folder))
+    assert "may not be read" in str(found)
+    assert "chmod" in str(found)
+
+
+def test_fp8_weights_need_a_word_in_the_configuration(tmp_path: Path) -> None:
+    folder = tiny_model(tmp_path / "tiny")
+    shapes = {
+        "model.embed_tokens.weight": (1000, 64),
+        **{f"model.layers.{number}.mlp.up_proj.weight": (128, 64) for number in range(2)},
+        **{f"model.visual.blocks.{number}.norm1.weight": (64,) for number in range(2)},
+    }
+    write_weights(folder / "model.safetensors", shapes, "F8_E4M3")
+    (found,) = check_files(Place(folder))
+    assert "is quantised (F8_E4M3), and config.json does not say so" in str(found)
+    edit(folder / "config.json", quantization_config={"quant_method": "fp8"})
+    assert check_files(Place(folder)) == []
+
+
+def test_a_model_of_an_unknown_kind_is_only_asked_for_what_all_have(folder: Path) -> None:
+    edit(folder / "config.json", model_type="something_new", text_config__vocab_size=2000, vision_config__depth=9)
+    edit(folder / "preprocessor_config.json", patch_size=14, processor_class="NewProcessor")
+    assert check_files(Place(folder)) == []
+
+
+def test_of_large_files_only_the_headers_are_read(folder: Path) -> None:
+    shapes = {f"model.language_model.layers.{number}.mlp.up_proj.weight": (30_000, 30_000) for number in range(2)}
+    write_weights(folder / SHARDS[1], shapes)  # 3.6 GB that a read would show: a hole on the disk
+    (folder / INDEX).unlink()
+    (found,) = check_files(Place(folder))
+    assert "no vision tower" in str(found)
+
+
+def test_a_numbered_set_without_an_index_is_counted(folder: Path) -> None:
+    (folder / INDEX).unlink()
+    (folder / SHARDS[0]).unlink()
+    (found,) = check_files(Place(folder))
+    assert f"{SHARDS[0]} is missing" in str(found)
+
+
+def test_the_tokens_of_words_are_known_without_the_tokenizer_being_loaded(tmp_path: Path) -> None:
+    merges = [["t", "h"], "th e", ["Ġ", "the"], ["r", "e"]]
+    vocab = {piece: number for number, piece in enumerate(["t", "h", "e", "r", "Ġ", "th", "the", "Ġthe", "re"])}
+    tokenizer = {"model": {"type": "BPE", "vocab": vocab, "merges": merges}, "decoder": {"type": "ByteLevel"}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    place = Place(tmp_path)
+    assert tokens_of(place, "the there tree") == [6, 7, 8, 4, 0, 8, 2]
+    assert tokens_of(place, "the window") is None, "letters that the vocabulary has not"
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**tokenizer, "added_tokens": [{"id": 9, "content": "the t"}]}))
+    assert tokens_of(place, "the there") is None, "an added token comes before all merges"
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**tokenizer, "decoder": {"type": "Metaspace"}}))
+    assert tokens_of(place, "the") is None
+
+
+def test_without_a_network_no_start_is_tried_for_a_model_that_is_not_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    model = find_model("MAI-UI-2B")
+    with pytest.raises(NoStartError, match="hub cannot be reached") as refused:
+        refuse_unreachable(model, ())
+    assert refused.value.kind == "NETWORK"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(NoStartError, match="HF_HUB_OFFLINE") as refused:
+        refuse_unreachable(model, ())
+    assert refused.value.kind == "OFFLINE"
+    refuse_unreachable(model, ("--load-format=dummy",))
+    refuse_unreachable(find_model(str(tiny_model(tmp_path / "tiny"))), ())
+
+
+@pytest.mark.parametrize("merge", [[], None, 7, [["o"], ["p"]], {"a": 1}, ["o"], "op", [1, 2]])
+def test_merges_that_are_none_are_no_traceback(tmp_path: Path, merge: Any) -> None:
+    folder = tiny_model(tmp_path / "tiny")
+    model = {"type": "BPE", "vocab": {"o": 0, "p": 1, "op": 2}, "merges": [merge, ["o", "p"]]}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": model, "decoder": {"type": "ByteLevel"}}))
+    assert tokens_of(Place(folder), "op") == [2]
+
+
+def test_a_word_about_tied_weights_that_is_no_truth_value_is_no_traceback(folder: Path) -> None:
+    edit(folder / "config.json", tie_word_embeddings=[])
+    check_files(Place(folder))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{# {% if #}{% raw %}{% for {% endraw %}{%- for m in messages %}{{- {'a': {'b': 1}} }}{%- endfor -%}",
+        "{{ x if y else '{{' }} and text",
+        "no tag at all",
+    ],
+)
+def test_a_whole_template_is_not_taken_for_one_that_is_cut_off(folder: Path, template: str) -> None:
+    (folder / "chat_template.jinja").write_text(template)
+    assert check_files(Place(folder)) == []

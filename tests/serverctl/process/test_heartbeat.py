@@ -1,0 +1,193 @@
+"""An engine that hangs is noticed by its missing heartbeat; one that computes is left alone."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from stubs.controlled import Machine
+
+from serverctl.metrics import ServerMetrics
+from serverctl.process import probe
+from serverctl.process.load_record import LoadRecord, read_record
+from serverctl.process.probe import Answer
+from serverctl.process.pulse import Pulse, Watch
+from serverctl.process.state import Folder
+from serverctl.process.timeouts import Timeouts
+
+
+@dataclass
+class Engine:
+    """An engine as its API server shows it."""
+
+    metrics: ServerMetrics | None = field(default_factory=ServerMetrics)
+    answer: Answer = field(default_factory=lambda: Answer(200, "{}"))
+    asked: int = 0
+    processor: float = 0.0
+
+    def shows(self, **numbers: int | float | bool) -> None:
+        self.metrics = ServerMetrics(**{"running": 0, "waiting": 0, "prompt_tokens": 0, **numbers})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    made = Engine()
+    made.shows()
+
+    def ask(*_: object, **__: object) -> Answer:
+        made.asked += 1
+        return made.answer
+
+    monkeypatch.setattr(probe, "ask_model", ask)
+    monkeypatch.setattr(probe, "read_metrics", lambda *_: made.metrics)
+    monkeypatch.setattr(probe, "is_healthy", lambda *_: True)
+    monkeypatch.setattr("serverctl.process.pulse._COUNTED", 0.0)
+    monkeypatch.setattr(Pulse, "_processor_time", lambda _: made.processor)
+    return made
+
+
+def pulse(on_processor: bool = False, **waits: float) -> Pulse:
+    return Pulse(1, "key", "m", None, Timeouts(**waits), 0.0, on_processor)
+
+
+def test_an_idle_engine_is_asked_for_a_token(engine: Engine) -> None:
+    beat = pulse().look()
+    assert (beat.trouble, engine.asked) == ("", 1)
+    assert beat.seconds is not None
+
+
+def test_an_idle_engine_that_gives_no_token_misses_the_beat(engine: Engine) -> None:
+    engine.answer = Answer(None, "TimeoutError")
+    assert "gave no token" in pulse().look().trouble
+
+
+@pytest.mark.parametrize(("on_processor", "misses"), [(True, False), (False, True)])
+def test_a_token_that_a_processor_still_works_on_is_no_miss(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, on_processor: bool, misses: bool
+) -> None:
+    def ask(*_: object, **__: object) -> Answer:
+        engine.processor += 1000.0
+        return Answer(None, "TimeoutError")
+
+    monkeypatch.setattr(probe, "ask_model", ask)
+    assert bool(pulse(on_processor).look().trouble) is misses
+
+
+def test_an_engine_whose_counters_move_is_not_asked(engine: Engine) -> None:
+    looks = pulse()
+    looks.look()
+    engine.shows(prompt_tokens=2040, running=1)
+    engine.answer = Answer(None, "TimeoutError")
+    assert looks.look().trouble == ""
+    assert engine.asked == 1
+
+
+def test_a_long_step_that_keeps_the_processor_busy_is_no_miss_until_it_is_stuck(engine: Engine) -> None:
+    looks = pulse()
+    engine.shows(running=1)
+    engine.processor = 1000.0
+    assert looks.look().trouble == ""
+    assert engine.asked == 0
+    stuck = pulse(stall=1e-9)
+    stuck.look()
+    engine.processor = 2000.0
+    assert "nothing came of them" in stuck.look().trouble
+
+
+def test_requests_in_an_engine_that_computes_nothing_are_a_miss_without_another_one(engine: Engine) -> None:
+    engine.shows(running=1, waiting=3)
+    assert "requests wait in the engine" in pulse().look().trouble
+    assert engine.asked == 0
+
+
+def test_a_request_that_came_first_explains_a_late_answer(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: object, **__: object) -> Answer:
+        engine.shows(running=1, prompt_tokens=2040)
+        return Answer(None, "TimeoutError")
+
+    looks = pulse()
+    looks.look()
+    monkeypatch.setattr(probe, "ask_model", ask)
+    assert looks.look().trouble == ""
+
+
+def test_an_engine_that_sleeps_is_left_alone(engine: Engine) -> None:
+    engine.shows(sleeping=True)
+    engine.answer = Answer(None, "TimeoutError")
+    assert pulse().look().trouble == ""
+    assert engine.asked == 0
+
+
+def test_an_answer_that_refuses_the_request_is_a_sign_of_life_and_a_server_error_is_none(engine: Engine) -> None:
+    engine.answer = Answer(429, "")
+    assert pulse().look().trouble == ""
+    engine.answer = Answer(500, "EngineDeadError")
+    assert pulse().look().trouble
+
+
+def test_two_misses_in_a_row_end_it_and_a_beat_between_does_not(engine: Engine) -> None:
+    watch = Watch(1, pulse(), Timeouts(beat=1e-9))
+    engine.answer = Answer(None, "TimeoutError")
+    first = watch.look()
+    assert first.trouble
+    assert not first.end
+    engine.answer = Answer(200, "{}")
+    assert watch.look().trouble == ""
+    engine.answer = Answer(None, "TimeoutError")
+    watch.look()
+    assert "2 heartbeats missed" in watch.look().end
+    assert watch.heartbeat.missed == 2
+
+
+def test_an_engine_that_was_only_looked_at_gets_time_before_the_second_look(engine: Engine) -> None:
+    watch = Watch(1, pulse(), Timeouts(beat=1000.0))
+    watch._next_beat = 0.0  # as if that time had passed
+    engine.shows(running=1)
+    assert watch.look().trouble
+    assert not watch.look().end
+    assert watch.heartbeat.missed == 1
+
+
+def test_heartbeats_are_no_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
+    folder = Folder("default")
+    folder.make()
+    record = LoadRecord(folder)
+
+    def page(finished: int) -> str:
+        return (
+            f'# TYPE vllm:request_success_total counter\nvllm:request_success_total{{finished_reason="x"}} {finished}\n'
+        )
+
+    assert record.take(page(1), 0)
+    for beats in (1, 2, 3):
+        assert not record.take(page(1 + beats), beats)  # nobody has used the server
+    assert len(read_record(folder)) == 1
+    assert record.take(page(7), 4)  # two of them, and one of ours
+    assert [snapshot.counters["finished"] for snapshot in read_record(folder)] == [1, 4, 7]
+    assert record.take(None), "where nothing is known, it may be in use"
+
+
+def test_a_hung_engine_is_told_as_degraded_and_then_started_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAI_SERVER_BEAT_SECONDS", "0.5")
+    monkeypatch.setenv("MAI_SERVER_BEAT_ANSWER_SECONDS", "1")
+    go = machine.folder / "go"
+    machine.scenario({"serving": [["wait", str(go)], ["hung"]]}, {})
+    machine.up()
+    go.touch()
+    machine.wait("default", "degraded")
+    state = machine.wait("default", "ready", "failed", attempt=2)
+    assert state.phase == "ready", state.message
+    assert len(state.deaths) == 1
+    assert any("The server hangs: started afresh" in text for _, text in state.events)
+
+
+def test_status_shows_the_heartbeat(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAI_SERVER_BEAT_SECONDS", "0.2")
+    machine.up()
+    state = machine.state()
+    while state.heartbeat is None or not state.heartbeat.asked:
+        state = machine.wait("default", "ready", "failed")
+    assert state.heartbeat.missed == 0
+    assert "heartbeat" in machine.run("status").stdout
