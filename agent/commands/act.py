@@ -148,13 +148,13 @@ def _open(path: Path) -> Frame:
 
 def _capture(monitor: int | None) -> _Seen:
     """This screen, without our own windows, and its elements, which are taken meanwhile."""
-    from agent.desktop.factory import open_desktop
+    from agent.commands.own_desktop import open_own_desktop
     from agent.desktop.protected import ProtectedDesktop
     from agent.run.outliner import Outliner
     from agent.safety.stop import StopSwitch
     from agent.screen.languages import reading_languages
 
-    desktop = ProtectedDesktop(open_desktop(StopSwitch(), monitor, kind=load_settings().desktop), dry_run=True)
+    desktop = ProtectedDesktop(open_own_desktop(StopSwitch(), monitor), dry_run=True)
     outliner = Outliner(desktop.open_elements, desktop.open_windows, reading_languages(os.environ)[0])
     try:
         frame = desktop.screen.grab()

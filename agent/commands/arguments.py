@@ -4,7 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.settings import DESKTOP_KINDS
 from foundation.arguments import positive, positive_seconds
+from foundation.configs import config_names
 
 if TYPE_CHECKING:
     from agent.geometry import Size
@@ -93,3 +95,27 @@ def add_other_models(parser: argparse.ArgumentParser) -> None:
                        "guess may be off (auto, default), never, or always")  # fmt: skip
     group.add_argument("--calibrate", choices=("auto", "off", "always"), help="find out first where the model clicks: "
                        "once for an endpoint of yours (auto, default), never, or before this run")  # fmt: skip
+
+
+def add_desktop(parser: argparse.ArgumentParser) -> None:
+    """Which desktop, and by which way."""
+    parser.add_argument("--monitor", metavar="N", type=positive, help="which monitor (default: the primary one)")
+    parser.add_argument("--desktop", choices=DESKTOP_KINDS, help="how the desktop is seen and touched: x11; portal "
+                        "(GNOME, KDE: asks you once in a dialog); wlroots (sway, Hyprland and their like); default "
+                        "auto, by what the session offers, Wayland first")  # fmt: skip
+
+
+def add_sandbox(parser: argparse.ArgumentParser) -> None:
+    """A throw-away desktop."""
+    group = parser.add_argument_group("sandbox")
+    group.add_argument("--sandbox", action="store_true", help="run in a throw-away desktop (Xvfb and XFCE)")
+    group.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, default="1920x1080",
+                       help="from 640x480 to 7680x7680 (default 1920x1080)")  # fmt: skip
+    group.add_argument("--sandbox-session", choices=config_names("sandbox"), default="xfce", help="which desktop "
+                       "(default xfce), for gnome, kde and cinnamon their applications without the shell; bare: only a "
+                       "window manager; sway, gnome-shell: Wayland")  # fmt: skip
+    group.add_argument("--sandbox-locale", metavar="NAME", help="what it speaks, as in de_DE.UTF-8 (default: what you "
+                       "speak)")  # fmt: skip
+    group.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in it reach: nothing, or "
+                       "what this machine does (default host)")  # fmt: skip
+    group.add_argument("--keep", action="store_true", help="leave the sandbox running, and say how to look at it")

@@ -5,72 +5,130 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 
-from agent.desktop.base import Desktop
-from agent.desktop.factory import needed_programs, open_desktop
+from agent.commands.arguments import add_desktop, add_sandbox
+from agent.commands.trying import DesktopDoctor, attempted, display
+from agent.desktop.base import DEFAULT_CHORD
+from agent.desktop.factory import asks_consent, needed_programs
+from agent.desktop.finding import Finding
+from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
-from agent.settings import Settings, load_settings
+from agent.settings import DesktopKind, Settings, load_settings
 from foundation.arguments import Parser
-from foundation.errors import ExitStatus, MaiError
-from foundation.printing import put, put_json
+from foundation.errors import ExitStatus
+from foundation.printing import put, put_json, remark
 from foundation.settings_file import settings_path
 from foundation.stray_output import stray_output_kept
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. `needed` marks what nothing works without."""
-
-    name: str
-    ok: bool
-    detail: str
-    needed: bool = False
+#: How what was found is marked.
+_MARKS = {True: "ok     ", False: "MISSING", None: "untried"}
 
 
 @stray_output_kept()
 def main(argv: Sequence[str]) -> int:
-    """Look at everything; status 3 when something is missing that every run needs."""
+    """Look at everything; status 3 when something is missing that every run needs, or a trial failed."""
+    options = _parser().parse_args(argv)
+    settings, stop = load_settings(), StopSwitch()
+    bad = False
+    with stop_signals(stop), ExitStack() as opened:
+        found = _of_sandbox(options, stop, opened) if options.sandbox else _of_machine(options, settings, stop)
+        for finding in found:
+            bad = bad or (finding.needed and finding.ok is False)
+            if options.json:
+                told = {"name": finding.name, "ok": finding.ok, "detail": finding.detail, "remedy": finding.remedy}
+                put_json(told)
+            else:
+                put(f"{_MARKS[finding.ok]} {finding.name}: {finding.detail}{_then(finding)}")
+    return ExitStatus.ENVIRONMENT if bad else ExitStatus.DONE
+
+
+def _parser() -> Parser:
     parser = Parser(prog="mai-agent doctor", description="Say what this machine has and lacks.")
-    parser.add_argument("--json", action="store_true", help="one object per line")
-    options = parser.parse_args(argv)
-    lacking = False
-    for finding in findings(load_settings()):
-        lacking = lacking or (finding.needed and not finding.ok)
-        if options.json:
-            put_json({"name": finding.name, "ok": finding.ok, "detail": finding.detail})
-        else:
-            put(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name}: {finding.detail}")
-    return ExitStatus.ENVIRONMENT if lacking else ExitStatus.DONE
+    parser.add_argument("--json", action="store_true", help="one object per line: name, ok (null: not tried), detail, "
+                        "remedy")  # fmt: skip
+    parser.add_argument("--try", dest="tried", action="store_true", help="open a window, and find out by it what is "
+                        "really seen, clicked, typed, dragged, scrolled and copied")  # fmt: skip
+    add_desktop(parser)
+    add_sandbox(parser)
+    return parser
 
 
-def findings(settings: Settings) -> Iterator[Finding]:
+def _then(finding: Finding) -> str:
+    """What to do, as one more sentence."""
+    if not finding.remedy:
+        return ""
+    return f"{'' if finding.detail.endswith(('.', '!', '?')) else '.'} {finding.remedy}"
+
+
+def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iterator[Finding]:
+    """A throw-away desktop, made for this."""
+    from agent.sandbox.desktop import SandboxSpec, start_sandbox
+
+    spec = SandboxSpec(
+        options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale, options.sandbox_network
+    )
+    sandbox = start_sandbox(spec, remark, stop.check)
+    opened.callback(sandbox.close)
+    sandbox.applied()
+    doctor = DesktopDoctor(stop, "auto", options.monitor, tried=options.tried, stop_key="", environ=sandbox.environ)
+    yield from _needed(doctor.findings(), tried=options.tried)
+    yield from display(sandbox.environ, "auto")
+    if options.keep:
+        remark(sandbox.how_to_look())
+
+
+def _of_machine(options: Namespace, settings: Settings, stop: StopSwitch) -> Iterator[Finding]:
     """What there is, from the ground up."""
+    kind: DesktopKind = options.desktop or settings.desktop
     yield Finding("python", ok=True, detail=f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     path = settings_path()
     yield Finding("settings", ok=True, detail=str(path) if path.is_file() else f"none ({path})")
-    desktop = list(_desktop())
-    yield from desktop
+    chord = settings.get("stop_key") or DEFAULT_CHORD
+    doctor = DesktopDoctor(stop, kind, options.monitor, tried=options.tried, stop_key=chord)
+    seen: bool | None = None
+    for finding in _needed(doctor.findings(), tried=options.tried):
+        seen = finding.ok if finding.name == "screen" else seen
+        yield finding
+    yield from display(os.environ, kind)
     if sys.platform.startswith("linux"):
-        yield Finding("accessibility", ok=True, detail=_accessibility())
+        yield from _session(kind)
+        yield _accessibility()
     yield _sandbox()
     if sys.platform.startswith("linux"):
         yield _isolation()
     yield Finding(
-        "screen or sandbox", ok=desktop[0].ok or _sandbox().ok, detail="one of the two is needed", needed=True
+        "screen or sandbox", ok=seen is not False or bool(_sandbox().ok), detail="one of the two is needed", needed=True
     )
     for program, package in needed_programs().items():
         found = shutil.which(program) is not None
-        yield Finding("clipboard", ok=found, detail=program if found else f"install it: apt-get install {package}")
-    yield _try("reading words", _reading)
+        remedy = "" if found else f"Install it: apt-get install {package}."
+        yield Finding("clipboard", ok=found, detail=program if found else f"{program} is missing", remedy=remedy)
+    yield attempted("reading words", _reading)
     url = settings.get("endpoint")
     if url is None:
         yield Finding("local server", ok=True, detail=_local_server())
         yield Finding("endpoint", ok=True, detail="none configured")
     else:
-        yield _try("endpoint", lambda: _endpoint(str(url), settings))
+        yield attempted("endpoint", lambda: _endpoint(str(url), settings))
+
+
+def _needed(found: Iterator[Finding], *, tried: bool) -> Iterator[Finding]:
+    """What was tried has to have worked; without a trial, a sandbox may serve."""
+    return (replace(one, needed=tried) for one in found)
+
+
+def _session(kind: DesktopKind) -> Iterator[Finding]:
+    """The person's session: its folders and, where it is used by the desktop portal, that."""
+    from agent.desktop.linux import session
+
+    if os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY"):
+        yield from session.folders(os.environ)
+    if asks_consent(os.environ, kind):
+        yield from session.portal(os.environ)
 
 
 def _local_server() -> str:
@@ -82,46 +140,22 @@ def _local_server() -> str:
     return f"{reason} Runs use the literal engine." if reason else "can be started here (`mai-server doctor` says more)"
 
 
-def _try(name: str, look: Callable[[], str]) -> Finding:
-    try:
-        return Finding(name, ok=True, detail=look())
-    except MaiError as error:
-        return Finding(name, ok=False, detail=str(error))
+def _accessibility() -> Finding:
+    from agent.desktop.accessibility import answering, is_switched_on, session_bus
 
-
-def _desktop() -> Iterator[Finding]:
-    """The screen and, where there is one, what takes input."""
-    try:
-        desktop = open_desktop(StopSwitch(), kind=load_settings().desktop)
-    except MaiError as error:
-        yield Finding("screen", ok=False, detail=str(error))
-        return
-    with closing(desktop.screen):
-        screen = _try("screen", lambda: _capture(desktop))
-        yield screen
-        if screen.ok:
-            yield _try("input", desktop.check_input)
-
-
-def _capture(desktop: Desktop) -> str:
-    scale_x, scale_y = desktop.screen.grab().viewport.scale
-    monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
-    scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
-    return f"{desktop.name} {monitors}{scale}".strip()
-
-
-def _accessibility() -> str:
-    from agent.desktop.accessibility import is_switched_on, session_bus
-
-    session = session_bus(os.environ)
+    name, session = "accessibility", session_bus(os.environ)
     on = is_switched_on(session) if session else None
     if on is None:
-        return "not known here: no session bus tells of it, so only words and pixels are seen"
+        told = "not known here: no session bus tells of it, so only words and pixels are seen"
+        return Finding(name, ok=True, detail=told)
+    programs = answering(session)
+    if programs is None:
+        told = "its bus does not answer, so only words and pixels are seen"
+        return Finding(name, ok=False, detail=told, remedy="Install it: apt-get install at-spi2-core; log in again.")
     if on:
-        return "on: applications tell what their buttons and fields are"
-    return (
-        'off: browsers tell nothing; a run asks to switch it on (accessibility = "ask", "on" or "off" in the settings)'
-    )
+        return Finding(name, ok=True, detail=f"on, and {programs} programs tell what their buttons and fields are")
+    told = f"off, though {programs} programs are on its bus: browsers tell nothing; a run asks to switch it on"
+    return Finding(name, ok=True, detail=f'{told} (accessibility = "ask", "on" or "off" in the settings)')
 
 
 def _sandbox() -> Finding:

@@ -8,14 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.desktop.factory import open_desktop
+from agent.commands.own_desktop import open_own_desktop
 from agent.desktop.protected import ProtectedDesktop
 from agent.run.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.languages import reading_languages
 from agent.screen.outline import Element, Outline
-from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.foreign_text import printable
@@ -59,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _look(monitor: int | None, *, words: bool) -> tuple[Frame, Outline]:
     """The screen and its elements, without our own windows."""
-    desktop = open_desktop(StopSwitch(), monitor, kind=load_settings().desktop)
+    desktop = open_own_desktop(StopSwitch(), monitor)
     protected = ProtectedDesktop(desktop, dry_run=True)
     with closing(desktop), closing(protected.screen):
         frame = protected.screen.grab()

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from agent.actions import TOUCHING, Wait, describe
 from agent.actions import to_json as action_json
 from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.commands.own_desktop import open_own_desktop
 from agent.commands.show import receipt_lines
 from agent.console.terminal import Console
-from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.run.fates import WORDS
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
-from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
@@ -68,7 +67,7 @@ def _allowed(step: ReplayedStep, console: Console) -> bool:
 
 
 def _live_hand(stop: StopSwitch) -> Hand:
-    desktop = open_desktop(stop, kind=load_settings().desktop)
+    desktop = open_own_desktop(stop)
     desktop.screen.close()  # nothing is looked at
     return desktop.hand
 

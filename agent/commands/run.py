@@ -8,10 +8,8 @@ from pathlib import Path
 
 import agent
 from agent.commands import COMMANDS
-from agent.commands.arguments import add_engine, add_other_models, add_runs, sandbox_size
-from agent.settings import DESKTOP_KINDS
+from agent.commands.arguments import add_desktop, add_engine, add_other_models, add_runs, add_sandbox
 from foundation.arguments import Parser, positive, positive_seconds
-from foundation.configs import config_names
 from foundation.printing import is_terminal
 
 _EPILOG = """\
@@ -45,32 +43,15 @@ def _parser() -> Parser:
     )
     parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
-    parser.add_argument("--monitor", metavar="N", type=positive, help="which monitor (default: the primary one)")
-    parser.add_argument("--desktop", choices=DESKTOP_KINDS, help="how the desktop is seen and touched "
-                        "(default auto: by what the session offers, Wayland first)")  # fmt: skip
+    add_desktop(parser)
     version = f"mai-agent {agent.__version__}"
     parser.add_argument("--version", action="version", version=version, help="print the version")
     add_runs(parser)
     add_engine(parser)
     add_other_models(parser)
-    _add_sandbox(parser)
+    add_sandbox(parser)
     _add_budgets(parser)
     return parser
-
-
-def _add_sandbox(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("sandbox")
-    group.add_argument("--sandbox", action="store_true", help="run in a throw-away desktop (Xvfb and XFCE)")
-    group.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, default="1920x1080",
-                       help="from 640x480 to 7680x7680 (default 1920x1080)")  # fmt: skip
-    group.add_argument("--sandbox-session", choices=config_names("sandbox"), default="xfce", help="which desktop "
-                       "(default xfce), for gnome, kde and cinnamon their applications without the shell; bare: only a "
-                       "window manager; sway: Wayland")  # fmt: skip
-    group.add_argument("--sandbox-locale", metavar="NAME", help="what it speaks, as in de_DE.UTF-8 (default: what you "
-                       "speak)")  # fmt: skip
-    group.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in it reach: nothing, or "
-                       "what this machine does (default host)")  # fmt: skip
-    group.add_argument("--keep", action="store_true", help="leave the sandbox running, and say how to look at it")
 
 
 def _add_budgets(parser: argparse.ArgumentParser) -> None:

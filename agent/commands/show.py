@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
+from agent.actions import shorten
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.record.action_record import ActionRecord
 from agent.record.run_record import ReceiptRecord
@@ -69,17 +71,21 @@ def _print_step(step: StepRecord, *, told: bool) -> None:
 
 def _print_action(action: ActionRecord) -> None:
     """One action: what the model proposed with the reasons to ask, what the person made of it, what became of it."""
-    proposed = json.dumps(action.target, ensure_ascii=False) if "…" in action.proposed else action.proposed
     asked = action.approval
-    if asked is None:
-        _print_facts(proposed=proposed)
-    elif asked.instead is None:
-        _print_facts(proposed=proposed, asked=asked.reason, answer=asked.words)
-    else:
-        changed = json.dumps(asked.instead, ensure_ascii=False) if "…" in action.changed_to else action.changed_to
-        _print_facts(proposed=proposed, asked=asked.reason, answer=f"{asked.words} to: {changed}")
+    _print_facts(proposed=action.proposed, whole=_whole(action.target))
+    if asked is not None and asked.instead is None:
+        _print_facts(asked=asked.reason, answer=asked.words)
+    elif asked is not None:
+        _print_facts(asked=asked.reason, answer=f"{asked.words} to: {action.changed_to}")
+        _print_facts(whole=_whole(asked.instead))
         _print_facts(**{"for that": asked.instead_reason and f"would be asked about too: {asked.instead_reason}"})
     _print_facts(on=action.hit, result=_result(action))
+
+
+def _whole(told: dict[str, Any] | None) -> str:
+    """The texts of an action as JSON, where its words leave something of them out, be it only a line end; else ""."""
+    texts = [text for text in (told or {}).values() if isinstance(text, str)]
+    return "; ".join(json.dumps(text, ensure_ascii=False) for text in texts if shorten(text) != f"“{text}”")
 
 
 def _print_facts(**facts: str | None) -> None:

@@ -25,6 +25,7 @@ Wish: TypeAlias = Literal["ask", "on", "off"]
 #: Starting the service takes up to some seconds on a busy machine that has just begun its session.
 _LIMITS = Limits(silence=5.0, total=5.0, working=5.0)
 _SERVICE, _PATH = "org.a11y.Bus", "/org/a11y/bus"
+_DBUS, _DBUS_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _SWITCH = ("org.a11y.Status", "IsEnabled")
 _QUESTION = (
@@ -70,6 +71,16 @@ def is_switched_on(session: str) -> bool | None:
         reply = _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Get", "v", "ss", _SWITCH))
         if reply and reply[0][0] == "b":
             return bool(reply[0][1])
+    return None
+
+
+def answering(session: str) -> int | None:
+    """How many programs are on the accessibility bus of a session; None where that does not answer."""
+    with suppress(EnvironmentLacksError):
+        for address in buses(session):
+            reply = _asked(address, Call(_DBUS, _DBUS_PATH, _DBUS, "ListNames", "as"))
+            if reply:
+                return sum(str(name).startswith(":") for name in reply[0]) - 1  # without ourselves
     return None
 
 

@@ -14,19 +14,22 @@ from agent.desktop.hand import Hand, Rest
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
 from agent.geometry import DesktopPoint, Region
+from agent.safety.situation import Sense
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
 from foundation.errors import UsageError
 
-#: The stop key unless told otherwise: free in XFCE, GNOME and KDE, which use ctrl+alt+escape, ctrl+shift+escape and
-#: super+escape themselves.
+#: The stop key unless told otherwise: free in XFCE and KDE, which use ctrl+alt+escape, ctrl+shift+escape and
+#: super+escape themselves. (GNOME has a use for it.)
 DEFAULT_CHORD = "ctrl+alt+shift+escape"
 _MODIFIERS = frozenset({"shift", "ctrl", "alt", "super"})
 
 _LACKS = {
-    "windows": "Here it is not known which window gets an action: only rules about keys, texts and applications hold.",
+    "windows": "It is not known here which window a click goes to: rules about windows ask.",
+    "names": "Nor is it known which window has the keyboard: the same holds for keys and texts.",
     "takeover": "It is not noticed here when you use mouse or keyboard yourself: pause the run first.",
-    "stop_key": "There is no stop key here: the agent stops by Ctrl-C, `mai-agent stop`, and Esc Esc where it runs.",
+    "stop_key": "There is no stop key here: on this desktop the agent stops by {stops}Ctrl-C, `mai-agent stop`, and "
+    "Esc Esc where it runs.",
 }
 
 
@@ -35,13 +38,25 @@ class Abilities:
     """What a desktop can do besides being seen and touched."""
 
     windows: bool = True  # it tells which window is where
+    names: bool = False  # where it does not, it tells at least which there are, and which has the keyboard
     takeover: bool = True  # it tells when the person uses mouse or keyboard
     stop_key: bool = True  # a chord of keys stops a run wherever the focus is
+    stops: str = ""  # what of its own ends a run anywhere, where there is no stop key
     remarks: tuple[str, ...] = ()  # what else it cannot do, as sentences
+
+    @property
+    def untold(self) -> frozenset[Sense]:
+        """What rules go by and this desktop never tells."""
+        if self.windows:
+            return frozenset()
+        return frozenset({"places"}) if self.names else frozenset({"places", "windows"})
 
     def lacks(self) -> list[str]:
         """What it cannot do, as sentences for the person."""
-        return [*(sentence for name, sentence in _LACKS.items() if not getattr(self, name)), *self.remarks]
+        stops = f"{self.stops}, " if self.stops else ""
+        has = {"names": self.windows or self.names}
+        lacking = [sentence for name, sentence in _LACKS.items() if not has.get(name, getattr(self, name))]
+        return [*(sentence.format(stops=stops) for sentence in lacking), *self.remarks]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import socket
 import time
 
 
-def open_bus_socket(path: str, seconds: float) -> socket.socket:
+def open_bus_socket(path: str, seconds: float, *, files: bool = False) -> socket.socket:
     """A socket of a bus, blocking, on which messages can be sent.
 
     The bus is told no user: it reads from the kernel who we are, by the number that we have where the bus is. Root is
@@ -13,6 +13,7 @@ def open_bus_socket(path: str, seconds: float) -> socket.socket:
     Args:
         path: of the bus's socket; a zero as its first character for one without a file.
         seconds: for all of it.
+        files: whether messages can bring files.
 
     Raises:
         OSError: there is no bus, it does not let us in, or not in time.
@@ -26,6 +27,9 @@ def open_bus_socket(path: str, seconds: float) -> socket.socket:
         _expect(opened, b"DATA", deadline)
         opened.sendall(b"DATA\r\n")
         _expect(opened, b"OK", deadline)
+        if files:
+            opened.sendall(b"NEGOTIATE_UNIX_FD\r\n")
+            _expect(opened, b"AGREE_UNIX_FD", deadline)
         opened.sendall(b"BEGIN\r\n")
     except BaseException:
         opened.close()

@@ -8,16 +8,25 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from agent.desktop.base import Desktop
+from agent.desktop.door import MARK
 from agent.desktop.windows import Windows
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError
 
+if TYPE_CHECKING:
+    from agent.desktop.portal.desktop import OpenSession
+
 _SANDBOX = "Run with --sandbox to use a throw-away desktop"
-_NO_PORTAL = "The way through the desktop portal (GNOME, KDE) is not there yet."
+_LOOK = (
+    "Look at your screen: the desktop asks there whether mai-agent may see and use it. Choose a monitor, "
+    'switch on "Allow Remote Interaction" where there is such a switch, and press Share.'
+)
+_NEITHER = "This is a Wayland session whose compositor lets programs neither see nor touch the screen by wlroots' "
 
 
 def open_desktop(
@@ -27,11 +36,16 @@ def open_desktop(
     kind: DesktopKind = "auto",
 ) -> Desktop:
     """Open the desktop that this process's own environment names; see `OpenDesktop`."""
-    match _chosen(os.environ, kind):
+    session = os.environ if environ is None else environ
+    match _chosen(os.environ, kind, session):
         case "wlroots":
             from agent.desktop.wlroots.desktop import WlrootsDesktop
 
             return WlrootsDesktop(stop, monitor, environ)
+        case "portal":
+            from agent.desktop.portal.desktop import PortalDesktop
+
+            return PortalDesktop(stop, monitor, environ, _session_opener(session))
         case "x11":
             from agent.desktop.x11.desktop import X11Desktop
 
@@ -41,10 +55,15 @@ def open_desktop(
     return PortableDesktop(stop, monitor, environ)
 
 
-def open_windows() -> Windows | None:
-    """A connection to that desktop's windows, for the thread that calls; None where windows are not known."""
+def open_windows(session: Mapping[str, str] | None = None) -> Windows | None:
+    """A connection to that desktop's windows, for the thread that calls; None where windows are not known.
+
+    Args:
+        session: names the session bus; this process's own environment, for None.
+    """
+    session = os.environ if session is None else session
     with suppress(EnvironmentLacksError):
-        match _chosen(os.environ, "auto"):
+        match _chosen(os.environ, "auto", session):
             case "x11":
                 from agent.desktop.x11.windows import open_windows as windows_of_display
 
@@ -53,12 +72,68 @@ def open_windows() -> Windows | None:
                 from agent.desktop.wlroots.windows import open_windows as windows_of_sway
 
                 return windows_of_sway()
+            case "portal":
+                from agent.desktop.portal.told_windows import open_told_windows
+
+                return open_told_windows(session)
     return None
+
+
+def trial_window(environ: Mapping[str, str]) -> Path:
+    """The program that shows the window of a trial, for an environment that names one kind of display."""
+    folder = "wayland" if environ.get("WAYLAND_DISPLAY") else "x11"
+    return Path(__file__).with_name(folder) / "trial_window_process.py"
+
+
+def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> tuple[list[str], list[str]]:
+    """Its monitors and the layouts of the keyboard in words, as far as they are told. Raises EnvironmentLacksError."""
+    if not _has_displays():
+        return [], []
+    if environ.get("WAYLAND_DISPLAY") and kind != "x11":
+        from agent.desktop.wayland.display import describe_display as of_compositor
+        from agent.desktop.wayland.wire import socket_of
+
+        return of_compositor(socket_of(environ))
+    from agent.desktop.x11.display import describe_display as of_server
+
+    return of_server()
+
+
+def asks_consent(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
+    """Whether the person is asked by the desktop itself before it can be seen and used: by the desktop portal.
+
+    Never raises; of a compositor that cannot be reached it is told when it is opened.
+    """
+    if MARK in environ or not _has_displays() or not environ.get("WAYLAND_DISPLAY"):
+        return False
+    if kind != "auto":
+        return kind == "portal"
+    from agent.desktop.wayland.wire import socket_of
+    from agent.desktop.wlroots.desktop import missing_on
+
+    with suppress(EnvironmentLacksError):
+        return bool(missing_on(socket_of(environ)))
+    return False
 
 
 def check_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> None:
     """Raise EnvironmentLacksError where it is known without opening it that no desktop can be used."""
     _chosen(environ, kind)
+
+
+def asks_first(environ: Mapping[str, str], kind: DesktopKind = "auto") -> str:
+    """What a person has to do before a desktop opens that asks them on the screen; "" where none will, as far as known.
+
+    Never raises; what cannot be used is told when it is opened.
+    """
+    if not environ.get("WAYLAND_DISPLAY") or not _has_displays() or MARK in environ:
+        return ""
+    with suppress(EnvironmentLacksError):
+        if _chosen(environ, kind) == "portal":
+            from agent.desktop.portal.token import RestoreToken
+
+            return "" if RestoreToken().read() else _LOOK
+    return ""
 
 
 def has_stop_key(environ: Mapping[str, str]) -> bool:
@@ -71,12 +146,21 @@ def needed_programs() -> dict[str, str]:
     return {"xclip": "xclip"} if _has_displays() and not os.environ.get("WAYLAND_DISPLAY") else {}
 
 
-def _chosen(environ: Mapping[str, str], kind: DesktopKind) -> Literal["x11", "wlroots", "portable"]:
-    """Which desktop it is. Raises EnvironmentLacksError: none that can be used."""
+def _chosen(
+    environ: Mapping[str, str], kind: DesktopKind = "auto", session: Mapping[str, str] | None = None
+) -> Literal["x11", "wlroots", "portal", "portable"]:
+    """Which desktop it is.
+
+    Args:
+        environ: names the display.
+        kind: what the person wants.
+        session: names the session bus; that of the display, for None.
+
+    Raises:
+        EnvironmentLacksError: none that can be used.
+    """
     if not _has_displays():
         return "portable"
-    if kind == "portal":
-        raise EnvironmentLacksError(_NO_PORTAL, f"{_SANDBOX}, or log in to an X11 session.")
     wayland = environ.get("WAYLAND_DISPLAY", "")
     if kind == "x11" or (kind == "auto" and not wayland):
         if not environ.get("DISPLAY"):
@@ -86,22 +170,49 @@ def _chosen(environ: Mapping[str, str], kind: DesktopKind) -> Literal["x11", "wl
         raise EnvironmentLacksError(
             "There is no Wayland session: WAYLAND_DISPLAY is not set.", f"{_SANDBOX}, or leave out --desktop."
         )
-    _check_wayland(environ)
-    return "wlroots"
+    return _on_wayland(environ, kind, environ if session is None else session)
 
 
-def _check_wayland(environ: Mapping[str, str]) -> None:
+def _on_wayland(
+    environ: Mapping[str, str], kind: DesktopKind, session: Mapping[str, str]
+) -> Literal["wlroots", "portal"]:
+    from agent.desktop.wayland.wire import socket_of
     from agent.desktop.wlroots.desktop import missing_on
-    from agent.desktop.wlroots.wire import socket_of
 
     missing = missing_on(socket_of(environ))
-    if missing:
-        raise EnvironmentLacksError(
-            "This is a Wayland session whose compositor lets programs neither see nor touch the screen by wlroots' "
-            f"protocols (it lacks {', '.join(missing)}). {_NO_PORTAL} X11's tools are never used on a Wayland session: "
-            "they see X clients alone.",
-            f"{_SANDBOX}, log in to sway or another compositor made with wlroots, or to an X11 session.",
-        )
+    if not missing and kind != "portal":
+        return "wlroots"
+    lack = ""
+    if kind != "wlroots":
+        lack = _portal_lacks(session)
+        if not lack:
+            return "portal"
+    told = f"{_NEITHER}protocols (it lacks {', '.join(missing)})." if missing else ""
+    never = "X11's tools are never used on a Wayland session: they see X clients alone."
+    raise EnvironmentLacksError(
+        " ".join(one for one in (told, lack, never) if one),
+        f"{_SANDBOX}, log in to GNOME, KDE, sway or another desktop that has one of these ways, or to an X11 session.",
+    )
+
+
+def _portal_lacks(session: Mapping[str, str]) -> str:
+    """What is missing for the way through the portal, as a sentence; "" for nothing."""
+    from agent.desktop.portal import consent, mutter
+
+    try:
+        return mutter.missing_on(session) if MARK in session else consent.missing_on(session)
+    except EnvironmentLacksError as error:
+        return error.what
+
+
+def _session_opener(session: Mapping[str, str]) -> "OpenSession":
+    """Who opens the session: the person, by the portal's dialog; nobody, in a sandbox of ours, where nobody sits."""
+    from agent.desktop.portal.consent import open_portal
+    from agent.desktop.portal.mutter import open_mutter
+
+    if MARK in session:
+        return lambda _, monitor: open_mutter(session, monitor)
+    return lambda stop, monitor: open_portal(session, monitor, stop)
 
 
 def _has_displays() -> bool:

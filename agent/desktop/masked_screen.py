@@ -12,7 +12,7 @@ from foundation.errors import EnvironmentLacksError
 #: Nothing on a screen that is done with for good looks like this; the model sees a blank area.
 _GREY = (128, 128, 128)
 #: For so long after our window has gone from a place, its picture may still be there, in seconds.
-_LINGER = 0.25
+_LINGER = 0.5
 
 
 class MaskedScreen:

@@ -50,6 +50,14 @@ def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], boo
     return Own(found, "" if found or not visible else _REMARK)
 
 
+def processes_above() -> frozenset[int]:
+    """The processes above us, of which one is the terminal that runs us; none over SSH, or without a terminal."""
+    if not is_terminal("output"):
+        return frozenset()
+    ends = [process for process in _terminal_ends() if _is_local(_environ(process))]
+    return frozenset(parent.pid for process in ends for parent in process.parents())
+
+
 def _terminal_ends() -> list[psutil.Process]:
     """The processes that hang on a terminal for us: this one, or the clients of the tmux or screen that we run in."""
     environ = os.environ

@@ -47,6 +47,7 @@ class ProtectedDesktop:
             lambda windows: receiver(windows, own),
             self.open_elements,
             languages,
+            desktop.abilities.untold,
         )
         self.hand: Hand = RecordingHand()
         if not dry_run:

@@ -6,7 +6,7 @@ be taken for "nothing is there": rules that would need it ask (`Situation.lost`)
 
 from agent.safety.situation import Sense
 
-_LOST = {
+_LOST: dict[Sense, str] = {
     "windows": "It is not known any more which window gets an action (the connection to the display was lost): from "
     "now on, everything that rules about windows would have judged is asked about.",
     "words": "What is written on the screen cannot be read any more: from now on, everything that rules about words "
@@ -14,7 +14,7 @@ _LOST = {
     "elements": "Nothing tells any more what an action hits (the accessibility tree does not answer): from now on, "
     "everything that rules about elements would have judged is asked about.",
 }
-_AGAIN = {
+_AGAIN: dict[Sense, str] = {
     "windows": "It is known again which window gets an action.",
     "words": "What is written on the screen can be read again.",
     "elements": "It is told again what an action hits.",

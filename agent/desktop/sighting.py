@@ -50,7 +50,7 @@ def changed_focus(before: Sighting, now: Sighting) -> str:
     if (was.id if was else None) != (is_now.id if is_now else None):
         if was is None:
             return f"the keyboard focus went to {named(is_now)} meanwhile"
-        gone = now.layer(was.id) is None
+        gone = now.layer(was.id) is None and before.layer(was.id) is not None
         where = f"the keyboard focus is on {named(is_now)}" if is_now else "nothing has the keyboard focus"
         how = "is not there any more, and" if gone else "lost the keyboard focus meanwhile:"
         return f"{named(was)} {how} {where}"

@@ -10,17 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from agent.actions import (
-    TOUCHING,
-    TYPING,
-    Action,
-    Click,
-    KeyAction,
-    LongPress,
-    OpenApp,
-    Scroll,
-    VisitPage,
-)
+from agent.actions import TOUCHING, TYPING, Action, Click, KeyAction, LongPress, OpenApp, Scroll, VisitPage
 from agent.desktop.aiming import aims, leads_away
 from agent.desktop.base import Applications
 from agent.desktop.elements import Elements, OpenElements
@@ -29,18 +19,19 @@ from agent.desktop.sighting import Sighting
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
 from agent.geometry import DesktopPoint, Region
 from agent.safety.naming import nameless
-from agent.safety.situation import UNKNOWN, Fact, Place, Situation
+from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.spots import TEXT_ROLES, takes_text
 from agent.safety.text import spelled
 from agent.safety.trail import Trail
 from agent.safety.words import shipped_words
-from agent.screen.captions import caption_at
+from agent.screen.captions import Caption, caption_at
 from agent.screen.capture import Frame, Screen
 from agent.screen.ocr import Ocr, data_folder
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
+_DRAWN: frozenset[Fact] = frozenset({"drawn as a button"})
 
 _WHO = "Knowing what a click would hit"
 _MASKED = "password text"
@@ -89,6 +80,7 @@ class DesktopSurroundings:
         receiver: the window that will get what is typed, where that is not the one that has the focus.
         open_elements: of the desktop.
         languages: tesseract's names of what the screen is written in.
+        untold: what this desktop never tells.
     """
 
     def __init__(
@@ -100,7 +92,9 @@ class DesktopSurroundings:
         receiver: Callable[[Windows], Window | None] = lambda windows: windows.active(),
         open_elements: OpenElements = lambda: None,
         languages: Sequence[str] = ("eng",),
+        untold: frozenset[Sense] = frozenset(),
     ) -> None:
+        self._untold = untold
         self._screen = screen
         self._applications = applications
         self._home = home
@@ -151,7 +145,7 @@ class DesktopSurroundings:
             seen, window = self._of_typing(action, windows)
         else:
             seen, window = self._of_pointing(action, windows)
-        return self._trail.judge(action, replace(seen, lost=self._senses.lost), window)
+        return self._trail.judge(action, replace(seen, lost=self._senses.lost, untold=self._untold), window)
 
     def did(self, action: Action[DesktopPoint]) -> None:
         """See `Surroundings.did`."""
@@ -175,7 +169,7 @@ class DesktopSurroundings:
         points, found = self._under(action, windows)
         under = found[-1] if found else None
         hit = self._hit(action, points, windows, under)
-        words = self._words(points) if isinstance(action, Click | LongPress) and nameless(hit) else ""
+        words = self._captions(points)[0] if isinstance(action, Click | LongPress) and nameless(hit) else ""
         return Situation(under=self._where(under, windows), elements=hit, words=words)
 
     def close(self) -> None:
@@ -216,7 +210,7 @@ class DesktopSurroundings:
         points, found = self._under(action, windows)
         if windows is not None:
             self._judged = Judged(action, tuple(window.id if window else None for window in found))
-        words = "" if isinstance(action, Scroll) else self._words(points)
+        words, framed = ("", False) if isinstance(action, Scroll) else self._captions(points)
         under = self._place(found[-1], windows) if found else None
         elements = self._hit(action, points, windows, found[-1] if found else None)
         pressed = isinstance(action, Click | LongPress)
@@ -229,6 +223,7 @@ class DesktopSurroundings:
             elements=elements,
             asked=self._question(under) if answers and _may_agree([words]) else "",
             facts=self._starting([words, *(one.name for one in elements)], under, opened=opened)
+            | (_DRAWN if framed else frozenset())
             if pressed
             else frozenset(),
         )
@@ -262,7 +257,7 @@ class DesktopSurroundings:
         region, (width, height) = place.region, _LARGEST_QUESTION
         if region.width > width or region.height > height:
             return ""
-        return self._read(lambda frame, ocr: [_text_in(frame, region, ocr)])
+        return _joined(self._read(lambda frame, ocr: [_text_in(frame, region, ocr)]))
 
     def _hit(
         self,
@@ -315,26 +310,27 @@ class DesktopSurroundings:
         self._senses.worked("elements")
         return told
 
-    def _words(self, points: list[DesktopPoint]) -> str:
-        """What is written at these points."""
+    def _captions(self, points: list[DesktopPoint]) -> tuple[str, bool]:
+        """What is written at these points, and whether it is drawn as the caption of a button."""
 
-        def captions(frame: Frame, ocr: Ocr) -> list[str]:
+        def captions(frame: Frame, ocr: Ocr) -> list[Caption]:
             places = [frame.viewport.desktop_to_capture(point) for point in points]
             scale = max(1.0, frame.viewport.scale[0])
             return [caption_at(frame.image, at.x, at.y, ocr, scale) for at in places]
 
-        return self._read(captions)
+        read = self._read(captions)
+        return _joined(one.text for one in read), any(one.framed for one in read)
 
-    def _read(self, look: Callable[[Frame, Ocr], list[str]]) -> str:
-        """What a look at the screen reads, each piece once."""
+    def _read(self, look: Callable[[Frame, Ocr], list[T]]) -> list[T]:
+        """What a look at the screen reads; nothing where it cannot."""
         try:
             self._ocr = self._ocr or Ocr(_WHO, self._languages)
             read = look(self._screen.grab(), self._ocr)
         except Exception:  # no language data, or a display that is gone, which is told in a dozen ways
             self._senses.failed("words")
-            return ""
+            return []
         self._senses.worked("words")
-        return "\n".join(dict.fromkeys(filter(None, read)))
+        return read
 
     def _connected(self) -> Windows | None:
         """The connection to the windows, made anew once where it was lost; None where windows are unknown."""
@@ -375,6 +371,11 @@ class DesktopSurroundings:
         region = self._asked(windows, lambda known: known.region(window.id))
         kind = self._asked(windows, lambda known: known.kind(window.id))
         return Place(window.app, window.title, region, kind == "dialog", kind == "backdrop")
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts as one, each once."""
+    return "\n".join(dict.fromkeys(filter(None, texts)))
 
 
 def _may_agree(names: Iterable[str]) -> bool:

@@ -109,7 +109,7 @@ def start_sandbox(
     check_size(spec.size)
     session = load_session(spec.session)
     session.check_installed()
-    network = _network(spec.network, progress, ordinary=session.display == "wayland")
+    network = _network(spec.network, progress, ordinary=session.ordinary)
     language = {} if spec.locale is None else locale_environ(spec.locale)
     for name in reap_sandboxes():
         progress(f"removed the sandbox {name}, whose owner had been killed")

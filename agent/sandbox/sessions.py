@@ -17,7 +17,7 @@ class Session:
     title: str
     start: tuple[tuple[str, ...], ...]
     windows: frozenset[str]
-    display: Literal["x11", "wayland"]  # what shows it: Xvfb, or the first program of `start`
+    display: Literal["x11", "sway", "mutter"]  # what shows it: Xvfb, or a compositor of `start`
     wallpaper: str  # "#rrggbb"
     folders: tuple[str, ...]
     libraries: tuple[str, ...]
@@ -28,6 +28,11 @@ class Session:
     copies: Mapping[str, str]
     services: Mapping[str, str]
     dconf: Mapping[str, Mapping[str, str]]
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether it has to be started by an ordinary user: compositors refuse root, or complain on the screen."""
+        return self.display != "x11"
 
     def missing(self) -> list[str]:
         """Debian packages of needed programs that are not installed."""

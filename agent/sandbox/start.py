@@ -17,7 +17,7 @@ from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside
 from agent.sandbox.sessions import Session
-from foundation.configs import load_config
+from foundation.configs import configs_dir, load_config
 from foundation.errors import EnvironmentLacksError
 
 Environ: TypeAlias = dict[str, str]
@@ -62,8 +62,8 @@ def start(
         environ |= _name_display(folder, network, owner)
     else:
         (folder / "cookie").touch(mode=0o600)
-        environ |= wayland.names(folder)
-    environ |= _open_door(folder, environ, network, owner, ordinary=session.display == "wayland")
+        environ |= wayland.names(session.display, folder)
+    environ |= _open_door(folder, environ, network, owner, ordinary=session.ordinary)
     if session.display == "x11":
         _start_display(size, environ, check)
     environ |= _start_bus(folder, environ, check)
@@ -73,11 +73,11 @@ def start(
         if session.display == "x11":
             _paint_root(session.wallpaper)
         for command in session.start:
-            start_inside(command, environ)
+            start_inside([word.format(size=size) for word in command], environ)
         if session.display == "x11":
             _wait_until_ready(session, check)
         else:
-            wayland.set_up(environ, size, session.wallpaper, _START_TIMEOUT, check)
+            wayland.set_up(session.display, environ, size, session.wallpaper, _START_TIMEOUT, check)
     except BaseException:
         os.environ.clear()
         os.environ.update(before)
@@ -120,8 +120,9 @@ def _make_home(folder: Path, session: Session, environ: Environ) -> None:
     for path, text in session.files.items():
         _parent(home / path).write_text(text)
     for path, original in session.copies.items():
-        if Path(original).is_file():
-            shutil.copy(original, _parent(home / path))
+        source = configs_dir() / original
+        if source.is_file():
+            shutil.copy(source, _parent(home / path))
     (folder / "keyfiles").mkdir()
     (folder / "keyfiles/settings").write_text(_keyfile(session.dconf))
     # Compiled, not set one by one, so that it is there before the first program looks.

@@ -1,27 +1,46 @@
-"""The compositor of a throw-away desktop on Wayland: what names it, and what it is told once it listens (sway)."""
+"""The compositor of a throw-away desktop on Wayland: what names it, and what it is told once it listens."""
 
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Literal, TypeAlias
+
+from jeepney import DBusAddress
 
 from agent.desktop.door import run_inside
 from agent.desktop.factory import check_display
+from agent.desktop.linux.bus import Bus, BusError
 from agent.geometry import Size
 from foundation.errors import EnvironmentLacksError
 
+Compositor: TypeAlias = Literal["sway", "mutter"]
+
 _POLL = 0.05
+_PATIENCE = 5.0
+_SHELL = DBusAddress("/org/gnome/Shell", "org.gnome.Shell", "org.freedesktop.DBus.Properties")
 
 
-def names(folder: Path) -> dict[str, str]:
+def names(compositor: Compositor, folder: Path) -> dict[str, str]:
     """The variables that name it: sway takes the second as it is told, and the first free one for the other."""
+    if compositor == "mutter":
+        return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-0"}
     return {"WAYLAND_DISPLAY": f"{folder}/run/wayland-1", "SWAYSOCK": f"{folder}/run/sway.sock"}
 
 
-def set_up(environ: Mapping[str, str], size: Size, colour: str, seconds: float, check: Callable[[], None]) -> None:
-    """Wait until it listens, and give it its monitor.
+def set_up(
+    compositor: Compositor,
+    environ: Mapping[str, str],
+    size: Size,
+    colour: str,
+    seconds: float,
+    check: Callable[[], None],
+) -> None:
+    """Wait until it listens, and make its one monitor as it shall be.
 
     Args:
+        compositor: its kind.
         environ: of its programs.
         size: of its one monitor, in pixels.
         colour: of what is behind the windows, as #rrggbb.
@@ -32,8 +51,10 @@ def set_up(environ: Mapping[str, str], size: Size, colour: str, seconds: float, 
         EnvironmentLacksError: it is late, or lacks something.
     """
     deadline = time.monotonic() + seconds
-    sockets = [Path(environ[name]) for name in names(Path())]
-    while not (all(path.exists() for path in sockets) and _told(environ, size, colour)):
+    while not (
+        Path(environ["WAYLAND_DISPLAY"]).exists()
+        and (_overview_closed(environ) if compositor == "mutter" else _told(environ, size, colour))
+    ):
         if time.monotonic() >= deadline:
             raise EnvironmentLacksError(
                 "The sandbox's compositor did not come up in time.", "Is the machine very busy?"
@@ -44,9 +65,25 @@ def set_up(environ: Mapping[str, str], size: Size, colour: str, seconds: float, 
 
 
 def _told(environ: Mapping[str, str], size: Size, colour: str) -> bool:
-    """Tell it how its monitor is; whether it took that."""
+    """Tell sway how its monitor is; whether it took that."""
     output = f"output HEADLESS-1 resolution {size} position 0 0 scale 1 background {colour} solid_color"
     try:
-        return run_inside(("swaymsg", output), environ, 5.0).returncode == 0
+        return run_inside(("swaymsg", output), environ, _PATIENCE).returncode == 0
     except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def _overview_closed(environ: Mapping[str, str]) -> bool:
+    """Close the overview that GNOME's shell begins with; whether it was open and is not any more."""
+    of_shell = "org.gnome.Shell"
+    try:
+        with closing(Bus(environ, _PATIENCE)) as bus:
+            [(_, was_open)] = bus.ask(_SHELL, "Get", "ss", of_shell, "OverviewActive")
+            if not was_open:
+                return False
+            bus.ask(_SHELL, "Set", "ssv", of_shell, "OverviewActive", ("b", False))
+            while bus.ask(_SHELL, "Get", "ss", of_shell, "OverviewActive") != (("b", False),):
+                time.sleep(_POLL)
+            return True
+    except BusError:
         return False

@@ -41,6 +41,12 @@ def test_the_bus_is_told_no_user_and_reads_who_we_are(tmp_path: Path) -> None:
     assert heard == [b"\0AUTH EXTERNAL\r\n", b"DATA\r\n", b"BEGIN\r\n"]
 
 
+def test_a_bus_is_asked_for_files_where_messages_can_bring_some(tmp_path: Path) -> None:
+    with bus(tmp_path / "bus", b"DATA\r\n", b"OK 1234\r\n", b"AGREE_UNIX_FD\r\n") as heard:
+        open_bus_socket(str(tmp_path / "bus"), 5.0, files=True).close()
+    assert heard[2:] == [b"NEGOTIATE_UNIX_FD\r\n", b"BEGIN\r\n"]
+
+
 def test_a_bus_that_refuses_is_told(tmp_path: Path) -> None:
     with bus(tmp_path / "bus", b"REJECTED EXTERNAL\r\n"), pytest.raises(PermissionError, match="REJECTED"):
         open_bus_socket(str(tmp_path / "bus"), 5.0)

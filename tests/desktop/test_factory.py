@@ -70,7 +70,7 @@ def test_elsewhere_the_desktop_is_seen_and_touched_and_says_what_it_cannot_do(
         elsewhere.setattr(sys, "platform", "darwin")
         desktop = open_desktop(StopSwitch())
     assert type(desktop) is PortableDesktop
-    assert len(desktop.abilities.lacks()) == 4
+    assert len(desktop.abilities.lacks()) == 5
     assert desktop.screen.grab().viewport.region == desktop.monitors[0]
     hand = desktop.hand
     for action in (Click(DesktopPoint(30, 40)), Drag(None, DesktopPoint(90, 80)), Move(DesktopPoint(200, 100))):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.actions import OpenApp
-from agent.desktop.apps.files import find_file, is_path, may_start_something
+from agent.desktop.apps.files import find_file, is_path, may_start_something, told_from
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.apps.openers import chosen_for, types_of
 from agent.desktop.base import Opens
@@ -164,9 +164,15 @@ def launcher(home, tmp_path, monkeypatch):
     return Launcher(environ, lambda: None)
 
 
+def test_a_path_is_told_from_the_home_where_it_is_in_it(home):
+    assert told_from(home, home) == "~"
+    assert told_from(home, home / "Dokumente/report.txt") == "~/Dokumente/report.txt"
+    assert told_from(home, home.parent / "homely/x") == f"{home.parent}/homely/x"
+
+
 def test_a_file_is_opened_with_the_application_for_it(launcher, home, tmp_path):
     told = launcher.open("report.txt", StopSwitch())
-    assert f"{home}/Dokumente/report.txt with Mousepad" in told
+    assert "~/Dokumente/report.txt with Mousepad" in told and str(home) not in told
     assert (tmp_path / "started").read_text() == f"{home}/Dokumente/report.txt\n"
     assert launcher.identify("report.txt").names == ("Mousepad", "org.xfce.mousepad", "editor")
 

@@ -1,5 +1,6 @@
 """Typing on a real display where the focus is nowhere, or goes elsewhere, or the person holds a key."""
 
+import re
 import subprocess
 import threading
 import time
@@ -72,7 +73,8 @@ def test_when_another_window_takes_the_focus_no_more_is_typed_and_how_much_was_i
         arrived = fields.values()["entry"]
         assert 0 < len(arrived) < len(text)
         assert text.startswith(arrived)
-        assert f"only the first {len(arrived)} of {len(text)} characters" in str(told.value)
+        most = re.search(rf"at most the first (\d+) of {len(text)} characters", str(told.value))
+        assert most and int(most[1]) in (len(arrived), len(arrived) + 1)  # the last key may have gone with the focus
         assert other.values()["entry"] == BEGIN["entry"]
 
 

@@ -10,6 +10,7 @@ from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.safety.naming import aim_of, named
 from agent.safety.policy import Policy
 from agent.safety.situation import UNKNOWN
+from agent.screen.captions import Caption
 from agent.screen.capture import Frame
 from agent.screen.outline import Element
 from foundation.errors import EnvironmentLacksError
@@ -197,7 +198,7 @@ def test_what_an_action_hits_is_told_without_all_else():
 
 def test_what_nothing_else_names_is_named_by_what_is_written_there(monkeypatch):
     desk, nowhere = around(), DesktopPoint(350, 50)
-    monkeypatch.setattr(desk, "_words", lambda points: "Adwaita-dark")
+    monkeypatch.setattr(desk, "_captions", lambda points: ("Adwaita-dark", False))
     assert named(Click(nowhere), aim_of(Click(nowhere), desk.glance(Click(nowhere)))) == "click “Adwaita-dark” · A page"
     assert desk.glance(Click(BUTTON)).words == ""
     monkeypatch.setitem(SHOWN, nowhere, Element(4, "page tab list", "", Region(300, 0, 100, 100)))
@@ -271,7 +272,7 @@ def test_elements_that_are_not_told_any_more_are_said_and_clicks_asked_about():
 
 def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monkeypatch):
     desk, _ = cut_off()
-    monkeypatch.setattr("agent.desktop.surroundings.caption_at", lambda *_: "Bold")
+    monkeypatch.setattr("agent.desktop.surroundings.caption_at", lambda *_: Caption("Bold"))
     shots = [Frame(Image.new("RGB", (300, 300)), Viewport.of_image(Size(300, 300)), 0.0)]
     monkeypatch.setattr(NoScreen, "grab", lambda _: shots.pop())
     assert asked(desk, Click(DesktopPoint(9, 9))) is None

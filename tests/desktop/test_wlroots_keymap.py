@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.desktop.wayland.wire import Arguments, pack, socket_of
 from agent.desktop.wlroots.keymap import Keymap, Stroke, is_key, portions
-from agent.desktop.wlroots.wire import Arguments, pack, socket_of
 from agent.keys import KEY_NAMES
 
 

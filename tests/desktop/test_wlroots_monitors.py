@@ -128,12 +128,16 @@ def test_x11_is_not_used_where_a_wayland_session_is_named(monkeypatch: pytest.Mo
         assert type(desktop).__name__ == "WlrootsDesktop"
         assert [sentence for sentence in desktop.abilities.lacks() if "X11" in sentence] == []
         desktop.screen.close()
-        with pytest.raises(EnvironmentLacksError, match="not there yet"):
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "")
+        with pytest.raises(EnvironmentLacksError, match="names no session bus"):
             open_desktop(StopSwitch(), kind="portal")
         monkeypatch.delenv("SWAYSOCK")
         other = open_desktop(StopSwitch())
         assert (other.abilities.windows, other.abilities.stop_key) == (False, False)
-        assert other.open_windows() is None
+        assert other.open_elements() is None
+        windows = other.open_windows()
+        assert windows is not None and windows.windows() == []
+        windows.close()
         assert any("Ctrl-C" in sentence for sentence in other.abilities.lacks())
         other.screen.close()
     with pytest.raises(EnvironmentLacksError, match="cannot be reached"):

@@ -25,6 +25,7 @@ APPLICATIONS = {
     "bare": (["mousepad"], "Untitled 1 - Mousepad", "Unbenannt 1 - Mousepad"),
     "cinnamon": (["nemo"], "Home", "Persönlicher Ordner"),
     "gnome": (["gnome-control-center"], "Settings", "Einstellungen"),
+    "gnome-shell": (["gnome-calculator"], "Calculator", "Taschenrechner"),
     "kde": (["systemsettings"], "System Settings", "Systemeinstellungen"),
     "sway": (["mousepad"], "Untitled 1 - Mousepad", "Unbenannt 1 - Mousepad"),
     "mate": (["mate-control-center"], "Control Center", "Steuerzentrale"),
@@ -47,9 +48,9 @@ def language(request, monkeypatch, tmp_path_factory):
     return request.param
 
 
-def titles(seconds, wanted):
+def titles(seconds, wanted, environ):
     """The titles of the windows, as soon as the wanted one is there."""
-    windows = open_windows()
+    windows = open_windows(environ)
     try:
         deadline = time.monotonic() + seconds
         while wanted not in (found := [window.title for window in windows.windows()]) and time.monotonic() < deadline:
@@ -59,11 +60,10 @@ def titles(seconds, wanted):
         windows.close()
 
 
-def of_colour(colour):
+def of_colour(colour, desktop):
     """The share of the screen that has a colour."""
     wanted = [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
-    with closing(open_desktop(StopSwitch()).screen) as screen:
-        pixels = np.asarray(screen.grab().image)
+    pixels = np.asarray(desktop.screen.grab().image)
     return float((abs(pixels.astype(int) - wanted).max(axis=2) <= 1).mean())
 
 
@@ -77,11 +77,13 @@ def test_each_kind_shows_its_applications_in_the_language_asked_for(name, langua
     try:
         sandbox.applied()
         deadline = time.monotonic() + 10  # a desktop draws its background a moment after its window is there
-        while (share := of_colour(load_session(name).wallpaper)) < 0.8 and time.monotonic() < deadline:
-            time.sleep(0.1)
+        desktop = open_desktop(StopSwitch(), None, sandbox.environ)
+        with closing(desktop), closing(desktop.screen):
+            while (share := of_colour(load_session(name).wallpaper, desktop)) < 0.8 and time.monotonic() < deadline:
+                time.sleep(0.1)
         assert share >= 0.8
         sandbox.start(*command)
-        assert title in titles(30, title)
+        assert title in titles(30, title, sandbox.environ)
         processes = marked(sandbox.name)
     finally:
         sandbox.close()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +12,19 @@ from typing import Any, Protocol
 
 import pytest
 from stubs.display import PlainDisplay, wait_until
+from stubs.gnome import MutterPerson, PlainGnome
 from stubs.sway import PlainSway
 
 from agent.desktop.base import Desktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.input import Press
+from agent.desktop.portal.clipboard import PortalClipboard
+from agent.desktop.portal.mutter import open_mutter
+from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
-from agent.desktop.wlroots.input import Pointer, WlrootsInput
-from agent.desktop.wlroots.wire import socket_of
+from agent.desktop.wlroots.input import WlrootsInput
+from agent.geometry import Size
 from agent.safety.stop import StopSwitch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +38,7 @@ class Server(Protocol):
     def environ(self) -> dict[str, str]:
         """Of its programs."""
 
-    def start(self, *command: str) -> "subprocess.Popen[bytes]":
+    def start(self, *command: str) -> object:
         """A program on it."""
 
     def kill(self) -> None:
@@ -42,11 +48,14 @@ class Server(Protocol):
 class Bench:
     """A server with the window on it, which this process's environment names."""
 
+    #: A stop key that is free there.
+    chord: tuple[str, ...] = ("ctrl", "alt", "shift", "escape")
+
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
         self._log = folder / f"probe-{id(self)}.jsonl"
         self._since = 0
-        server.start("/usr/bin/python3", str(PROBE), str(self._log))
+        server.start("/usr/bin/python3", "-c", PROBE.read_text(), str(self._log))
         wait_until(lambda: self.events("there"), "the window is there")
         self.since_now()
 
@@ -160,9 +169,74 @@ class SwayBench(Bench):
         reading.close()
 
 
+class ThisSession:
+    """The session of GNOME that this process was started in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environ = dict(os.environ)
+        self.folder = folder
+        width, height = os.environ["SIZE"].split("x")
+        self.size = Size(int(width), int(height))
+
+    def start(self, *command: str) -> "subprocess.Popen[bytes]":
+        """A program in it; the session's end is its own."""
+        environ = self.environ | {"GDK_BACKEND": "wayland"}
+        return subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        """Nothing here may end it."""
+        raise NotImplementedError
+
+
+class GnomeBench(Bench):
+    """On GNOME's shell without screens."""
+
+    chord = ("ctrl", "alt", "shift", "f9")
+
+    def __init__(self, server: "PlainGnome | ThisSession") -> None:
+        super().__init__(server, server.folder)
+        self.person = MutterPerson(server.environ, server.size)
+        wait_until(self._feels_the_mouse, "the mouse is there")
+        self.since_now()
+
+    def _feels_the_mouse(self) -> bool:
+        for x in (300, 200):
+            self.person.moves(x, 700)
+            time.sleep(0.1)  # a flood of them would hold up a busy shell
+        return bool(self.events("motion"))
+
+    def person_presses(self, *keys: str) -> None:
+        """See `Bench`."""
+        self.person.presses(*keys)
+
+    def person_moves(self, x: int, y: int) -> None:
+        """See `Bench`."""
+        self.person.moves(x, y)
+
+    @contextmanager
+    def person_copied(self, text: str) -> Iterator[Callable[[], str]]:
+        """See `Bench`."""
+        session = open_mutter(self.server.environ, None)
+        clipboard = PortalClipboard(session)
+        with clipboard.lent() as lent:
+            lent.offer(text)
+
+            def read() -> str:
+                return (clipboard.read("text/plain;charset=utf-8") or b"").decode()
+
+            yield read
+        clipboard.close()
+        session.close()
+
+
 @contextmanager
 def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
-    """A desktop of a kind, named by this process's environment meanwhile."""
+    """A desktop of a kind, named by this process's environment meanwhile; "session" is the one that we are in."""
+    if kind == "session":
+        here = GnomeBench(ThisSession(folder))
+        yield here
+        here.person.leaves()
+        return
     with pytest.MonkeyPatch.context() as patch:
         for name in ("DISPLAY", "WAYLAND_DISPLAY", "SWAYSOCK"):
             patch.delenv(name, raising=False)
@@ -171,7 +245,18 @@ def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
                 patch.setenv("DISPLAY", display.name)
                 patch.setenv("XAUTHORITY", os.devnull)
                 display.start("xfwm4", "--compositor=off")
+                managed = ("xprop", "-root", "_NET_SUPPORTING_WM_CHECK")
+                # One that comes late takes the windows that are there in the midst of a test, and gives none the focus.
+                wait_until(lambda: "window id" in display.call(*managed), "the window manager is there")
                 yield X11Bench(display, folder)
+            return
+        if kind == "gnome":
+            with PlainGnome() as gnome:
+                for name, value in gnome.variables.items():
+                    patch.setenv(name, value)
+                bench = GnomeBench(gnome)
+                yield bench
+                bench.person.leaves()
             return
         with PlainSway() as sway:
             for name, value in sway.variables.items():

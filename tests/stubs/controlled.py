@@ -1,13 +1,16 @@
 """A machine for the controller: its folders, a fake vLLM, fake cards, and what is left of processes on it."""
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psutil
@@ -44,16 +47,61 @@ def _script(path: Path, source: Path) -> None:
 
 
 def tiny_model(folder: Path) -> Path:
-    """A folder with a model that is small enough for any machine's processor; there are no weights in it."""
+    """A folder with a model that is small enough for any machine's processor; its weights are zeros."""
     folder.mkdir(parents=True)
     shape = json.loads((ROOT / "configs" / "models" / "shapes" / "qwen3-vl-2b.json").read_text())
     text = {**shape["text_config"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     text |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 1000}
     vision = {**shape["vision_config"], "hidden_size": 64, "intermediate_size": 128, "depth": 2, "out_hidden_size": 64}
-    (folder / "config.json").write_text(json.dumps({**shape, "text_config": text, "vision_config": vision}))
+    config = {**shape, "text_config": text, "vision_config": vision, "tie_word_embeddings": True}
+    (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps(shape["image"]))
-    (folder / "model.safetensors").write_bytes(b"")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    letters = {letter: number for number, letter in enumerate("Ġabcdefghijklmnopqrstuvwxyz")}
+    tokenizer = {"model": {"type": "BPE", "vocab": letters, "merges": []}, "decoder": {"type": "ByteLevel"}}
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "added_tokens": _special(config)}))
+    layers = [f"model.language_model.layers.{number}.self_attn" for number in range(2)]
+    shapes = {
+        "model.language_model.embed_tokens.weight": (1000, 64),
+        **{f"{layer}.q_proj.weight": (64, 64) for layer in layers},
+        **{f"{layer}.k_proj.weight": (32, 64) for layer in layers},
+        **{f"model.visual.blocks.{number}.norm1.weight": (64,) for number in range(2)},
+    }
+    write_weights(folder / "model.safetensors", shapes)
     return folder
+
+
+def _special(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tokens that config.json names, in a tokenizer's list."""
+    return [{"id": number, "content": f"<{name}>"} for name, number in config.items() if name.endswith("_token_id")]
+
+
+def write_weights(path: Path, shapes: dict[str, tuple[int, ...]], dtype: str = "BF16") -> None:
+    """A safetensors file with tensors of zeros, two bytes a number (or one, where they are so); a hole on the disk."""
+    header: dict[str, Any] = {}
+    reached = 0
+    for name, shape in shapes.items():
+        size = math.prod(shape) * (1 if dtype.startswith(("F8", "I8")) else 2)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [reached, reached + size]}
+        reached += size
+    raw = json.dumps(header).encode()
+    with path.open("wb") as file:
+        file.write(len(raw).to_bytes(8, "little") + raw)
+        file.truncate(8 + len(raw) + reached)
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """A hub that is there, and has nothing."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        return
 
 
 class Machine:
@@ -74,11 +122,13 @@ class Machine:
         (folder / "config.toml").touch()
         (folder / "bin").mkdir()
         _script(folder / "bin" / "nvidia-smi", STUBS / "fake_nvidia_smi.py")
+        self._hub = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
+        Thread(target=self._hub.serve_forever, daemon=True).start()
         self.environ = {
             "FAKE_CARDS": str(self.cards_file),
             "FAKE_VLLM": str(self.scenarios),
             "HF_HOME": str(folder / "hub"),
-            "HF_HUB_OFFLINE": "1",
+            "HF_ENDPOINT": f"http://127.0.0.1:{self._hub.server_address[1]}",
             "HOME": str(folder / "home"),
             "MAI_AGENT_CONFIG": str(folder / "config.toml"),
             "MAI_SERVER_STATE": str(self.state_folder),
@@ -125,6 +175,11 @@ class Machine:
         part = self.cards_file.with_suffix(".part")
         part.write_text(json.dumps({"since": time.time(), "cards": cards}))
         part.replace(self.cards_file)
+
+    def lose_hub(self) -> None:
+        """From now on no hub can be reached."""
+        self._hub.shutdown()
+        self._hub.server_close()
 
     # What is done with it
 
@@ -239,6 +294,7 @@ class Machine:
 
     def close(self) -> None:
         """Ends everything of this machine, whatever the test did."""
+        self.lose_hub()
         for client in self.clients:
             if client.poll() is None:
                 client.kill()

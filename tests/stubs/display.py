@@ -42,8 +42,10 @@ class PlainDisplay:
 
     @property
     def environ(self) -> dict[str, str]:
-        """This process's environment, with this display."""
-        return {**os.environ, "DISPLAY": self.name, "XAUTHORITY": os.devnull}
+        """This process's environment, with this display and no other."""
+        others = ("WAYLAND_DISPLAY", "XAUTHORITY")
+        kept = {name: value for name, value in os.environ.items() if name not in others}
+        return {**kept, "DISPLAY": self.name, "XAUTHORITY": os.devnull}
 
     def start(self, *command: str) -> "subprocess.Popen[bytes]":
         """A program on this display, ended with it."""

@@ -9,7 +9,9 @@ A scenario is an object; everything is optional:
     log           "gpu" (made from the stages of vLLM 0.33) or "cpu" (a recorded one); by the flags where left out
     before        {STAGE: [action, ...]}: done before that stage is printed (the names of serverctl.diagnose.stages)
     serving       [action, ...]: done once the server answers
-    chat          "ok", "fail" (500), "hang", "die" (the engine dies of the question), "drop" (the connection breaks)
+    chat          "ok", "fail" (500), "hang", "die" (the engine dies of the question), "drop" (the connection breaks),
+                  "no template" (400, as without a chat template), "broken template"
+    reads         "words wrong" (three tokens, whatever is said), "picture wrong" (of another size), "no picture"
     metrics       "recorded", "old" (names before 0.10), "none" (404)
     running       requests in flight, as /metrics tells
     listens       false: the port is never opened, though the log says so
@@ -22,12 +24,14 @@ A scenario is an object; everything is optional:
 
 An action is a list: ["sleep", s], ["hang"], ["busy"], ["print", text], ["garbage", bytes], ["flood", bytes, "lines" or
 "endless"], ["fail", CLASS], ["exit", status], ["signal", number], ["die"] (the engine), ["deaf"] (/health hangs),
+["hung"] (the engine answers no more),
 ["wait", file] (until the file is there).
 """
-# ruff: noqa: E501, PTH100, PTH110, PTH118, PTH120, PTH123
+# ruff: noqa: E501, PTH100, PTH110, PTH118, PTH120, PTH123, PTH207
 
 import contextlib
 import fcntl
+import glob
 import json
 import os
 import signal
@@ -257,6 +261,8 @@ class Server:
                     os.kill(os.getpid(), number)
                 case ["die"]:
                     os.kill(self.engine, signal.SIGKILL)
+                case ["hung"]:
+                    self.scenario["chat"] = "hang"
                 case ["deaf"]:
                     self.health = "hang"
                 case ["wait", path]:
@@ -378,6 +384,8 @@ class Server:
             return (503, "") if self.health == "503" else (200, "")
         if path == "/metrics":
             return self.metrics()
+        if path in ("/tokenize", "/detokenize"):
+            return 200, json.dumps(self.tokens(json.loads(body)))
         if not path.startswith("/v1/"):
             return 404, '{"detail":"Not Found"}'
         if self.key and authorization != f"Bearer {self.key}":
@@ -390,6 +398,10 @@ class Server:
                 time.sleep(3600)
             case "drop":
                 return None
+            case "broken template":
+                return 400, '{"error":{"message":"unexpected end of template","code":400}}'
+            case "no template":
+                return 400, '{"error":{"message":"default chat template is no longer allowed","code":400}}'
             case "fail":
                 return 500, '{"error":{"message":"EngineCore encountered an issue.","type":"InternalServerError"}}'
             case "die":
@@ -408,9 +420,33 @@ class Server:
             {
                 "id": "x", "object": "chat.completion", "model": self.name,
                 "choices": [{"index": 0, "message": message, "finish_reason": "length"}],
-                "usage": {"prompt_tokens": 80, "completion_tokens": 1, "total_tokens": 81},
+                "usage": {"prompt_tokens": 16 + self.picture(body), "completion_tokens": 1, "total_tokens": 81},
             }
         )  # fmt: skip
+
+    def tokens(self, request):
+        """A token a letter, by the vocabulary of the model's folder where it has one."""
+        repo = os.path.join(os.environ.get("HF_HOME", ""), "hub", f"models--{self.model.replace('/', '--')}")
+        files = glob.glob(os.path.join(repo, "snapshots", "*", "tokenizer.json"))
+        try:
+            with open(files[0] if files else os.path.join(self.model, "tokenizer.json"), encoding="utf-8") as file:
+                words = json.load(file)["model"]["vocab"]
+        except OSError:
+            words = {chr(code): code for code in range(97, 123)} | {"Ġ": 32}
+        if "tokens" in request:
+            letters = {number: letter for letter, number in words.items()}
+            return {"prompt": "".join(letters[number] for number in request["tokens"]).replace("Ġ", " ")}
+        if "messages" in request:
+            return {"count": 16, "tokens": [0] * 16}
+        wrong = self.scenario.get("reads") == "words wrong"
+        found = [0, 1, 2] if wrong else [words[letter] for letter in request["prompt"].replace(" ", "Ġ")]
+        return {"count": len(found), "tokens": found}
+
+    def picture(self, body):
+        """Tokens of the picture in a question: 256 x 256 pixels, 32 x 32 a token, and one before and after it."""
+        if b"image_url" not in body:
+            return 0
+        return {"picture wrong": 83, "no picture": 0}.get(self.scenario.get("reads"), 66)
 
     def metrics(self):
         kind = self.scenario.get("metrics", "recorded")

@@ -136,7 +136,7 @@ class MadeUpDesktop:
     home = DesktopPoint(128, 128)
     monitors = (Region(0, 0, 256, 256),)
 
-    def __init__(self, stop, monitor=None, environ=None) -> None:
+    def __init__(self, stop, monitor=None, environ=None, kind="auto") -> None:
         self.screen = FakeScreen()
         self.applications = self
         self.text_entry = self.input = MadeUpInput(self.screen)

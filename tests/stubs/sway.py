@@ -53,7 +53,7 @@ class PlainSway:
             assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.05)
         self.display, self.control = found
-        self._programs: list[subprocess.Popen[bytes]] = []
+        self.programs: list[subprocess.Popen[bytes]] = []
 
     def _sockets(self) -> tuple[str, str] | None:
         shown = [one.name for one in self.folder.glob("wayland-*") if not one.name.endswith(".lock")]
@@ -64,7 +64,7 @@ class PlainSway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for program in self._programs:
+        for program in self.programs:
             program.kill()
             program.wait()
         self.kill()
@@ -91,7 +91,7 @@ class PlainSway:
         program = subprocess.Popen(
             command, env=self.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        self._programs.append(program)
+        self.programs.append(program)
         return program
 
     def do(self, command: str) -> None:

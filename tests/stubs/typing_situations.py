@@ -161,17 +161,22 @@ def soon(told: Callable[[], str], wanted: str, seconds: float = 5.0) -> str:
     return told()
 
 
-def rename_in_thunar(hand: Hand, environ: Mapping[str, str], folder: Path) -> str:
-    """Rename a file: its name without the ending is selected."""
-    place = folder / "files"
-    place.mkdir()
-    (place / "old name.txt").touch()
-    with Application(environ, "thunar", str(place), title="files"):
-        hand.perform(PressKeys(("ctrl", "a")))
-        hand.perform(PressKeys(("f2",)))
-        time.sleep(1.0)
-        hand.perform(TypeText("new näme\n"))
-        return soon(lambda: " ".join(one.name for one in place.iterdir()), "new näme.txt")
+def rename_in(*manager: str) -> Callable[[Hand, Mapping[str, str], Path], str]:
+    """Rename a file: its name without the ending is selected, in a dialog or in place."""
+
+    def renamed(hand: Hand, environ: Mapping[str, str], folder: Path) -> str:
+        place = folder / "files"
+        place.mkdir()
+        (place / "old name.txt").touch()
+        with Application(environ, *manager, str(place), title="files"):
+            hand.perform(PressKeys(("ctrl", "a")))
+            time.sleep(_APART)  # Caja renames what its menus know to be selected, some 0.2 s later
+            hand.perform(PressKeys(("f2",)))
+            time.sleep(1.0)
+            hand.perform(TypeText("new näme\n"))
+            return soon(lambda: " ".join(one.name for one in place.iterdir()), "new näme.txt")
+
+    return renamed
 
 
 def go_in_thunar(hand: Hand, environ: Mapping[str, str], folder: Path) -> str:
@@ -280,7 +285,8 @@ def address_in_chromium(hand: Hand, environ: Mapping[str, str], folder: Path) ->
 
 #: What is to come of each.
 APPLICATIONS: dict[str, tuple[Callable[[Hand, Mapping[str, str], Path], str], str]] = {
-    "Thunar, rename": (rename_in_thunar, "new näme.txt"),
+    "Thunar, rename": (rename_in("thunar"), "new näme.txt"),
+    "Caja, rename": (rename_in("caja", "--no-desktop"), "new näme.txt"),
     "Thunar, location": (go_in_thunar, "elsewhere"),
     "Mousepad, document": (replace_in_mousepad, LINES),
     "xterm, a line": (line_in("xterm", "-T", "cat", "-e"), "right"),

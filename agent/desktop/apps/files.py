@@ -162,6 +162,13 @@ def user_folders(home: Path, environ: Mapping[str, str]) -> dict[str, Path]:
     return found
 
 
+def told_from(home: Path, path: Path) -> str:
+    """A path as people are told it: from `~` where it is in the home, wherever that lies."""
+    if not path.is_relative_to(home):
+        return str(path)
+    return "/".join(["~", *path.relative_to(home).parts])
+
+
 def _without_scheme(name: str) -> str | None:
     """A path from a file URL of this computer; other names as they are."""
     if not name.startswith("file:"):
@@ -218,7 +225,7 @@ def _is_in(path: Path, home: Path) -> bool:
 def _only_one(found: Iterable[Path], name: str, home: Path) -> Path | None:
     paths = list(dict.fromkeys(found))
     if len(paths) > 1:
-        told = [f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path) for path in paths]
+        told = [told_from(home, path) for path in paths]
         more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
         raise ActionFailedError(f"several are called {name[:60]!r}: {', '.join(told[:_MOST_TOLD])}{more}")
     return paths[0] if paths else None

@@ -17,6 +17,7 @@ from agent.desktop.apps.files import (
     shows_own_entry,
     shows_program,
     shows_program_in,
+    told_from,
 )
 from agent.desktop.base import Opens
 from agent.desktop.door import Started, start_program
@@ -105,7 +106,7 @@ class Launcher:
         with closing(Connection(self._open_windows)) as connection:
             known = connection.get()
             before = {window.id for window in known.windows()} if known else set()
-            what = app.name if path is None else f"{path} with {app.name}"
+            what = app.name if path is None else f"{self._told(path)} with {app.name}"
             return self._wait_for_window(what, self._start(app, path), known, before, stop)
 
     def browser(self) -> Opens | None:
@@ -154,6 +155,10 @@ class Launcher:
     def _file(self, name: str) -> Path | None:
         home = self._home()
         return None if home is None else find_file(name, home, self._environ)
+
+    def _told(self, path: Path) -> str:
+        home = self._home()
+        return str(path) if home is None else told_from(home, path)
 
     def _called(self, application: str) -> App:
         app = self.catalogue.find(application)

@@ -85,7 +85,7 @@ ALIKE = (  # one thing that some toolkits tell twice, one in the other
 )
 
 ENABLED, SENSITIVE, SHOWING, VISIBLE, EDITABLE, SELECTED = 8, 24, 25, 30, 7, 23
-FOCUSABLE, FOCUSED = 11, 12
+ACTIVE, FOCUSABLE, FOCUSED = 1, 11, 12
 #: The states that say how something stands, by their numbers.
 STATES = {
     1: "active", 3: "busy", 4: "checked", 5: "collapsed", 7: "editable", 9: "expandable", 10: "expanded",

@@ -45,7 +45,7 @@ class Bus(DBusConnection):  # type: ignore[misc]  # its library has no types
             raise BusError(f"the session bus cannot be reached: {error}") from error
         self._filters = MessageFilters()
         try:
-            self._send(message_bus.Hello())
+            (self.unique_name,) = self._send(message_bus.Hello())
         except BusError:
             self.close()
             raise

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from agent.changes import Change
 from agent.desktop.linux.bookkeeping import is_file_left_out, is_folder_left_out, is_on_the_way
 from agent.desktop.linux.entries import Entry, entry_at, state
-from agent.desktop.linux.home import Home
+from agent.desktop.linux.home import Home, told_as
 
 #: The home's trash, below it (FreeDesktop.org Trash specification, with the default folder of data).
 TRASH = ".local/share/Trash/files"
@@ -99,7 +99,7 @@ class Files:
         if len(found) > _MOST:
             more = len(found) - _MOST
             told = f"{more} more files changed than are listed and can be undone"
-            found[_MOST:] = [Change("file", home.root, None, told)]
+            found[_MOST:] = [Change("file", told_as(""), None, told)]
         return found
 
     def _told(self, differences: Differences) -> Iterator[Change]:
@@ -122,7 +122,7 @@ class Files:
             origin = origins.get(target)
             if origin is None or not _in_trash(target) or _in_trash(origin) or _is_left_out(origin, entry):
                 continue
-            after = f"made, and then in the trash, as {self._home.at(target)}"
+            after = f"made, and then in the trash, as {told_as(target)}"
             yield self._change(origin, None, after, "made", entry, state=None)
 
     def _told_move(self, path: str, target: str, entry: Entry) -> Iterator[Change]:
@@ -130,12 +130,12 @@ class Files:
             if not _is_left_out(target, entry) and not _in_trash(target):
                 yield self._change(target, None, str(entry), "made", entry, state=self._state(target, entry))
         elif _in_trash(target):
-            after = f"in the trash, as {self._home.at(target)}"
+            after = f"in the trash, as {told_as(target)}"
             yield self._moved(path, target, entry, after)
         elif _is_left_out(target, entry):
             yield self._change(path, str(entry), None, "gone", entry)
         else:
-            after = f"moved to {self._home.at(target)}"
+            after = f"moved to {told_as(target)}"
             yield self._moved(path, target, entry, after)
 
     def _moved(self, path: str, target: str, entry: Entry, after: str) -> Change:
@@ -150,9 +150,9 @@ class Files:
         return self._change(path, before, after, "changed", new, state=self._state(path, new), content=_text(old))
 
     def _change(self, path: str, before: str | None, after: str | None, how: str, entry: Entry, **undo: Any) -> Change:
-        full = self._home.at(path)
-        kept = {"store": "file", "how": how, "path": _quoted(full), "folder": entry.is_folder} | undo
-        return Change("file", full, before, after, kept)
+        full = _quoted(self._home.at(path))
+        kept = {"store": "file", "how": how, "path": full, "folder": entry.is_folder} | undo
+        return Change("file", told_as(path), before, after, kept)
 
     def _differs(self, path: str, old: Entry, new: Entry) -> bool:
         if old.is_folder or old.content is None:

@@ -184,3 +184,8 @@ class Home:
 def joined(folder: str, name: str) -> str:
     """The path of what is in a folder; "" for the home itself."""
     return f"{folder}/{name}" if folder else name
+
+
+def told_as(path: str) -> str:
+    """A path below the home as people are told it: where a sandbox has its home, and who lives here, says nothing."""
+    return f"~/{path}" if path else "~"

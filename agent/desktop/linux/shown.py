@@ -30,19 +30,19 @@ class Shown:
     def _now(self) -> dict[WindowId, Window] | None:
         """The windows, by a connection for the thread that asks; None where they are unknown."""
         self.remark = "Windows are not known here: the receipt does not tell which opened and closed."
-        windows = self._open()
-        if windows is None:
-            return None
-        with closing(windows):
-            try:
+        try:
+            windows = self._open()
+            if windows is None:
+                return None
+            with closing(windows):
                 found = {
                     window.id: window
                     for window in windows.windows()
                     # A minimised window is not ordinary, but was there; a tooltip or a menu never counts.
                     if self._before is None or window.id in self._before or windows.is_ordinary(window.id)
                 }
-            except EnvironmentLacksError:
-                return None
+        except EnvironmentLacksError:
+            return None
         self.remark = ""
         return found
 

@@ -1,13 +1,13 @@
 """The clipboard of a Wayland desktop, by data control: it is read and owned without a window of ours."""
 
 import os
-import select
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 
 from agent.desktop.clipboard_watch import HungError
-from agent.desktop.wlroots.wire import Arguments, Connection
+from agent.desktop.wayland.transfer import read_all
+from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
 _MANAGERS = ("ext_data_control_manager_v1", "zwlr_data_control_manager_v1")
@@ -15,10 +15,6 @@ _CREATE_SOURCE, _GET_DEVICE = 0, 1
 _SET_SELECTION, _RECEIVE, _OFFER = 0, 0, 0
 _DATA_OFFER, _SELECTION = 0, 1
 _SEND, _CANCELLED = 0, 1
-#: Seconds in which who holds it has to hand it over.
-_PATIENCE = 0.5
-#: No more bytes than this are read.
-_MOST = 64_000_000
 
 
 class WlrootsClipboard:
@@ -63,7 +59,7 @@ class WlrootsClipboard:
         finally:
             os.close(writing)
         with os.fdopen(reading, "rb", buffering=0) as source:
-            return _read_all(source.fileno())
+            return read_all(source.fileno())
 
     def give(self, kinds: Mapping[str, bytes]) -> None:
         """Own the clipboard with this, until somebody copies or this is closed; `serve` hands it over.
@@ -134,18 +130,3 @@ class WlrootsClipboard:
             kind, file = arguments.text(), arguments.file()
             with suppress(OSError), os.fdopen(file, "wb") as target:
                 target.write(kinds.get(kind, b""))
-
-
-def _read_all(file: int) -> bytes:
-    """What comes out of a pipe. Raises HungError: nothing does, or too much."""
-    data = b""
-    deadline = time.monotonic() + _PATIENCE
-    while len(data) <= _MOST:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([file], [], [], left)[0]:
-            raise HungError
-        more = os.read(file, 1 << 16)
-        if not more:
-            return data
-        data += more
-    raise HungError

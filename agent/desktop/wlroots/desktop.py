@@ -15,21 +15,24 @@ from agent.desktop.door import number_outside
 from agent.desktop.elements import Elements
 from agent.desktop.hand import Hand
 from agent.desktop.input_hand import InputHand
+from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.seat_watch import NOTIFIERS, SeatWatch
+from agent.desktop.wayland.wire import Connection, socket_of
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
 from agent.desktop.wlroots import sway
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
-from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, Pointer, WlrootsInput
-from agent.desktop.wlroots.screen import MANAGER, WlrootsScreen
-from agent.desktop.wlroots.seat_watch import NOTIFIERS, SeatWatch
+from agent.desktop.wlroots.copying import missing_for_copying
+from agent.desktop.wlroots.input import KEYBOARDS, POINTERS, WlrootsInput
+from agent.desktop.wlroots.screen import WlrootsScreen
 from agent.desktop.wlroots.stop_key import SwayStopKey
 from agent.desktop.wlroots.text import WlrootsTextEntry
+from agent.desktop.wlroots.toplevels import TOPLEVELS, ToplevelWindows
 from agent.desktop.wlroots.windows import SwayWindows
-from agent.desktop.wlroots.wire import Connection, socket_of
 from agent.safety.stop import StopSwitch
 
-#: What a compositor must offer to be worked with.
-NEEDED = (MANAGER, POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
+#: What a compositor must offer to be worked with, besides a way of copying its screen.
+NEEDED = (POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
 _CORNER = "On Wayland, the pointer in a corner of the screen does not stop a run."
 _PANELS = "Panels, notifications and open menus are not told here: a click there counts as one on what lies below."
 
@@ -37,7 +40,7 @@ _PANELS = "Panels, notifications and open menus are not told here: a click there
 def missing_on(path: str) -> list[str]:
     """Which of the needed interfaces the compositor at a socket does not offer. Raises EnvironmentLacksError."""
     with closing(Connection(path)) as connection:
-        return [one for one in NEEDED if not connection.has(one)]
+        return [*missing_for_copying(connection), *(one for one in NEEDED if not connection.has(one))]
 
 
 class WlrootsDesktop:
@@ -58,9 +61,16 @@ class WlrootsDesktop:
     def _abilities(self) -> Abilities:
         with closing(Connection(self._path)) as connection:
             tells_idle = any(connection.has(name) for name, *_ in NOTIFIERS)
+            self._has_names = connection.has(TOPLEVELS)
         is_sway = bool(sway.socket_of(os.environ))
         remarks = (_PANELS,) if is_sway else ()
-        return Abilities(windows=is_sway, takeover=tells_idle, stop_key=is_sway, remarks=(*remarks, _CORNER))
+        return Abilities(
+            windows=is_sway,
+            names=self._has_names,
+            takeover=tells_idle,
+            stop_key=is_sway,
+            remarks=(*remarks, _CORNER),
+        )
 
     @cached_property
     def _input(self) -> WlrootsInput:
@@ -79,7 +89,9 @@ class WlrootsDesktop:
     def open_windows(self) -> Windows | None:
         """See `Desktop.open_windows`."""
         opened = sway.open_sway()
-        return None if opened is None else SwayWindows(opened, self._pointer)
+        if opened is not None:
+            return SwayWindows(opened, self._pointer)
+        return ToplevelWindows(self._path, self._pointer) if self._has_names else None
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
         """See `Desktop.open_witness`."""
@@ -90,7 +102,7 @@ class WlrootsDesktop:
 
     def open_elements(self) -> Elements | None:
         """See `Desktop.open_elements`."""
-        windows = self.open_windows()
+        windows = self.open_windows() if self.abilities.windows else None
         if windows is None:
             return None
         find_bus = partial(buses, session_bus(self._environ))

@@ -8,14 +8,15 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
+from agent.desktop.wayland.layout import KNOWN, read_seat
+from agent.desktop.wayland.outputs import around, read_outputs
+from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.wire import Connection
 from agent.desktop.wlroots.keymap import Keymap, is_key, portions
-from agent.desktop.wlroots.outputs import around, read_outputs
 from agent.desktop.wlroots.releaser import Releaser
-from agent.desktop.wlroots.wire import Connection
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
@@ -25,20 +26,12 @@ _CREATE_POINTER, _MOVE_TO, _BUTTON, _FRAME, _AXIS_SOURCE, _AXIS_STEPS = 0, 1, 2,
 _CREATE_KEYBOARD, _KEYMAP, _KEY, _MODIFIERS = 0, 0, 1, 2
 _WHEEL, _VERTICAL, _HORIZONTAL = 0, 0, 1
 _XKB = 1
-#: What Linux calls the buttons (input-event-codes.h).
-_BUTTONS = {"left": 0x110, "right": 0x111, "middle": 0x112}
 #: What one step of a wheel is in the units that it scrolls by, as libinput has it.
 _STEP = 15.0
 #: Seconds between two keys: toolkits that are slow to draw lose what comes faster.
 _BETWEEN = 0.004
 _TABLE = load_config("evdev.toml")
-
-
-@dataclass(slots=True)
-class Pointer:
-    """Where our pointer was put last, which no compositor tells; shared by all connections of a run."""
-
-    at: tuple[int, int]
+_BUTTONS = _TABLE["buttons"]
 
 
 class WlrootsInput:
@@ -54,6 +47,7 @@ class WlrootsInput:
 
     def __init__(self, path: str, pointer: Pointer) -> None:
         self._path = path
+        had = read_seat(path)
         self._connection = connection = Connection(path)
         self._at = pointer
         self._keymap = Keymap()
@@ -69,6 +63,7 @@ class WlrootsInput:
             connection.request(keyboards, _CREATE_KEYBOARD, "on", seat, self._keyboard)
             self._send_keymap()
             connection.roundtrip()
+            self._known = time.monotonic() + (0.0 if had.pointer and had.keyboard else KNOWN)
         except BaseException:
             connection.close()
             raise
@@ -169,10 +164,12 @@ class WlrootsInput:
 
     def _point(self, opcode: int, signature: str, *arguments: float) -> None:
         """A request of the pointer, which begins with a time, and the end of what belongs together."""
+        self._wait_until_known()
         self._connection.request(self._pointer, opcode, f"u{signature}", _now(), *arguments)
         self._connection.request(self._pointer, _FRAME)
 
     def _key(self, code: int, name: str, *, down: bool) -> None:
+        self._wait_until_known()
         if down:
             self._down[code] = name
             self._locked ^= _TABLE["locks"].get(name, 0)
@@ -181,6 +178,12 @@ class WlrootsInput:
         self._connection.request(self._keyboard, _KEY, "uuu", _now(), code, int(down))
         if name in _TABLE["modifiers"] or name in _TABLE["locks"]:
             self._send_modifiers()
+
+    def _wait_until_known(self) -> None:
+        """On a seat without mouse or keyboard, as in a sandbox, ours are news to applications."""
+        left = self._known - time.monotonic()
+        if left > 0:
+            time.sleep(left)
 
     def _send_modifiers(self) -> None:
         """A virtual keyboard tells them itself."""

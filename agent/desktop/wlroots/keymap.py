@@ -1,8 +1,8 @@
 """The keymap of our own keyboard: that of the United States, with further characters on keys that are spare."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from agent.desktop.wayland.strokes import Stroke, us_layout
 from foundation.configs import load_config
 
 _TABLE = load_config("evdev.toml")
@@ -14,23 +14,7 @@ _OFFSET = 8
 _CONTROLS = {"\n": "enter", "\r": "enter", "\t": "tab", "\b": "backspace", "\x1b": "escape"}
 
 
-class Stroke(NamedTuple):
-    """A key by its code of Linux, and whether shift is held with it."""
-
-    code: int
-    shift: bool = False
-
-
-def _layout() -> dict[str, Stroke]:
-    found: dict[str, Stroke] = {}
-    for row in _TABLE["rows"]:
-        for index, (plain, shifted) in enumerate(zip(row["plain"], row["shifted"], strict=True)):
-            found.setdefault(shifted, Stroke(row["first"] + index, shift=True))
-            found[plain] = Stroke(row["first"] + index)
-    return found
-
-
-_LAYOUT = _layout()
+_LAYOUT = us_layout()
 
 
 class Keymap:

@@ -5,18 +5,15 @@ import os
 import threading
 
 from agent.desktop.base import parse_chord
+from agent.desktop.wayland.keysyms import keysym_of
 from agent.desktop.wlroots.sway import RUN_COMMAND, SUBSCRIBE, open_sway
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 
 _REASON = "the stop key was pressed"
 _POLL = 0.2
-#: Names of modifiers and keys in sway's words (xkb's names of keysyms).
+#: Names of modifiers in sway's words.
 _MODIFIERS = {"ctrl": "Ctrl", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
-_KEYS = {
-    "escape": "Escape", "enter": "Return", "print_screen": "Print", "pause": "Pause", "space": "space",
-    "backspace": "BackSpace", "delete": "Delete", "tab": "Tab", "page_up": "Prior", "page_down": "Next",
-}  # fmt: skip
 
 
 class SwayStopKey:
@@ -33,8 +30,7 @@ class SwayStopKey:
         modifiers, key = parse_chord(chord)
         if not key:
             return
-        name = key if len(key) == 1 else _KEYS.get(key, key.title())
-        self._keys = "+".join([*(_MODIFIERS[one] for one in modifiers), name])
+        self._keys = "+".join([*(_MODIFIERS[one] for one in modifiers), keysym_of(key)])
         self._command = f"nop mai-agent stop {os.getpid()}"  # does nothing: what counts is that sway tells it
         self._sway, self._events = open_sway(), open_sway()
         try:

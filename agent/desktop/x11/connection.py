@@ -80,6 +80,13 @@ def read_property(display: Any, window: Any, name: str) -> Any:
     return None if found is None else found.value
 
 
+def text_of(value: Any) -> str:
+    """A property's value as text; Xlib gives it as text already where it is valid UTF-8."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "" if value is None else str(value)
+
+
 def window_types(display: Any, window: Any) -> set[str]:
     """What a window says it is, without the common beginning: NORMAL, DIALOG, MENU and so on."""
     kinds = read_property(display, window, "_NET_WM_WINDOW_TYPE") or ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.desktop.sighting import named
 from agent.desktop.windows import Window
-from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of, window_types
+from agent.desktop.x11.connection import client_of, read_property, text_of, unless_gone, window_of, window_types
 
 #: Of what a process has loaded and was started with, so many bytes are read: browsers have 1 MB of it.
 _MOST_READ = 4_000_000
@@ -65,7 +65,7 @@ def is_managed(display: Any) -> bool:
 
 def is_tk(display: Any, receiver: Receiver) -> bool:
     """Whether Tk shows it: its programs are registered on the root window, for Tk's own `send`."""
-    registered = _text(read_property(display, display.screen().root.id, "InterpRegistry"))
+    registered = text_of(read_property(display, display.screen().root.id, "InterpRegistry"))
     told = (re.match(r"[0-9a-f]+", entry) for entry in registered.split("\0"))
     windows = [int(found[0], 16) for found in told if found]
     # A program that was killed stays registered, and its identifiers are given to another one.
@@ -90,9 +90,9 @@ def _described(display: Any, focus: int) -> Receiver | None:
     handle, outer, root = window_of(display, focus), focus, display.screen().root.id
     while handle and handle.id != root:
         outer = int(handle.id)
-        app = app or _text(read_property(display, outer, "WM_CLASS")).rstrip("\0").split("\0")[-1]
+        app = app or text_of(read_property(display, outer, "WM_CLASS")).rstrip("\0").split("\0")[-1]
         named = read_property(display, outer, "_NET_WM_NAME") or read_property(display, outer, "WM_NAME")
-        title = title or _text(named)
+        title = title or text_of(named)
         told = read_property(display, outer, "_NET_WM_PID")
         pid = int(told[0]) if pid is None and told else pid
         kinds |= window_types(display, outer)
@@ -115,12 +115,6 @@ def _outer(display: Any, identifier: int) -> int | None:
     while (parent := handle.query_tree().parent) and parent.id != root:
         handle = parent
     return int(handle.id)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return "" if value is None else str(value)
 
 
 def _read(pid: int, name: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.desktop.hand import ActionFailedError
+from agent.desktop.pasting import is_kind
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
 from agent.desktop.x11.ping import Ping
@@ -64,11 +65,8 @@ def way_of(
     """
     known = load_config("pasting.toml")
 
-    def is_one(kind: str) -> bool:
-        return any(re.search(one, app, re.I) for one in known[kind])
-
-    keys = not (composes or desktop or is_one("completing"))
-    if is_one("primary"):
+    keys = not (composes or desktop or is_kind(app, "completing"))
+    if is_kind(app, "primary"):
         return Way(keys, ("PRIMARY", "CLIPBOARD"))
     if tk:
         return Way(keys, ("CLIPBOARD",), types_over=True)
@@ -235,7 +233,8 @@ class _Entering:
         assert self._receiver is not None
         now = find_receiver(self._display)
         to = "went away" if now is None else f"went to {now.name}"
-        part = f"only the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
+        # The key before the last check may have gone with the focus: nobody tells to whom it went.
+        part = f"at most the first {self._done} of {len(self._text)} characters are" if self._done else "none of it is"
         if self._done == len(self._text):
             return ActionFailedError(f"the keyboard focus {to} after this was typed, so Enter was not pressed")
         return ActionFailedError(

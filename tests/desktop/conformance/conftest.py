@@ -1,5 +1,6 @@
 """The desktops that the same questions are asked of."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,8 +9,11 @@ from stubs.benches import Bench, bench_of
 from agent.desktop.base import Desktop
 from agent.safety.stop import StopSwitch
 
+#: scripts/desktops/test asks the same of the session that it runs in.
+KINDS = os.environ.get("MAI_TEST_DESKTOPS", "x11 sway gnome").split()
 
-@pytest.fixture(scope="module", params=["x11", "sway"])
+
+@pytest.fixture(scope="module", params=KINDS)
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """One for all tests of a module."""
     with bench_of(request.param, tmp_path_factory.mktemp("probe")) as found:

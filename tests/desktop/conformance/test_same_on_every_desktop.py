@@ -299,9 +299,9 @@ def test_what_a_killed_hand_held_is_released(bench: Bench, desktop: Desktop) -> 
 
 def test_the_stop_key_stops(bench: Bench, desktop: Desktop, stop: StopSwitch) -> None:
     assert desktop.abilities.stop_key
-    assert desktop.watch("ctrl+alt+shift+escape", None) == ""
+    assert desktop.watch("+".join(bench.chord), None) == ""
     assert not stop.stopped
-    bench.person_presses("ctrl", "alt", "shift", "escape")
+    bench.person_presses(*bench.chord)
     bench.wait(lambda: stop.stopped, "the run is stopped")
 
 

@@ -32,9 +32,7 @@ class Watched:
         self.files = Files(self.home)
 
     def told(self) -> dict[str, tuple[str | None, str | None]]:
-        return {
-            os.path.relpath(change.what, self.root): (change.before, change.after) for change in self.files.changes()
-        }
+        return {change.what.removeprefix("~/"): (change.before, change.after) for change in self.files.changes()}
 
 
 def test_what_went_back_to_where_it_was_is_no_change(tmp_path, watch):
@@ -66,7 +64,7 @@ def test_a_folder_that_moved_is_told_once_and_what_changed_in_it_besides(tmp_pat
     (tmp_path / "z/b/three").unlink()
     (tmp_path / "z/b/four").write_text("4")
     assert watched.told() == {
-        "a": ("a folder", f"moved to {tmp_path}/z"),
+        "a": ("a folder", "moved to ~/z"),
         "z/b/two": ("7 bytes", "18 bytes"),
         "a/b/three": ("9 bytes", None),
         "z/b/four": (None, "1 byte"),
@@ -136,7 +134,7 @@ def test_where_there_is_too_much_to_remember_it_is_still_told_what_happened(tmp_
     (tmp_path / "deep/made").write_text("x")
     assert watched.told() == {
         "deep/changed": ("a file", "1 byte"),
-        "deep/moved": ("5 bytes", f"moved to {tmp_path}/away"),
+        "deep/moved": ("5 bytes", "moved to ~/away"),
         "deep/deleted": ("a file", None),
         "deep/made": (None, "1 byte"),
     }

@@ -61,7 +61,7 @@ class Scene:
 
     def told(self, *kinds: str) -> dict[str, tuple[str | None, str | None]]:
         return {
-            change.what.removeprefix(f"{self.home}/"): (change.before, change.after)
+            change.what.removeprefix("~/"): (change.before, change.after)
             for change in self.witness.changes()
             if change.kind in kinds
         }
@@ -122,9 +122,9 @@ def test_files_are_told_as_made_changed_moved_trashed_and_deleted(scene: Scene) 
     scene.run("gio", "trash", "trashed")
     assert scene.told("file") == {
         "changed": ("7 bytes (sha256 d67e2e94)", "7 bytes (sha256 e1a95bdf)"),
-        "renamed": ("7 bytes", f"moved to {scene.home}/new name"),
-        "moved": ("5 bytes", f"moved to {scene.home}/Documents/moved"),
-        "trashed": ("7 bytes", f"in the trash, as {scene.home}/.local/share/Trash/files/trashed"),
+        "renamed": ("7 bytes", "moved to ~/new name"),
+        "moved": ("5 bytes", "moved to ~/Documents/moved"),
+        "trashed": ("7 bytes", "in the trash, as ~/.local/share/Trash/files/trashed"),
         "deleted": ("7 bytes", None),
         "made": (None, "1 byte"),
         "a": (None, "a folder"),
@@ -291,7 +291,7 @@ def test_a_file_that_was_made_and_trashed_is_told(scene: Scene) -> None:
     scene.run("sh", "-c", "echo > made-now")
     scene.witness.changes()
     scene.run("gio", "trash", "made-now")
-    trashed = f"{scene.home}/.local/share/Trash/files/made-now"
+    trashed = "~/.local/share/Trash/files/made-now"
     assert scene.told("file") == {"made-now": (None, f"made, and then in the trash, as {trashed}")}
     change = next(change for change in scene.witness.changes() if change.kind == "file")
     assert change.undo is not None

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from agent.desktop.base import TakeoverWatch
-from agent.desktop.wlroots.wire import Arguments, Connection
+from agent.desktop.wayland.wire import Arguments, Connection
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 

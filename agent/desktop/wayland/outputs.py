@@ -1,9 +1,11 @@
 """The monitors of a Wayland desktop: where each lies, in its logical units, and how it is turned."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.desktop.wlroots.wire import Arguments, Connection
+from agent.desktop.wayland.wire import Arguments, Connection
 from agent.geometry import Region
+from foundation.errors import UsageError
 
 _MANAGER = "zxdg_output_manager_v1"
 _GET_OUTPUT = 1
@@ -52,6 +54,15 @@ class Output:
     number: int  # the object of its wl_output
     region: Region  # in logical units, which is what the pointer moves in
     transform: int  # wl_output.transform: quarter turns, and 4 more where it is mirrored
+    pixels: tuple[int, int] = (0, 0)  # of its own, turned as it is; zeros where it does not say
+
+    @property
+    def words(self) -> str:
+        """Its size and place, its scale, and how it is turned."""
+        pixels = f", scale {self.pixels[0] / self.region.width:.3g}" if self.pixels[0] else ""
+        turned = f", turned by {90 * (self.transform & 3)} degrees" if self.transform & 3 else ""
+        mirrored = ", mirrored" if self.transform & 4 else ""
+        return f"{self.region.size} at {self.region.left},{self.region.top}{pixels}{turned}{mirrored}"
 
 
 def read_outputs(connection: Connection) -> list[Output]:
@@ -65,14 +76,24 @@ def read_outputs(connection: Connection) -> list[Output]:
         if manager is not None:
             connection.request(manager, _GET_OUTPUT, "no", connection.new(told.logical), told.number)
     connection.roundtrip()
-    return [Output(told.number, region, told.transform) for told in found if (region := _region(told)) is not None]
+    return [
+        Output(told.number, region, told.transform, _turned(told))
+        for told in found
+        if (region := _region(told)) is not None
+    ]
+
+
+def _turned(told: _Told) -> tuple[int, int]:
+    """Its pixels across and down, as a person sees them."""
+    width, height = told.pixels
+    return (height, width) if told.transform % 2 else (width, height)
 
 
 def _region(told: _Told) -> Region | None:
     """Where it lies; None where it is switched off."""
     size = told.logical_size
     if size is None:
-        width, height = told.pixels[:: -1 if told.transform % 2 else 1]
+        width, height = _turned(told)
         size = width // told.scale, height // told.scale
     return Region(*(told.logical_at or told.at), *size) if min(size) > 0 else None
 
@@ -83,3 +104,21 @@ def around(outputs: list[Output]) -> Region:
     right = max(one.region.left + one.region.width for one in outputs)
     bottom = max(one.region.top + one.region.height for one in outputs)
     return Region(left, top, right - left, bottom - top)
+
+
+def number_of(monitors: Sequence[Region], monitor: int | None) -> int:
+    """Which of the monitors is meant, counted from 0; the one at the origin for None, else the first.
+
+    Args:
+        monitors: at least one.
+        monitor: as a person counts, from 1.
+
+    Raises:
+        UsageError: there is no such monitor.
+    """
+    if monitor is None:
+        return next((number for number, one in enumerate(monitors) if one.left == one.top == 0), 0)
+    if 1 <= monitor <= len(monitors):
+        return monitor - 1
+    have = "only monitor 1" if len(monitors) == 1 else f"monitors 1 to {len(monitors)}"
+    raise UsageError(f"There is no monitor {monitor}: this desktop has {have}.", "Choose one of these.")

@@ -1,0 +1,127 @@
+"""The part of the doctor that looks at a desktop: whether it can be seen and touched, and what really arrives."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+from agent.desktop.base import DEFAULT_CHORD, Desktop
+from agent.desktop.factory import asks_consent, asks_first, describe_display, open_desktop, trial_window
+from agent.desktop.finding import Finding
+from agent.desktop.trial.seeing import what_is_empty
+from agent.desktop.trial.trial import Trial, window_environ
+from agent.safety.running import Registered
+from agent.safety.stop import StopSwitch
+from agent.settings import DesktopKind
+from foundation.errors import EnvironmentLacksError, MaiError, StoppedError
+from foundation.printing import remark
+
+#: Seconds between the announcement and the first move.
+COUNTDOWN = 3
+_UNTRIED = "nothing was really clicked, typed or looked for"
+_TRY = "`mai-agent doctor --try` does it, in a window of its own."
+
+
+class DesktopDoctor:
+    """Looks at one desktop.
+
+    Args:
+        stop: ends a trial.
+        kind: by which way it is seen and touched.
+        monitor: which one, from 1; None for the primary one.
+        tried: whether it is really tried.
+        stop_key: for a trial on the person's own desktop; "" for a throw-away one, which needs no countdown either.
+        environ: of the programs of a throw-away one; None for this process's own.
+    """
+
+    def __init__(
+        self,
+        stop: StopSwitch,
+        kind: DesktopKind,
+        monitor: int | None,
+        *,
+        tried: bool,
+        stop_key: str = DEFAULT_CHORD,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environ = environ
+        self._stop, self._kind, self._monitor, self._tried, self._stop_key = stop, kind, monitor, tried, stop_key
+
+    def findings(self) -> Iterator[Finding]:
+        """The screen first. Raises StoppedError: the person ended the trial."""
+        environ = os.environ if self._environ is None else self._environ
+        if not self._tried and asks_consent(environ, self._kind):
+            yield Finding("screen", ok=None, detail=f"the desktop itself asks you first, so {_UNTRIED}", remedy=_TRY)
+            return
+        if asks := asks_first(environ, self._kind):
+            remark(asks)
+        try:
+            desktop = open_desktop(self._stop, self._monitor, self._environ, self._kind)
+        except MaiError as error:
+            yield Finding("screen", ok=False, detail=error.what, remedy=error.remedy)
+            return
+        with ExitStack() as opened:
+            opened.callback(desktop.close)
+            opened.callback(desktop.screen.close)
+            screen = attempted("screen", lambda: _capture(desktop, tried=self._tried))
+            yield screen
+            if screen.ok is not False:
+                taken = attempted("input", desktop.check_input)
+                yield taken if self._tried or not taken.ok else replace(taken, ok=None, remedy=_TRY)
+                yield from self._trial(desktop) if self._tried else [Finding("trial", None, _UNTRIED, _TRY)]
+            yield from (Finding("limit", ok=True, detail=one) for one in desktop.abilities.lacks())
+
+    def _trial(self, desktop: Desktop) -> Iterator[Finding]:
+        environ = window_environ(desktop, os.environ)
+        if environ is None:
+            told = "a window of our own is not to be had on this system, so nothing was tried"
+            yield Finding("trial", ok=False, detail=told)
+            return
+        with closing(Registered(f"doctor-{os.getpid()}", "doctor --try")):
+            if self._stop_key:
+                self._announce()
+            yield from Trial(desktop, trial_window(environ), environ, self._stop, self._stop_key).run()
+
+    def _announce(self) -> None:
+        remark(
+            "For some seconds, a window of our own gets the pointer and the keyboard: do not touch them.",
+            f"Ctrl-C ends it, and so does {self._stop_key} where that is watched.",
+        )
+        for left in range(COUNTDOWN, 0, -1):
+            remark(f"{left} ...")
+            self._stop.sleep(1)
+
+
+def display(environ: Mapping[str, str], kind: DesktopKind) -> Iterator[Finding]:
+    """Monitors and the keyboard's layouts, where a display tells them."""
+    try:
+        monitors, layouts = describe_display(environ, kind)
+    except EnvironmentLacksError:
+        return  # said of the screen
+    if monitors:
+        yield Finding("monitors", ok=True, detail="; ".join(monitors))
+    if layouts:
+        yield Finding("keyboard layout", ok=True, detail=", ".join(layouts))
+
+
+def attempted(name: str, look: Callable[[], str | Finding]) -> Finding:
+    """What a look finds, or why it cannot be had."""
+    try:
+        found = look()
+    except StoppedError:
+        raise
+    except MaiError as error:
+        return Finding(name, ok=False, detail=error.what, remedy=error.remedy)
+    return Finding(name, ok=True, detail=found) if isinstance(found, str) else found
+
+
+def _capture(desktop: Desktop, *, tried: bool) -> Finding:
+    frame = desktop.screen.grab()
+    scale_x, scale_y = frame.viewport.scale
+    monitors = ", ".join(f"{region.size} at {region.left},{region.top}" for region in desktop.monitors)
+    scale = "" if scale_x == scale_y == 1 else f", captured at scale {scale_x:g}x{scale_y:g}"
+    told = f"{desktop.name} {monitors}{scale}".strip()
+    if empty := what_is_empty(frame.image):
+        told = f"{told}, but {empty}: either nothing is shown, or it is not seen"
+        return Finding("screen", ok=None, detail=told, remedy="" if tried else _TRY)
+    return Finding("screen", ok=True, detail=told)

@@ -1,0 +1,58 @@
+"""Which application has the focus, by what applications tell of themselves: GNOME tells nobody else."""
+
+from contextlib import suppress
+
+from agent.desktop.accessibility import buses
+from agent.desktop.atspi.applications import Application, introduce, registered
+from agent.desktop.atspi.bus import Bus, Limits, Question
+from agent.desktop.atspi.roles import ACTIVE, has
+from agent.desktop.atspi.tree import children, method, refs, states_of
+from agent.desktop.own_windows import processes_above
+from foundation.errors import EnvironmentLacksError
+
+_MOST_WINDOWS = 50
+#: Seconds for the look: it takes some 10 ms, and who hangs must not hold typing up.
+_LIMITS = Limits(silence=0.2, total=0.3, working=1.0)
+
+
+def active_application(session: str) -> str:
+    """What the application calls itself whose window has the focus; "" where none tells that it has.
+
+    Args:
+        session: the address of the session bus; "" for none.
+    """
+    found = _look(session)
+    return "" if found is None else found.name
+
+
+def terminal_has_focus(session: str) -> bool:
+    """Whether the person uses the terminal that runs us; also where nobody tells, as many terminals do not."""
+    found, own = _look(session), processes_above()
+    return bool(own) and (found is None or found.pid in own)
+
+
+def _look(session: str) -> Application | None:
+    """The application whose window has the focus; None where not exactly one tells that it has."""
+    with suppress(EnvironmentLacksError):
+        for address in buses(session):
+            bus = Bus(address, _LIMITS)
+            try:
+                return bus.ask(_active())
+            finally:
+                bus.close()
+    return None
+
+
+def _active() -> Question[Application | None]:
+    applications = yield from registered()
+    told = yield [children(ref) for ref in applications or ()]
+    windows = [
+        (application, window)
+        for application, body in zip(applications or (), told, strict=True)
+        for window in refs(body, _MOST_WINDOWS)
+    ]
+    states = yield [method(window, "Accessible", "GetState", "au") for _, window in windows]
+    having = [one for (one, _), body in zip(windows, states, strict=True) if has(states_of(body), ACTIVE)]
+    if len(having) != 1:  # one that hangs may still say that it has it
+        return None
+    return (yield from introduce(having[0]))

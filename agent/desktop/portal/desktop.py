@@ -1,0 +1,207 @@
+"""The desktop of GNOME or KDE on Wayland: one session, by the portal or (thrown away) by Mutter itself."""
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property, partial
+from pathlib import Path
+
+from agent.desktop.accessibility import buses, session_bus
+from agent.desktop.apps.launcher import Launcher
+from agent.desktop.atspi.elements import AtspiElements
+from agent.desktop.base import DEFAULT_CHORD, Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
+from agent.desktop.clipboard_watch import ClipboardWatch
+from agent.desktop.door import number_outside
+from agent.desktop.elements import Elements
+from agent.desktop.hand import Hand
+from agent.desktop.input_hand import InputHand
+from agent.desktop.portal import idle
+from agent.desktop.portal.active import active_application, terminal_has_focus
+from agent.desktop.portal.bus import BusError
+from agent.desktop.portal.clipboard import PortalClipboard
+from agent.desktop.portal.composing import composes
+from agent.desktop.portal.emulation import open_libei
+from agent.desktop.portal.input import PortalInput, notify_units
+from agent.desktop.portal.screen import PortalScreen
+from agent.desktop.portal.session import Session
+from agent.desktop.portal.shell import ShellStopKey, has_extension
+from agent.desktop.portal.shortcuts import PortalStopKey, has_shortcuts
+from agent.desktop.portal.text import PortalTextEntry
+from agent.desktop.portal.told_windows import open_told_windows
+from agent.desktop.wayland.layout import read_layout, read_seat
+from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.seat_watch import NOTIFIERS, SeatWatch
+from agent.desktop.wayland.wire import Connection, socket_of
+from agent.desktop.windows import Windows
+from agent.desktop.witness import Witness
+from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError
+
+#: Opens the session: see `consent.open_portal` and `mutter.open_mutter`.
+OpenSession = Callable[[StopSwitch, int | None], Session]
+
+_RESTART = "Does it run (`systemctl --user status pipewire`)? Then start again."
+_ENDED = "the desktop ended sharing its screen"
+_CORNER = "On Wayland, the pointer in a corner of the screen does not stop a run."
+_SCALED = "On a scaled monitor, this desktop takes the pointer only by libei, which is missing."
+_MARK = "the mark in the desktop's bar that shows that the screen is shared (a click on it ends that)"
+_TO_BE_HAD = (
+    f"On this desktop the agent stops by {_MARK}, Ctrl-C, `mai-agent stop`, and Esc Esc where it runs. For a stop key, "
+    "name one with the setting stop_key: the desktop asks you once."
+)
+_NO_CLIPBOARD = "The desktop does not share its clipboard: only text that the keyboard has can be typed."
+
+
+class PortalDesktop:
+    """See `Desktop`, and for its arguments and errors `OpenDesktop`.
+
+    Args:
+        open_session: asks the person, or whoever is there in place of one.
+    """
+
+    def __init__(
+        self,
+        stop: StopSwitch,
+        monitor: int | None,
+        environ: Mapping[str, str] | None,
+        open_session: OpenSession,
+    ) -> None:
+        self._stop = stop
+        self._environ = os.environ if environ is None else environ
+        self._path = socket_of(os.environ)
+        self.name = os.environ.get("WAYLAND_DISPLAY", "")
+        self._session = open_session(stop, monitor)
+        self._is_cut_off: Callable[[], bool] = lambda: False  # until there is a screen
+        self._watches = ExitStack()
+        self._watches.callback(self._session.close)
+        try:
+            self._session.on_closed(self._ended)
+            self.screen = PortalScreen(self._session)
+            self._is_cut_off = self.screen.is_cut_off
+            self.monitors, self.home = list(self._session.monitors), self.screen.home
+            self._pointer = Pointer(self.home.rounded())
+            self._clipboard = PortalClipboard(self._session)
+            self._watches.callback(self._clipboard.close)
+            self.abilities = self._abilities()
+        except BaseException:
+            self.close()
+            raise
+        self.applications: Applications = Launcher(environ, self.open_windows)
+
+    def _abilities(self) -> Abilities:
+        connection = Connection(self._path)
+        try:
+            tells_idle = any(connection.has(name) for name, *_ in NOTIFIERS)
+        finally:
+            connection.close()
+        remarks = () if self._session.has_clipboard else (_NO_CLIPBOARD,)
+        return Abilities(
+            windows=self.open_windows() is not None,
+            takeover=tells_idle or idle.tells_idle(self._environ),
+            stop_key=has_extension(self._environ) or has_shortcuts(self._environ),
+            stops=_MARK,
+            remarks=(*remarks, _CORNER),
+        )
+
+    @cached_property
+    def _input(self) -> PortalInput:
+        layout, seat = partial(read_layout, self._path), read_seat(self._path)
+        try:
+            libei = open_libei(self._session)
+        except BusError as error:
+            raise EnvironmentLacksError(f"This desktop takes no input ({error}).", "Log out and in again.") from error
+        if libei is not None:
+            return PortalInput(libei, libei.in_units, self._pointer, seat, layout, self._stop, libei.close)
+        view = self.screen.viewport
+        if self._session.unscaled_only and view.captured != view.region.size:
+            raise EnvironmentLacksError(_SCALED, "Install libei and the extra: pip install 'mai-agent[wayland]'.")
+        in_units = notify_units(self._session, lambda: self.screen.viewport)
+        return PortalInput(self._session, in_units, self._pointer, seat, layout, self._stop)
+
+    @cached_property
+    def text_entry(self) -> TextEntry:
+        """See `Desktop.text_entry`."""
+        return PortalTextEntry(
+            lambda: self._input,
+            lambda: self._clipboard,
+            self.open_windows,
+            lambda: composes(self._environ),
+            lambda: active_application(session_bus(self._environ)),
+        )
+
+    @cached_property
+    def hand(self) -> Hand:
+        """See `Desktop.hand`."""
+        return InputHand(self._stop, self._input, self.text_entry, self.applications, self.home)
+
+    def open_windows(self) -> Windows | None:
+        """See `Desktop.open_windows`."""
+        return open_told_windows(self._environ)
+
+    def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
+        """See `Desktop.open_witness`."""
+        from agent.desktop.linux.witness import LinuxWitness
+
+        return LinuxWitness(environ, self.open_windows, ClipboardWatch(self._clipboard), without)
+
+    def open_elements(self) -> Elements | None:
+        """See `Desktop.open_elements`: unknown where windows are."""
+        windows = self.open_windows()
+        if windows is None:
+            return None
+        find_bus = partial(buses, session_bus(self._environ))
+        return AtspiElements(find_bus, windows, self.monitors, self._number_outside)
+
+    def _number_outside(self, pid: int) -> int:
+        return number_outside(pid, self._environ)
+
+    def shows(self, environ: Mapping[str, str]) -> bool:
+        """See `Desktop.shows`."""
+        return socket_of(environ) == self._path
+
+    def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:
+        """See `Desktop.watch`."""
+        remark = self._watch_key(stop_key)  # first: what the person answers there takes nothing over
+        self._watches.callback(SeatWatch(self._path, self._stop, takeover).close)
+        if takeover is not None and idle.tells_idle(self._environ):
+            ours = partial(terminal_has_focus, session_bus(self._environ))
+            known = self.abilities.windows  # then it is known better which window is ours
+            watch = idle.IdleWatch(self._environ, takeover, (lambda: False) if known else ours)
+            self._watches.callback(watch.close)
+        return remark
+
+    def _watch_key(self, chord: str) -> str:
+        """Have the stop key watched; what is to be said of it. Raises UsageError: that is no chord."""
+        if not parse_chord(chord)[1] or not self.abilities.stop_key:
+            return ""
+        key: ShellStopKey | PortalStopKey
+        if has_extension(self._environ):
+            key = ShellStopKey(self._environ, self._stop, chord)
+        elif chord == DEFAULT_CHORD:  # nobody wished for a question
+            return _TO_BE_HAD
+        else:
+            key = PortalStopKey(self._environ, self._stop, chord)
+        self._watches.callback(key.close)
+        return key.remark
+
+    def check_input(self) -> str:
+        """See `Desktop.check_input`."""
+        return "a pointer and a keyboard that the desktop lent us"
+
+    def close(self) -> None:
+        """See `Desktop.close`."""
+        self._watches.close()
+
+    def _ended(self) -> None:
+        """The session ended without our doing: by the person, unless what gave it is gone."""
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
+            tried.connect(self._path)
+            if self._is_cut_off():
+                self._stop.fail(EnvironmentLacksError("PipeWire, which hands the screen over, went away.", _RESTART))
+            elif self._session.is_lost:
+                self._stop.fail(EnvironmentLacksError("The desktop portal went away.", "Start again, or log in again."))
+            else:
+                self._stop.stop(_ENDED)
+            return
+        self._stop.fail(EnvironmentLacksError("The desktop went away.", "Is the session still running?"))

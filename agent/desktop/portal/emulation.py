@@ -1,0 +1,147 @@
+"""Input by libei, where the desktop gives a connection for it: events go straight to the compositor.
+
+It counts in the desktop's logical units. Used from the hand's thread alone.
+"""
+
+import os
+import select
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from agent.desktop.portal.bus import BusError
+from agent.desktop.portal.session import Axis, Session, Stream
+from agent.geometry import DesktopPoint
+
+#: Seconds until the devices are there, or come back after a pause; the slowest seen took 0.1.
+_DEVICES = 3.0
+#: What one step of a wheel is in libei's units.
+_STEP = 120
+
+
+def open_libei(session: Session) -> "LibeiWires | None":
+    """Wires for a session by libei; None where this machine or this desktop has none, and calls on the bus serve."""
+    try:
+        from libei import ei
+    except ImportError:
+        return None
+    if not ei.is_available():
+        return None
+    connection = session.eis()
+    if connection is None:
+        return None
+    try:
+        return LibeiWires(ei, connection, session.stream)
+    finally:
+        os.close(connection)
+
+
+class LibeiWires:
+    """See `Wires`. Raises BusError: the desktop gives no devices, or has taken them away.
+
+    Args:
+        ei: the library.
+        connection: of the desktop; duplicated.
+        stream: the monitor that is touched.
+    """
+
+    def __init__(self, ei: Any, connection: int, stream: Stream) -> None:
+        self._ei = ei
+        self._stream = stream
+        self._devices: dict[str, Any] = {}  # what takes pointer, button, wheel and key
+        self._sender = ei.Sender.create_for_fd(os.dup(connection), name="mai-agent")
+        self._gone = False
+        try:
+            self._wait(lambda: len(self._devices) == len(_Needed(ei).all))
+        except BaseException:
+            self.close()
+            raise
+
+    def in_units(self, point: DesktopPoint) -> tuple[float, float]:
+        """A point of the desktop in the units of these wires."""
+        region = self._region()
+        left, top = (self._stream.region.left, self._stream.region.top) if region is None else region.position
+        return left + point.x - self._stream.region.left, top + point.y - self._stream.region.top
+
+    def move(self, x: float, y: float) -> None:
+        """See `Wires.move`."""
+        self._do("pointer", lambda device: device.pointer_motion_absolute(x, y))
+
+    def button(self, code: int, *, down: bool) -> None:
+        """See `Wires.button`."""
+        self._do("button", lambda device: device.button(code, down))
+
+    def key(self, code: int, *, down: bool) -> None:
+        """See `Wires.key`."""
+        self._do("key", lambda device: device.keyboard_key(code, down))
+
+    def wheel(self, axis: Axis, steps: int) -> None:
+        """See `Wires.wheel`."""
+        turn = (0, steps * _STEP) if axis == "vertical" else (steps * _STEP, 0)
+        self._do("wheel", lambda device: device.scroll_discrete(*turn))
+
+    def close(self) -> None:
+        """Hang up; never raises, safe to call twice."""
+        if not self._gone:
+            self._gone = True
+            with suppress(Exception):
+                self._sender.disconnect()
+
+    def _do(self, what: str, act: Callable[[Any], Any]) -> None:
+        self._take_in(0)
+        if what not in self._devices:
+            self._wait(lambda: what in self._devices)
+        device = self._devices[what]
+        act(device)
+        device.frame()
+        self._sender.dispatch()
+
+    def _region(self) -> Any:
+        """The part of the pointer's space that the stream shows; None where none is told."""
+        self._take_in(0)
+        regions = self._devices["pointer"].regions if "pointer" in self._devices else ()
+        named = [one for one in regions if self._stream.mapping and one.mapping_id == self._stream.mapping]
+        box = self._stream.region
+        return next((one for one in (*named, *regions) if one in named or one.position == (box.left, box.top)), None)
+
+    def _wait(self, true: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _DEVICES
+        while not true():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise BusError("the desktop gives no devices for input")
+            self._take_in(left)
+
+    def _take_in(self, seconds: float) -> None:
+        """Take in what the desktop tells of its devices, within some seconds."""
+        self._check()
+        if seconds:
+            select.select([self._sender.fd], [], [], seconds)
+        self._sender.dispatch()
+        kinds, needed = self._ei.EventType, _Needed(self._ei)
+        for event in self._sender.events:
+            kind = event.event_type
+            if kind == kinds.SEAT_ADDED:
+                event.seat.bind(tuple(needed.all.values()))
+            elif kind == kinds.DEVICE_RESUMED:
+                device = event.device
+                device.start_emulating()
+                self._devices |= {name: device for name, one in needed.all.items() if one in device.capabilities}
+            elif kind in (kinds.DEVICE_PAUSED, kinds.DEVICE_REMOVED):
+                self._devices = {name: one for name, one in self._devices.items() if one is not event.device}
+            elif kind == kinds.DISCONNECT:
+                self._gone = True
+        self._check()  # what is sent from now on would be lost without a word
+
+    def _check(self) -> None:
+        if self._gone:
+            raise BusError("the desktop took its devices for input away")
+
+
+class _Needed:
+    """What devices must be able to do, in the library's words."""
+
+    def __init__(self, ei: Any) -> None:
+        can = ei.DeviceCapability
+        self.all = {"pointer": can.POINTER_ABSOLUTE, "button": can.BUTTON, "wheel": can.SCROLL, "key": can.KEYBOARD}

@@ -1,0 +1,210 @@
+"""Pointer and keyboard in a session of the portal, or of Mutter: by calls on the bus, or by libei.
+
+What is down comes up when the session ends, however it ends: the desktop removes the devices that it made for it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.input import Press
+from agent.desktop.portal.bus import BusError
+from agent.desktop.portal.session import Axis, Session
+from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
+from agent.desktop.wayland.pointer import Pointer
+from agent.desktop.wayland.strokes import Stroke, us_layout
+from agent.geometry import DesktopPoint, Viewport
+from agent.safety.stop import StopSwitch
+from foundation.configs import load_config
+from foundation.errors import EnvironmentLacksError
+
+_TABLE = load_config("evdev.toml")
+_KEYS: Mapping[str, int] = _TABLE["keys"]
+_BUTTONS: Mapping[str, int] = _TABLE["buttons"]
+#: Seconds between two keys: toolkits that are slow to draw lose what comes faster.
+_BETWEEN = 0.004
+
+
+class Wires(Protocol):
+    """What carries single events; see `Session` for its methods. Raises BusError."""
+
+    def move(self, x: float, y: float) -> None:
+        """Move the pointer to a point in the units that these wires count in."""
+
+    def button(self, code: int, *, down: bool) -> None:
+        """Press or release a button."""
+
+    def key(self, code: int, *, down: bool) -> None:
+        """Press or release a key."""
+
+    def wheel(self, axis: Axis, steps: int) -> None:
+        """Turn the wheel."""
+
+
+class PortalInput:
+    """See `Input`.
+
+    Args:
+        wires: what carries the events.
+        in_units: a point of the desktop in the units of the wires.
+        pointer: where the pointer is taken to be; kept up.
+        seat: what the seat had before these wires were there.
+        layout: the characters of the keyboard, asked once; None where that is not known.
+        stop: says why a session ended that is gone.
+        close: gives the wires back.
+    """
+
+    def __init__(
+        self,
+        wires: Wires,
+        in_units: Callable[[DesktopPoint], tuple[float, float]],
+        pointer: Pointer,
+        seat: Seat,
+        layout: Callable[[], Mapping[str, Stroke] | None],
+        stop: StopSwitch,
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._close = close
+        self._wires = wires
+        self._in_units = in_units
+        self._at = pointer
+        self._read_layout = layout
+        self._layout: Mapping[str, Stroke] | None = None
+        self._stop = stop
+        self._has_pointer, self._has_keyboard = seat.pointer, seat.keyboard
+
+    def position(self) -> tuple[int, int]:
+        """See `Input.position`: where we put it."""
+        return self._at.at
+
+    def move(self, x: int, y: int) -> None:
+        """See `Input.move`: to the middle of that unit."""
+        if not self._has_pointer:
+            # The first motion makes a pointer, which is in no window before it moves.
+            self._has_pointer = True
+            self._wires.move(*self._in_units(DesktopPoint(x - 0.5, y + 0.5)))
+            time.sleep(KNOWN)
+        self._wires.move(*self._in_units(DesktopPoint(x + 0.5, y + 0.5)))
+        self._at.at = x, y
+
+    def held(self) -> list[str]:
+        """See `Input.held`: not known here."""
+        return []
+
+    def has_key(self, name: str) -> bool:
+        """See `Input.has_key`."""
+        return bool(self._codes(name))
+
+    def press(self, press: Press) -> None:
+        """See `Input.press`."""
+        self._set(press, down=True)
+
+    def release(self, presses: Sequence[Press]) -> None:
+        """See `Input.release`."""
+        failed: Exception | None = None
+        for press in presses:
+            try:
+                self._set(press, down=False)
+            except BusError as error:  # the others may still come up
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def scroll(self, dx: int, dy: int) -> None:
+        """See `Input.scroll`."""
+        if dy:
+            self._wires.wheel("vertical", dy)
+        if dx:
+            self._wires.wheel("horizontal", dx)
+
+    def strokes(self, text: str) -> list[Stroke] | None:
+        """The keys of a text; None where the keyboard lacks one of its characters now, or is not known."""
+        if any(char.isalpha() for char in text) and caps_lock_is_on():
+            return None
+        layout = self._known_layout()
+        found = [layout.get(char) for char in text]
+        return None if None in found else [one for one in found if one is not None]
+
+    def type(self, strokes: Sequence[Stroke], check: Callable[[int], None]) -> None:
+        """Press keys one after the other; `check` gets the number of those before, and may raise."""
+        shift = _KEYS["shift"]
+        for number, stroke in enumerate(strokes):
+            check(number)
+            try:
+                if stroke.shift:
+                    self._wires.key(shift, down=True)
+                self._wires.key(stroke.code, down=True)
+            finally:
+                self._wires.key(stroke.code, down=False)
+                if stroke.shift:
+                    self._wires.key(shift, down=False)
+            time.sleep(_BETWEEN)
+
+    def set_busy(self, busy: bool) -> None:
+        """See `Input.set_busy`."""
+
+    def lost(self, error: Exception) -> Exception:
+        """See `Input.lost`."""
+        try:
+            self._stop.check()  # a session that was ended says why
+        except Exception as why:
+            return why
+        return EnvironmentLacksError(f"This desktop takes no more input ({error}).", "Is the session still running?")
+
+    def close(self) -> None:
+        """See `Input.close`; the session goes on."""
+        self._close()
+
+    def _set(self, press: Press, *, down: bool) -> None:
+        if press.kind == "button":
+            if down and not self._has_pointer:
+                self.move(*self._at.at)
+            self._wires.button(_BUTTONS[press.name], down=down)
+            return
+        codes = self._codes(press.name)
+        if not codes:
+            raise ActionFailedError(f"this keyboard has no key {press.name!r}: use type for text")
+        self._need_keyboard()
+        for code in codes if down else codes[::-1]:
+            self._wires.key(code, down=down)
+
+    def _codes(self, name: str) -> list[int]:
+        """The keys of a name in `agent.keys`, in order; none where there is none.
+
+        A character's is where it lies in this layout, else where it lies in that of the United States: programs look
+        for ctrl+c there too where the layout has no such letter.
+        """
+        if name in _KEYS:
+            return [_KEYS[name]]
+        stroke = (self._known_layout().get(name) or us_layout().get(name)) if len(name) == 1 else None
+        if stroke is None:
+            return []
+        return [_KEYS["shift"], stroke.code] if stroke.shift else [stroke.code]
+
+    def _need_keyboard(self) -> None:
+        """On a seat without a keyboard, the first key makes one; shift alone does nothing."""
+        if not self._has_keyboard:
+            self._has_keyboard = True
+            for down in (True, False):
+                self._wires.key(_KEYS["shift"], down=down)
+            time.sleep(KNOWN)
+
+    def _known_layout(self) -> Mapping[str, Stroke]:
+        if self._layout is None:
+            self._need_keyboard()
+            self._layout = self._read_layout() or {}
+        return self._layout
+
+
+def notify_units(session: Session, viewport: Callable[[], Viewport]) -> Callable[[DesktopPoint], tuple[float, float]]:
+    """How points are told in calls on the bus, by how frames and desktop units relate now."""
+
+    def in_units(point: DesktopPoint) -> tuple[float, float]:
+        view = viewport()
+        if session.units == "logical":
+            return point.x - view.region.left, point.y - view.region.top
+        at = view.desktop_to_capture(point)
+        return at.x, at.y
+
+    return in_units

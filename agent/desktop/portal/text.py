@@ -1,0 +1,107 @@
+"""How text gets into an application in a session: short text by keys that the layout has, all other by pasting.
+
+Nothing is ever left out: what the keyboard lacks is not dropped, as the desktop would, but pasted, or refused.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from agent.desktop.hand import ActionFailedError
+from agent.desktop.pasting import is_kind
+from agent.desktop.portal.bus import BusError
+from agent.desktop.portal.clipboard import PortalClipboard
+from agent.desktop.portal.input import PortalInput
+from agent.desktop.wayland.receiver import Receiver
+from agent.desktop.windows import Connection, OpenWindows
+
+#: Text of one line up to this length is typed by keys, where it can be.
+_KEYS_AT_FIRST = 60
+#: Text that is not taken when pasted is typed by keys, if it is at most this long.
+_MOST_KEYS = 200
+#: Seconds after which an application that has not fetched the text does not take pasted text.
+_FETCH_TIMEOUT = 1.5
+_PASTE, _PASTE_IN_TERMINALS = ("ctrl", "v"), ("ctrl", "shift", "v")
+_NOTHING_TOOK_IT = "nothing on the screen took the text: is the right field focused?"
+_NO_WAY = (
+    "this keyboard lacks some of the characters (or Caps Lock is on), and the desktop does not share its clipboard: "
+    "nothing was typed"
+)
+
+
+class PortalTextEntry:
+    """See `TextEntry`.
+
+    Args:
+        source: the keyboard.
+        clipboard: of the session.
+        open_windows: tells which window gets what is typed, where that is known.
+        composes: whether keys go through an input method, so that they are no letters.
+        told_app: what the application with the focus calls itself, where windows are not known; "" where nobody tells.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], PortalInput],
+        clipboard: Callable[[], PortalClipboard],
+        open_windows: OpenWindows,
+        composes: Callable[[], bool],
+        told_app: Callable[[], str],
+    ) -> None:
+        self._source = source
+        self._clipboard = clipboard
+        self._open_windows = open_windows
+        self._composes = composes
+        self._told_app = told_app
+
+    def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
+        """See `TextEntry.enter`.
+
+        Where another window takes the focus meanwhile, nothing more is typed, and how much was is said.
+        """
+        windows = Connection(self._open_windows)
+        try:
+            told = windows.get()
+            active = None if told is None else told.active()
+            receiver = Receiver(told, len(text), check_stop)
+            body = text.rstrip("\n")
+            if body:
+                app = self._told_app() if told is None else "" if active is None else active.app
+                self._enter(body, app, press, receiver)
+            for _ in text[len(body) :]:
+                receiver.look()
+                press(("enter",))
+        finally:
+            windows.close()
+
+    def _enter(
+        self, text: str, app: str, press: Callable[[tuple[str, ...]], None], receiver: Receiver
+    ) -> None:  # fmt: skip
+        clipboard = self._clipboard()
+        if len(text) <= _KEYS_AT_FIRST and not is_kind(app, "completing") and self._type(text, receiver):
+            return
+        if clipboard.lacks:
+            if not self._type(text, receiver):
+                raise ActionFailedError(_NO_WAY)
+            return
+        try:
+            with clipboard.lent() as loan:
+                loan.offer(text, receiver.check_stop)
+                receiver.look()
+                # A terminal takes the usual chord for another one, and what is pasted after it for something else.
+                chord = _PASTE_IN_TERMINALS if is_kind(app, "primary") else _PASTE
+                if loan.pasted(partial(press, chord), _FETCH_TIMEOUT, receiver.check_stop):
+                    return
+                # A late fetch, by an application that hung, must not get the person's own: what is lent is the text.
+                if len(text) <= _MOST_KEYS and self._type(text, receiver):
+                    return
+        except BusError as error:
+            raise ActionFailedError(f"the clipboard cannot be used ({error})") from error
+        raise ActionFailedError(_NOTHING_TOOK_IT)
+
+    def _type(self, text: str, receiver: Receiver) -> bool:
+        """Type it by keys; False, with nothing typed, where the keyboard cannot."""
+        strokes = None if self._composes() else self._source().strokes(text)
+        if strokes is None:
+            return False
+        self._source().type(strokes, lambda _: receiver.before_key())
+        return True

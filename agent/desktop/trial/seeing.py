@@ -1,0 +1,94 @@
+"""Whether the window is seen in the capture: where, how large, in which colours, and as it is now."""
+
+import time
+from typing import TYPE_CHECKING
+
+from agent.desktop.base import Desktop
+from agent.desktop.finding import Finding
+from agent.desktop.trial.pattern import Found, Pattern, is_empty
+from agent.desktop.trial.window import PATIENCE, TrialWindow
+from agent.geometry import DesktopPoint
+from agent.safety.stop import StopSwitch
+from agent.screen.capture import Frame
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: The window's units by which a side of it may seem to be longer or shorter.
+_SIDE = 3.0
+_POLL = 0.1
+#: As dark as this is black to a person.
+_BLACK = 8
+_ASLEEP = (
+    "What is captured is not what is shown: is the screen locked or asleep, was another one chosen in the dialog, or "
+    "is this X11's capture of a Wayland session (--desktop)?"
+)
+
+
+def look_for(
+    window: TrialWindow, pattern: Pattern, desktop: Desktop, stop: StopSwitch
+) -> tuple[Finding, DesktopPoint | None]:
+    """Find the window as it is, and then with its colours turned; what comes out, and its left top corner.
+
+    Raises:
+        EnvironmentLacksError: the screen cannot be captured.
+        StoppedError: the stop switch was set.
+    """
+    screen = desktop.screen
+    deadline = time.monotonic() + PATIENCE
+    before = screen.grab()
+    while not pattern.is_on(before.image) and time.monotonic() < deadline:  # it may still be fading in
+        stop.sleep(_POLL)
+        before = screen.grab()
+    window.forget()
+    window.ask("turn")
+    window.wait("turned")
+    found, after = None, before
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        after = screen.grab()
+        found = pattern.find(before.image, after.image)
+        if found is not None and found.right == 1:
+            return _placed(window, found, after)
+        stop.sleep(_POLL)
+    why, remedy = _unseen(before.image, after.image, found, pattern, len(desktop.monitors))
+    return Finding("capture", ok=False, detail=why, remedy=remedy), None
+
+
+def _placed(window: TrialWindow, found: Found, frame: Frame) -> tuple[Finding, DesktopPoint | None]:
+    """Whether its size is that of the window."""
+    scale_x, scale_y = frame.viewport.scale
+    region, (wide, high) = frame.viewport.region, window.size
+    seen_wide, seen_high = found.box.width / scale_x, found.box.height / scale_y
+    origin = DesktopPoint(region.left + found.box.left / scale_x, region.top + found.box.top / scale_y)
+    place = f"{origin.x:g},{origin.y:g}"
+    if max(abs(seen_wide - wide), abs(seen_high - high)) > _SIDE:
+        told = f"our window of {wide}x{high} is seen as one of {seen_wide:g}x{seen_high:g} at {place}"
+        return Finding("capture", ok=False, detail=told, remedy="Set the scale of this monitor to 100 %."), None
+    told = (
+        f"our window of {wide}x{high} is seen at {place}, at scale {scale_x:g}, and is seen to change; colours are off "
+        f"by {found.off} of 255"
+    )
+    return Finding("capture", ok=True, detail=told), origin
+
+
+def _unseen(before: "Image", after: "Image", found: Found | None, pattern: Pattern, monitors: int) -> tuple[str, str]:
+    """Why it is not seen, and what to do."""
+    empty = what_is_empty(after)
+    if empty:
+        return f"the capture is empty: {empty}, though a window of ours is on the screen", _ASLEEP
+    if found is not None:
+        return f"only {found.right:.0%} of our window is seen as it was drawn", "Is another window on top of it?"
+    if pattern.is_on(before):
+        return "the capture shows an old picture: our window changed, and was not seen to", _ASLEEP
+    if monitors > 1:
+        return "our window is not on the monitor that is captured", "Name the one where it came up with --monitor."
+    return "our window is on the screen, but not in the capture", _ASLEEP
+
+
+def what_is_empty(image: "Image") -> str:
+    """What a picture of one colour alone shows, in words; "" for any other."""
+    colour = is_empty(image)
+    if colour is None:
+        return ""
+    return f"every pixel is {'black' if max(colour) <= _BLACK else 'of the colour {},{},{}'.format(*colour)}"

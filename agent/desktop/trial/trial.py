@@ -1,0 +1,344 @@
+"""The trial: what is done in the window, one thing after the other, and what is found out by it.
+
+Nothing is clicked or typed before the window itself told that the pointer, or the focus, is in it: what the capture
+says of its place may be wrong, which is what is tried here.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from agent.actions import Action, Click, Drag, Move, PressKeys, Scroll, TypeText
+from agent.desktop.base import Desktop, TakeoverWatch
+from agent.desktop.finding import Finding
+from agent.desktop.hand import ActionFailedError, Hand
+from agent.desktop.trial import window
+from agent.desktop.trial.pattern import Pattern
+from agent.desktop.trial.report import copied_text
+from agent.desktop.trial.seeing import look_for
+from agent.desktop.trial.window import TrialWindow
+from agent.desktop.windows import Windows
+from agent.geometry import DesktopPoint
+from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError, StoppedError
+
+#: Typed one after the other: Latin with what only some layouts have, Cyrillic, Chinese.
+SCRIPTS = {"Latin": "Hello, Wörld ß 42", "Cyrillic": "Привет, мир", "Chinese": "你好，世界"}
+#: The window's units by which the pointer, and the place that is told of the window, may be off.
+_NEAR, _SIDE = 1.5, 3.0
+#: Where the pointer is sent, as shares of the window.
+_PLACES = ((0.1, 0.1), (0.9, 0.15), (0.5, 0.5), (0.12, 0.88), (0.87, 0.9))
+_REMEDIES = {
+    "pointer": "Is another window on top of ours, or the scale of this monitor not 100 %?",
+    "text": "Choose a layout that has these letters, or switch off the input method while runs last.",
+    "clipboard": "What you copy cannot be told in receipts here; runs work all the same.",
+}
+_REMEDY = "Try again without touching mouse and keyboard; if it stays so, report it with this output."
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Ends:
+    """A person who uses mouse or keyboard meanwhile ends the trial: what they do would count as ours."""
+
+    stop: StopSwitch
+    paused: str = ""
+
+    def user_acted(self, what: str) -> None:
+        """See `Steered`."""
+        self.stop.stop(f"you {what} yourself")
+
+
+def window_environ(desktop: Desktop, environ: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The environment of a window that appears on a desktop: of Wayland where it is one. None: none is known to."""
+    for other in ("DISPLAY", "WAYLAND_DISPLAY"):
+        alone = {name: value for name, value in environ.items() if name != other}
+        if desktop.shows(alone):
+            return alone
+    return None
+
+
+class Trial:
+    """Tries a desktop; `run` may be called once.
+
+    Args:
+        desktop: opened for this.
+        program: shows the window, in `environ`.
+        environ: see `window_environ`.
+        stop: of the desktop.
+        watch: the stop key; "" where it is not watched for a person, as in a sandbox.
+    """
+
+    def __init__(
+        self, desktop: Desktop, program: Path, environ: Mapping[str, str], stop: StopSwitch, watch: str = ""
+    ) -> None:
+        self._desktop, self._program, self._environ, self._stop = desktop, program, environ, stop
+        self._number = random.SystemRandom().randrange(1 << 30)
+        self._watch = watch
+        self._window: TrialWindow
+        self._hand: Hand
+        self._origin = DesktopPoint(0, 0)
+
+    def run(self) -> Iterator[Finding]:
+        """Each thing that was tried, as it comes out.
+
+        Raises:
+            StoppedError: the person stopped it, or used mouse or keyboard. Nothing is held then, and clipboard and
+                pointer are as they were.
+        """
+        with ExitStack() as opened:
+            try:
+                self._open(opened)
+                yield from self._all()
+            except EnvironmentLacksError as error:
+                yield Finding("trial", ok=False, detail=error.what, remedy=error.remedy)
+        if self._window_opened:
+            held = self._window.held()
+            told = f"{', '.join(held)} stayed down" if held else "no key or button stays down"
+            yield Finding("released", ok=not held, detail=told, remedy="Press and release it once." if held else "")
+
+    _window_opened = False
+
+    def _open(self, opened: ExitStack) -> None:
+        self._hand = self._desktop.hand
+        if self._watch:
+            watched = TakeoverWatch(_Ends(self._stop), self._hand.rest, lambda _: False)
+            self._desktop.watch(self._watch, watched if self._desktop.abilities.takeover else None)
+        opened.callback(self._hand.close)
+        opened.callback(self._put_pointer_back, self._pointer())
+        with suppress(ActionFailedError):  # new windows appear where the pointer is
+            self._hand.perform(Move(self._desktop.home))
+        self._window = TrialWindow(self._program, self._environ, self._number, self._stop)
+        self._window_opened = True
+        opened.callback(self._window.close)
+        opened.callback(self._hand.release_all)
+
+    def _all(self) -> Iterator[Finding]:
+        captured, origin = look_for(self._window, Pattern(self._number), self._desktop, self._stop)
+        yield captured
+        if origin is None:
+            yield Finding(
+                "input", ok=None, detail="mouse and keyboard were not tried: the window was not found on the screen"
+            )
+            return
+        self._origin = origin
+        yield from self._told_by_windows()
+        pointer = self._points()
+        yield pointer
+        if not pointer.ok:
+            yield Finding("input", ok=None, detail="no button was pressed and nothing typed: it could go elsewhere")
+            return
+        for button in ("left", "middle", "right"):
+            yield self._tried(f"{button} button", lambda button=button: self._clicks(button))  # type: ignore[misc]
+        yield self._tried("drag", self._drags)
+        for way, dx, dy in (("down", 0, 3), ("up", 0, -2), ("right", 2, 0), ("left", -1, 0)):
+            yield self._tried(f"wheel {way}", lambda dx=dx, dy=dy: self._scrolls(dx, dy))  # type: ignore[misc]
+        yield from self._keyboard()
+
+    def _keyboard(self) -> Iterator[Finding]:
+        if self._window.last("focus") is None:
+            # A seat without a keyboard gets one, and a window its focus, with the first key; this one types nothing.
+            self._do(PressKeys(("shift",)))
+            self._window.wait_for(lambda: self._window.last("focus") is not None)
+        focus = self._window.last("focus")
+        if focus is None or not focus["here"]:
+            why = "the window did not get the keyboard focus when it was clicked, so nothing was typed"
+            yield Finding("keyboard", ok=False, detail=why, remedy="Close what keeps the focus, and try again.")
+            return
+        for script, text in SCRIPTS.items():
+            yield self._tried(f"text, {script}", lambda text=text: self._types(text))  # type: ignore[misc]
+        yield self._tried("chord", self._presses_chord)
+        yield self._tried("clipboard", self._copies)
+
+    def _tried(self, name: str, call: Callable[[], tuple[bool, str]]) -> Finding:
+        self._window.forget()
+        try:
+            ok, told = call()
+        except ActionFailedError as error:
+            ok, told = False, str(error)
+        return Finding(name, ok=ok, detail=told, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
+
+    def _told_by_windows(self) -> Iterator[Finding]:
+        """Whether the desktop tells the same of it."""
+        if not self._desktop.abilities.windows:
+            told = "this desktop does not tell which window is where: rules about windows ask, or match nothing"
+            yield Finding("windows", ok=None, detail=told)
+            return
+        at = self._point(0.5, 0.5).rounded()
+        found = self._asked(lambda windows: windows.at(*at))
+        region = None if found is None else self._asked(lambda windows, one=found: windows.region(one.id))  # type: ignore[misc]
+        if found is None or region is None or "mai-agent" not in found.title:
+            told = f"the window at {at[0]},{at[1]} is told to be {found.title!r}" if found else "it is not told"
+            yield Finding("windows", ok=False, detail=told, remedy="Is another window on top of it?")
+            return
+        near = max(abs(region.left - self._origin.x), abs(region.top - self._origin.y)) <= _SIDE
+        told = f"{found.title!r} ({found.app}) is told at {region.left},{region.top}, {region.size}"
+        yield Finding("windows", ok=near, detail=told, remedy="" if near else "It is seen elsewhere: report this.")
+
+    def _points(self) -> Finding:
+        """Send the pointer to places in the window."""
+        worst = 0.0
+        for share in (_PLACES[0], *_PLACES):  # of a session's first move, some compositors only make a pointer
+            off = self._pointed(*share)
+            if off is None:
+                told = f"the pointer was sent to {self._words(share)} and did not arrive in the window"
+                return Finding("pointer", ok=False, detail=told, remedy=_REMEDIES["pointer"])
+            worst = max(worst, off)
+        ok = worst <= _NEAR
+        told = f"arrives where it is sent, off by {worst:.1f} at most, at {len(_PLACES)} places"
+        return Finding("pointer", ok=ok, detail=told, remedy="" if ok else _REMEDIES["pointer"])
+
+    def _pointed(self, across: float, down: float) -> float | None:
+        """Send the pointer to a share of the window; how far off it arrives there, None where it does not."""
+        for nudge in (0.0, 0.02, 0.0):  # where it is already there, nothing would be told
+            self._window.forget()
+            self._do(Move(self._point(across + nudge, down)))
+            if nudge == 0 and self._window.wait_for(lambda: self._is_at(across, down), window.PATIENCE / 2):
+                break
+        return self._off(across, down) if self._window.events("motion") else None
+
+    def _is_at(self, across: float, down: float) -> bool:
+        off = self._off(across, down)
+        return bool(self._window.events("motion")) and off is not None and off <= _NEAR
+
+    def _off(self, across: float, down: float) -> float | None:
+        """How far from a share of the window the pointer is, as the window told last; None where it is not in it."""
+        told, (wide, high) = self._window.last("motion", "left"), self._window.size
+        if told is None or told["kind"] == "left":
+            return None
+        return float(max(abs(told["x"] - across * wide), abs(told["y"] - down * high)))
+
+    def _clicks(self, button: str) -> tuple[bool, str]:
+        self._sure()
+        self._do(Click(self._point(0.5, 0.5), button))  # type: ignore[arg-type]
+        self._window.wait("release")
+        presses, releases = self._window.events("press"), self._window.events("release")
+        told = [f"{one['button']} at {one['x']:g},{one['y']:g}" for one in presses]
+        ok = [one["button"] for one in (*presses, *releases)] == [button, button]
+        return (
+            ok,
+            f"arrived as {', '.join(told)}, and came up" if ok else f"what arrived: {', '.join(told) or 'nothing'}",
+        )
+
+    def _drags(self) -> tuple[bool, str]:
+        self._sure()
+        size = self._window.size
+        start, end = (0.2, 0.3), (0.7, 0.6)
+        self._do(Drag(self._point(*start), self._point(*end)))
+        up = self._window.wait("release")
+        down = next(iter(self._window.events("press")), None)
+        if up is None or down is None:
+            return False, "the button did not go down and come up in the window"
+        moved = up["x"] - down["x"], up["y"] - down["y"]
+        wanted = (end[0] - start[0]) * size[0], (end[1] - start[1]) * size[1]
+        steps = len(self._window.events("motion"))
+        ok = max(abs(moved[0] - wanted[0]), abs(moved[1] - wanted[1])) <= 2 * _NEAR and steps > 3
+        return ok, f"moved by {moved[0]:g},{moved[1]:g} with the button down, in {steps} steps"
+
+    def _scrolls(self, dx: int, dy: int) -> tuple[bool, str]:
+        self._sure()
+
+        def turned() -> tuple[int, int]:
+            told = self._window.events("wheel")
+            return sum(one["right"] for one in told), sum(one["down"] for one in told)
+
+        self._do(Scroll(self._point(0.5, 0.5), dx, dy))
+        self._window.wait_for(lambda: turned() == (dx, dy))
+        right, down = turned()
+        told = f"{abs(right or down)} of {abs(dx or dy)} steps arrived"
+        return (right, down) == (dx, dy), told if right * dx + down * dy >= 0 else f"{told}, the wrong way"
+
+    def _types(self, text: str) -> tuple[bool, str]:
+        self._sure()
+        self._window.ask("clear")
+        self._window.wait("cleared")
+        self._window.forget()
+        self._do(TypeText(text))
+
+        def arrived() -> str:
+            told = self._window.events("text")
+            return str(told[-1]["text"]) if told else ""
+
+        self._window.wait_for(lambda: arrived() == text)
+        found = arrived()
+        return found == text, f"“{text}” arrived" if found == text else f"“{text}” arrived as “{found}”"
+
+    def _presses_chord(self) -> tuple[bool, str]:
+        self._sure()
+        self._do(PressKeys(("ctrl", "shift", "k")))
+        self._window.wait_for(lambda: len(self._window.events("key up")) >= 3)
+        keys = [one for one in self._window.events("key") if one["name"].lower() == "k"]
+        ok = len(keys) == 1 and keys[0]["modifiers"] == ["ctrl", "shift"]
+        told = "+".join([*keys[0]["modifiers"], keys[0]["name"]]) if keys else "nothing"
+        return ok, f"ctrl+shift+k arrived as {told}"
+
+    def _copies(self) -> tuple[bool, str]:
+        """Copy by ctrl+c what the window gives, and have the desktop tell what the clipboard holds."""
+        self._sure()
+        witness = self._desktop.open_witness(self._environ)
+        if witness is None:
+            return False, "this desktop does not tell what the clipboard holds"
+        with closing(witness):
+            witness.changes()  # returns once it has seen how it was
+            self._do(PressKeys(("ctrl", "c")))
+            copied = self._window.wait("copied", "not copied")
+            if copied is None or copied["kind"] != "copied":
+                why = "who holds the clipboard does not answer, so it was left alone"
+                return False, why if copied else "ctrl+c did not arrive"
+            wanted, told = copied_text(self._number), list[str]()
+
+            def is_told() -> bool:
+                told[:] = [one.after or "nothing" for one in witness.changes() if one.kind == "clipboard"]
+                return any(wanted in one for one in told)
+
+            ok = self._window.wait_for(is_told)
+        said = next((remark for remark in witness.remarks if "clipboard" in remark), "")
+        return (
+            ok,
+            f"what was copied is read: {told[0]}" if ok else said or f"what is read: {', '.join(told) or 'nothing'}",
+        )
+
+    def _sure(self) -> None:
+        """Put the pointer into the window, and raise where the window does not tell that it, and no other, gets it."""
+        self._stop.check()
+        off = self._off(0.5, 0.5)
+        off = self._pointed(0.5, 0.5) if off is None or off > _NEAR else off
+        self._window.forget()
+        if off is None or off > _NEAR:
+            at = self._point(0.5, 0.5).rounded()
+            found = self._asked(lambda windows: windows.at(*at))
+            there = f" ({found.title!r} is told to be there)" if found is not None else ""
+            where = "not in it" if off is None else f"{off:g} units off in it"
+            raise ActionFailedError(f"the pointer was sent into the window and is {where}{there}")
+
+    def _do(self, action: Action[DesktopPoint]) -> None:
+        self._hand.perform(action)
+
+    def _point(self, across: float, down: float) -> DesktopPoint:
+        size = self._window.size
+        return DesktopPoint(self._origin.x + across * size[0], self._origin.y + down * size[1])
+
+    def _words(self, share: tuple[float, float]) -> str:
+        return "{},{}".format(*self._point(*share).rounded())
+
+    def _asked(self, question: Callable[[Windows], T]) -> T | None:
+        windows = self._desktop.open_windows()
+        if windows is None:
+            return None
+        with closing(windows):
+            return question(windows)
+
+    def _pointer(self) -> tuple[int, int] | None:
+        """Where the pointer is; None where that is not told."""
+        with suppress(EnvironmentLacksError):
+            return self._asked(lambda windows: windows.pointer())
+        return None
+
+    def _put_pointer_back(self, at: tuple[int, int] | None) -> None:
+        if at is not None and not self._stop.stopped:
+            with suppress(ActionFailedError, EnvironmentLacksError, StoppedError):
+                self._hand.perform(Move(DesktopPoint(*at)))

@@ -1,0 +1,140 @@
+"""Our end of the window of a trial: starts its program, and hears what it tells."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from agent.safety.stop import StopSwitch
+from foundation.errors import EnvironmentLacksError
+
+#: All that the program needs: it may outlive us, to hold the clipboard, and no key may end up in it.
+_ENVIRONMENT = (
+    *("HOME", "PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"),
+)
+#: Seconds for a window to appear, also where a machine is busy.
+_APPEARS = 15.0
+#: Seconds for whatever else the window is to tell.
+PATIENCE = 4.0
+_POLL = 0.01
+
+
+class TrialWindow:
+    """A window that shows a pattern and tells what reaches it, until it is closed.
+
+    Args:
+        program: that shows it.
+        environ: of the desktop that it is to appear on.
+        number: of its pattern.
+        stop: ends every wait.
+
+    Raises:
+        EnvironmentLacksError: no window appears.
+        StoppedError: the stop switch was set.
+    """
+
+    def __init__(self, program: Path, environ: Mapping[str, str], number: int, stop: StopSwitch) -> None:
+        self._stop = stop
+        self._events: list[dict[str, Any]] = []
+        self._since = 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(program), str(number)], start_new_session=True,
+            env={name: environ[name] for name in _ENVIRONMENT if name in environ},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._hearing = threading.Thread(target=self._hear, name="trial window", daemon=True)
+        self._hearing.start()
+        try:
+            there = self.wait("there", "failed", seconds=_APPEARS)
+        except BaseException:
+            self.close()
+            raise
+        if there is None or there["kind"] == "failed":
+            self.close()
+            raise EnvironmentLacksError(
+                f"No window of our own appears on this desktop{': ' + there['why'] if there else '.'}",
+                "Is the session locked, or a window shown in full screen? Leave that, and try again.",
+            )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Its width and height, in its own units."""
+        last = [one for one in self._events if "width" in one][-1]
+        return int(last["width"]), int(last["height"])
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        """What it told since the last `forget`, of these kinds."""
+        return [one for one in self._events[self._since :] if one["kind"] in kinds]
+
+    def forget(self) -> None:
+        """What it told so far does not count any more."""
+        self._since = len(self._events)
+
+    def last(self, *kinds: str) -> dict[str, Any] | None:
+        """What it told last of these kinds, ever."""
+        return next((one for one in reversed(self._events) if one["kind"] in kinds), None)
+
+    def held(self) -> list[str]:
+        """Keys and buttons that went down in it and did not come up."""
+        down: dict[str, int] = {}
+        for one in self._events:
+            name = one.get("button") or one.get("name", "")
+            # A key is called otherwise where shift came up before it.
+            name = name.lower() if one["kind"].startswith("key") else name
+            match one["kind"]:
+                case "press" | "key":
+                    down[name] = down.get(name, 0) + 1
+                case "release" | "key up":
+                    down[name] = down.get(name, 0) - 1
+        return sorted(name for name, times in down.items() if times > 0)
+
+    def wait(self, *kinds: str, seconds: float | None = None) -> dict[str, Any] | None:
+        """The first event of these kinds since the last `forget`; None where none comes. Raises StoppedError."""
+        self.wait_for(lambda: bool(self.events(*kinds)), seconds)
+        return next(iter(self.events(*kinds)), None)
+
+    def wait_for(self, true: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait until something is true; whether it is.
+
+        Raises:
+            EnvironmentLacksError: the window is gone.
+            StoppedError: the stop switch was set.
+        """
+        deadline = time.monotonic() + (PATIENCE if seconds is None else seconds)
+        while not true():
+            if not self._hearing.is_alive() and not true():
+                raise EnvironmentLacksError("Our own window went away.", "Is the session still running?")
+            if time.monotonic() >= deadline:
+                return False
+            self._stop.sleep(_POLL)
+        return True
+
+    def ask(self, word: str) -> None:
+        """Ask it for something; see `report.serve`."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            os.write(self._process.stdin.fileno(), f"{word}\n".encode())
+
+    def close(self) -> None:
+        """Close it; it puts the clipboard back, and holds it for as long as nobody copies. Never raises."""
+        self.ask("end")
+        self._hearing.join(PATIENCE)
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        if self._hearing.is_alive():  # it hangs, and so would our end
+            self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+
+    def _hear(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with suppress(ValueError):
+                self._events.append(json.loads(line))

@@ -1,0 +1,130 @@
+"""Windows of a compositor that tells all of them at once: what follows from their places and order."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.desktop.windows import Layer, Window, WindowId, WindowKind
+from agent.geometry import DesktopPoint, Region, without
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A window as a compositor tells of it."""
+
+    layer: Layer
+    visible: bool
+    focused: bool
+    kind: WindowKind
+    #: What a menu or tool tip belongs to; None for windows.
+    owner: WindowId | None = None
+
+    @property
+    def id(self) -> WindowId:
+        """The window's."""
+        return self.layer.window.id
+
+
+class StackedWindows(ABC):
+    """See `Windows`."""
+
+    @abstractmethod
+    def read(self) -> list[Told]:
+        """All windows, the lowest first; those that are not shown are the lowest. Raises EnvironmentLacksError."""
+
+    @abstractmethod
+    def order(self, identifier: WindowId) -> int:
+        """A number that is larger for windows that came later."""
+
+    @abstractmethod
+    def pointer(self) -> tuple[int, int]:
+        """See `Windows.pointer`."""
+
+    @abstractmethod
+    def bring(self, identifier: WindowId) -> bool:
+        """Bring a window that is there to the front; whether that was done."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """See `Windows.close`."""
+
+    def windows(self) -> list[Window]:
+        """See `Windows.windows`."""
+        return sorted((one.layer.window for one in self._listed()), key=lambda window: self.order(window.id))
+
+    def window(self, identifier: WindowId) -> Window | None:
+        """See `Windows.window`."""
+        found = self._find(identifier)
+        return None if found is None else found.layer.window
+
+    def active(self) -> Window | None:
+        """See `Windows.active`."""
+        return next((one.layer.window for one in self._listed() if one.focused), None)
+
+    def stacking(self) -> list[WindowId]:
+        """See `Windows.stacking`."""
+        return [one.id for one in self._listed()]
+
+    def at(self, x: int, y: int) -> Window | None:
+        """See `Windows.at`."""
+        point = DesktopPoint(x, y)
+        told = self.read()
+        top = next((one for one in reversed(told) if one.visible and one.layer.outer.contains(point)), None)
+        if top is None or top.owner is None:
+            return None if top is None else top.layer.window
+        return next((one.layer.window for one in told if one.id == top.owner), top.layer.window)
+
+    def region(self, identifier: WindowId) -> Region | None:
+        """See `Windows.region`."""
+        found = self._find(identifier)
+        return None if found is None else found.layer.box
+
+    def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
+        """See `Windows.visible`."""
+        covered: list[Region] = []
+        seen: list[Region] = []
+        for layer in self.layers():
+            if layer.window.id in identifiers:
+                parts = [layer.outer]
+                for cover in covered:
+                    parts = [rest for part in parts for rest in without(part, cover)]
+                seen += parts
+            covered.append(layer.outer)
+        return seen
+
+    def layers(self) -> list[Layer]:
+        """See `Windows.layers`."""
+        return [one.layer for one in reversed(self.read()) if one.visible]
+
+    def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
+        """See `Windows.layers_at`."""
+        layers = self.layers()
+
+        def top(point: DesktopPoint) -> WindowId | None:
+            return next((layer.window.id for layer in layers if layer.outer.contains(point)), None)
+
+        return [top(DesktopPoint(*point)) for point in points]
+
+    def is_ordinary(self, identifier: WindowId) -> bool:
+        """See `Windows.is_ordinary`."""
+        found = self._find(identifier)
+        return found is not None and found.visible and not found.layer.backdrop and not found.layer.kinds
+
+    def kind(self, identifier: WindowId) -> WindowKind:
+        """See `Windows.kind`."""
+        found = self._find(identifier)
+        return "" if found is None else found.kind
+
+    def activate(self, identifier: WindowId) -> bool:
+        """See `Windows.activate`."""
+        return self._find(identifier) is not None and self.bring(identifier)
+
+    def of_terminal(self, environ: Mapping[str, str]) -> Window | None:  # noqa: ARG002 -- the protocol's
+        """See `Windows.of_terminal`: nothing of the kind is told on Wayland."""
+        return None
+
+    def _listed(self) -> list[Told]:
+        return [one for one in self.read() if not one.layer.helper]
+
+    def _find(self, identifier: WindowId) -> Told | None:
+        return next((one for one in self._listed() if one.id == identifier), None)

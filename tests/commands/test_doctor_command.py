@@ -1,0 +1,207 @@
+"""What `mai-agent doctor` says of a desktop: nothing is called good that was not tried, or did not arrive."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import CommandLine
+from PIL import Image
+from stubs.display import PlainDisplay
+from stubs.sway import PlainSway
+
+from agent.commands import trying
+from agent.desktop.linux import portals, session
+from agent.desktop.portable.screen import MssScreen
+from agent.desktop.trial import seeing
+from agent.screen.capture import Frame
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def display() -> Iterator[PlainDisplay]:
+    with PlainDisplay() as found:
+        yield found
+
+
+@pytest.fixture
+def on_display(display: PlainDisplay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", display.name)
+    monkeypatch.setenv("XAUTHORITY", os.devnull)
+    monkeypatch.setattr(trying, "COUNTDOWN", 0)
+
+
+def told(out: str) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in map(json.loads, out.splitlines())}
+
+
+@pytest.mark.e2e
+def test_without_a_trial_it_says_that_nothing_was_tried(mai: CommandLine, on_display: None) -> None:
+    ran = mai("doctor", "--json")
+    found = told(ran.out)
+    assert ran.status == 0
+    assert (found["input"]["ok"], found["trial"]["ok"]) == (None, None)
+    assert "--try" in found["trial"]["remedy"]
+    assert "untried trial: nothing was really clicked" in mai("doctor").out
+
+
+@pytest.mark.e2e
+def test_a_picture_of_one_colour_is_not_called_good(mai: CommandLine, on_display: None) -> None:
+    screen = told(mai("doctor", "--json").out)["screen"]  # nothing is shown on this display
+    assert screen["ok"] is None
+    assert "every pixel is black" in screen["detail"]
+
+
+def test_a_compositor_that_is_gone_is_said_of_the_screen_and_all_else_is_told_still(
+    mai: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WAYLAND_DISPLAY", str(tmp_path / "gone"))
+    ran = mai("doctor", "--json")
+    found = told(ran.out)
+    assert found["screen"]["ok"] is False
+    assert "cannot be reached" in found["screen"]["detail"] and found["screen"]["remedy"]
+    assert {"sandbox", "reading words", "local server"} <= set(found)
+
+
+@pytest.mark.e2e
+def test_a_trial_is_announced_and_told_line_by_line(mai: CommandLine, on_display: None) -> None:
+    ran = mai("doctor", "--try", "--json")
+    found = told(ran.out)
+    assert ran.status == 0, ran.out
+    tried = ("capture", "pointer", "left button", "drag", "wheel up", "text, Chinese", "chord", "clipboard", "released")
+    assert [found[name]["ok"] for name in tried] == [True] * len(tried)
+    assert "trial" not in found
+    assert "do not touch them" in ran.err
+
+
+@pytest.mark.e2e
+def test_a_black_capture_ends_the_doctor_with_3(
+    mai: CommandLine, on_display: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = MssScreen.grab
+
+    def black(self: MssScreen) -> Frame:
+        frame = seen(self)
+        return Frame(Image.new("RGB", frame.image.size), frame.viewport, frame.taken_at)
+
+    monkeypatch.setattr(MssScreen, "grab", black)
+    monkeypatch.setattr(seeing, "PATIENCE", 1.0)
+    ran = mai("doctor", "--try")
+    assert ran.status == 3
+    assert "MISSING capture: the capture is empty: every pixel is black" in ran.out
+    assert "ok      input" in ran.out  # it can be opened, and that is all that is said of it
+    assert "untried input: mouse and keyboard were not tried" in ran.out
+
+
+@pytest.mark.e2e
+def test_ctrl_c_ends_it_before_anything_is_touched(display: PlainDisplay) -> None:
+    display.call("xdotool", "mousemove", "111", "77")
+    asked = subprocess.Popen(
+        [sys.executable, "-m", "agent", "doctor", "--try"], env=display.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert asked.stderr is not None
+    while "3 ..." not in (line := asked.stderr.readline()):
+        assert line
+    asked.send_signal(signal.SIGINT)
+    out, _ = asked.communicate(timeout=60)
+    assert asked.returncode == 130
+    assert "capture" not in out
+    assert display.pointer() == (111, 77)
+
+
+@pytest.mark.e2e
+def test_a_trial_on_wayland_needs_nothing_of_x11() -> None:
+    code = (
+        "import sys; from agent.cli import main; status = main(['doctor', '--try', '--json']); "
+        "names = {one.partition('.')[0] for one in sys.modules}; "
+        "print(status, sorted(names & {'Xlib', 'mss', 'pyautogui'}), file=sys.stderr)"
+    )
+    with PlainSway(("resolution 1280x800 position 0 0 scale 1.5",)) as sway:
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=sway.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT, text=True,
+            capture_output=True, timeout=100,
+        )  # fmt: skip
+    assert done.stderr.splitlines()[-1] == "0 []", done.stdout
+    found = told(done.stdout)
+    assert "at scale 1.5" in found["capture"]["detail"]
+    assert found["monitors"]["detail"] == "853x533 at 0,0, scale 1.5"
+
+
+def test_a_folder_for_sockets_that_others_may_use_is_told(tmp_path: Path) -> None:
+    def runtime(path: Path | str) -> Any:
+        return next(session.folders({"XDG_RUNTIME_DIR": str(path)}))
+
+    tmp_path.chmod(0o755)
+    assert (runtime(tmp_path).ok, runtime(tmp_path).remedy) == (False, f"chmod 0700 {tmp_path}")
+    tmp_path.chmod(0o700)
+    assert runtime(tmp_path).ok
+    assert not runtime("").ok and "not set" in runtime("").detail
+    assert not runtime(tmp_path / "gone").ok
+
+
+@pytest.fixture
+def desktop_files(tmp_path: Path) -> dict[str, str]:
+    """An installation with two backends, the second one for GNOME."""
+    portals_folder = tmp_path / "data/xdg-desktop-portal/portals"
+    portals_folder.mkdir(parents=True)
+    needed = ";".join(f"org.freedesktop.impl.portal.{one}" for one in portals.NEEDED)
+    (portals_folder / "gtk.portal").write_text(
+        "[portal]\nDBusName=a.b\nInterfaces=org.freedesktop.impl.portal.Settings\n"
+    )
+    (portals_folder / "gnome.portal").write_text(f"[portal]\nDBusName=a.c\nInterfaces={needed};\nUseIn=gnome\n")
+    return {
+        "HOME": str(tmp_path), "XDG_DATA_DIRS": str(tmp_path / "data"), "XDG_DATA_HOME": str(tmp_path / "none"),
+        "XDG_CONFIG_DIRS": str(tmp_path / "etc"), "XDG_CURRENT_DESKTOP": "ubuntu:GNOME",
+        "XDG_RUNTIME_DIR": str(tmp_path),
+    }  # fmt: skip
+
+
+def configured(environ: dict[str, str], text: str, name: str = "portals.conf") -> Path:
+    file = Path(environ["HOME"], ".config/xdg-desktop-portal", name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_the_backend_is_told_that_the_portal_would_take(desktop_files: dict[str, str]) -> None:
+    assert portals.served("ScreenCast", desktop_files).backend == "gnome"
+    file = configured(desktop_files, "[preferred]\ndefault=gtk\n")
+    assert portals.served("ScreenCast", desktop_files) == portals.Served("", str(file))
+    file.write_text("[preferred]\ndefault=gtk\norg.freedesktop.impl.portal.ScreenCast=gnome;gtk\n")
+    assert portals.served("ScreenCast", desktop_files).backend == "gnome"
+    assert portals.served("RemoteDesktop", desktop_files).backend == ""
+    configured(desktop_files, "[preferred]\ndefault=*\n", "gnome-portals.conf")
+    assert portals.served("RemoteDesktop", desktop_files).backend == "gnome"
+    assert portals.served("ScreenCast", {**desktop_files, "XDG_CURRENT_DESKTOP": "KDE"}).backend == "gnome"
+
+
+def test_a_configuration_that_cannot_be_read_is_told_as_the_portal_says_nothing_of_it(
+    desktop_files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = configured(desktop_files, "[preferred]\ndefault=gnome\n")
+    file.chmod(0o000)
+    able = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(file) and able(path, mode))
+    found = {one.name: one for one in session.portal(desktop_files)}
+    assert found["portal configuration"].ok is False
+    assert found["portal configuration"].remedy == f"sudo chmod 0644 {file}"
+    assert "mode 0000" in found["portal configuration"].detail
+    assert found["PipeWire"].ok is False
+
+
+def test_a_consent_that_others_could_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "state_folder", lambda: tmp_path)
+    token = tmp_path / "portal.json"
+    token.write_text("{}")
+    token.chmod(0o644)
+    assert list(session.folders({}))[-1].remedy == f"chmod 0600 {token}"
+    token.chmod(0o600)
+    assert list(session.folders({}))[-1].ok
