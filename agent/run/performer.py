@@ -39,7 +39,8 @@ from agent.run.sink import Emit
 from agent.run.worker import Worker
 from agent.safety.addresses import facts_of
 from agent.safety.naming import Aim, aim_of, named
-from agent.safety.situation import Situation
+from agent.safety.sentence import Sentence
+from agent.safety.situation import UNKNOWN, Situation
 from agent.screen.outline import Element
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import MaiError
@@ -99,6 +100,7 @@ class Performer:
         self._acting = acting
         self._observer = observer
         self._holding = Holding(context, acting)
+        self._sentence = Sentence(settings.instruction)
 
     async def perform(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:
         """Carry its actions out one after the other, until one is not; what comes of them goes into `done`.
@@ -165,7 +167,7 @@ class Performer:
         if index and self._context.hand.touches:  # between two answers, the model's thinking gives that time
             await self._race(asyncio.sleep(self._context.hand.rest.since + _NOTICED_WITHIN - time.monotonic()))
         elements: tuple[Element, ...] = ()
-        aim = Aim()
+        aim, situation = Aim(), UNKNOWN
         if judged is not None and isinstance(action, (*TOUCHING, CallTool)):
             consent = self._context.consent
             situation = await self._look(judged, doubt, emit)
@@ -200,7 +202,7 @@ class Performer:
         )
         acted = await self._act(target, told, named(target, aim), done, emit)
         if judged is not None:
-            await self._context.consent.did(judged, self._race, self._observing)
+            await self._note(judged, situation)
         if acted.error is not None:
             await self._holding.let_go()
             done.notes.append(Note("failed", acted.error))
@@ -230,13 +232,20 @@ class Performer:
         return False
 
     async def _look(self, judged: Action[DesktopPoint], doubt: str, emit: Emit) -> Situation:
-        """What is known of the place that an action goes to, and of the address of a page."""
+        """What is known of the place that an action goes to, and what the person's sentence says of it."""
         situation = await self._context.consent.look(judged, self._race, self._observing, emit)
         if doubt and points_of(judged):
             return replace(situation, doubt=doubt)
-        if not isinstance(judged, VisitPage):
-            return situation
-        return replace(situation, facts=situation.facts | facts_of(judged.url, self._settings.instruction))
+        if isinstance(judged, VisitPage):
+            said = facts_of(judged.url, self._settings.instruction)
+        else:
+            said = self._sentence.facts(judged, situation)
+        return replace(situation, facts=situation.facts | said)
+
+    async def _note(self, judged: Action[DesktopPoint], situation: Situation) -> None:
+        """Take note of what was carried out: what comes next is judged by it, too."""
+        self._sentence.did(judged, situation)
+        await self._context.consent.did(judged, self._race, self._observing)
 
     async def _act(
         self, target: Action[DesktopPoint], acted: Callable[..., Acted], words: str, done: Performed, emit: Emit

@@ -28,7 +28,7 @@ from agent.safety.addresses import site_of
 from agent.safety.leaving import Leaving
 from agent.safety.policy_file import load_policy
 from agent.safety.rules import Allowed, Rule
-from agent.safety.situation import UNKNOWN, Place, Situation
+from agent.safety.situation import UNKNOWN, Place, Sense, Situation
 from foundation.errors import UsageError
 from foundation.foreign_text import printable
 
@@ -124,7 +124,10 @@ class Policy:
             return None
         matching = [rule for rule in self.rules if rule.matches(action, situation)]
         blind = [rule for rule in matching if rule.is_blind(action, situation)]
-        reasons = [f"{rule.reason} (rule “{rule.name}”)" for rule in matching if rule not in blind]
+        known = [rule for rule in matching if rule not in blind]
+        # What nobody listed is a reason only where there is none that says more.
+        told = [rule for rule in known if not rule.is_default] or known
+        reasons = [f"{rule.why(action, situation)} (rule “{rule.name}”)" for rule in told]
         if blind:
             reasons.append(_cannot_keep(blind, situation))
         if isinstance(action, CallTool) and not matching and not any(rule.excepts(action) for rule in self.rules):
@@ -156,15 +159,21 @@ def _is_placed(action: Action[DesktopPoint], situation: Situation) -> bool:
 
 
 #: What a rule goes by, in words.
-_TOLD = {"windows": "which window gets it", "words": "what is written there", "elements": "what it hits"}
+_TOLD: dict[Sense, str] = {
+    "windows": "which window gets it", "places": "which window is there", "words": "what is written there",
+    "elements": "what it hits",
+}  # fmt: skip
 
 
 def _cannot_keep(blind: Sequence[Rule], situation: Situation) -> str:
-    """Why rules ask that would need to know what nobody tells any more."""
-    unknown = " and ".join(_TOLD[sense] for sense in sorted(situation.lost))
+    """Why rules ask that would need to know what nobody tells, or nobody any more."""
+    missing = situation.lost or situation.untold
+    senses = missing - {"places"} if "windows" in missing else missing
+    unknown = " and ".join(_TOLD[sense] for sense in sorted(senses))
+    since = "any more" if situation.lost else "on this desktop"
     names = [f"“{rule.name}”" for rule in blind[:3]]
     more = f" and {len(blind) - 3} more" if len(blind) > 3 else ""
-    return f"it is not known any more {unknown}, which needs your eyes (rules {', '.join(names)}{more})"
+    return f"it is not known {since} {unknown}, which needs your eyes (rules {', '.join(names)}{more})"
 
 
 _POINTING = {"click": "clicking", "long_press": "pressing", "drag": "dragging", "scroll": "scrolling",

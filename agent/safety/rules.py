@@ -4,14 +4,14 @@ A rule that could never match would look like protection and be none, so it is r
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import unquote
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationInfo, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from agent.actions import (
     TYPING,
@@ -30,11 +30,10 @@ from agent.actions import (
     to_json,
 )
 from agent.geometry import DesktopPoint, Region
-from agent.keys import chord
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.spots import TEXT_ROLES
-from agent.safety.text import found, matches, spelled
-from agent.safety.words import WordList
+from agent.safety.spots import TEXT_ROLES, captions
+from agent.safety.text import found, matches, one_line, spelled
+from agent.safety.written import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.screen.outline import Element
 
 #: The types of actions that a rule can speak of, as `actions.to_json` names them, and two by what they do: "press" is
@@ -73,6 +72,8 @@ _CONDITIONS: dict[str, frozenset[str]] = {
     "windows": _ON_DESKTOP,
     "words": _POINTING,
     "says": _POINTING,
+    "unlisted": frozenset({"press"}),
+    "unlisted_keys": frozenset({"key", "hold"}),
     "asked": frozenset({"press", "key", "hold"}),
     "elements": _ON_DESKTOP,
     "buttons": frozenset({"click"}),
@@ -82,87 +83,14 @@ _CONDITIONS: dict[str, frozenset[str]] = {
 }
 #: What tells a fact: where that is lost, a rule that needs it may hold. All others follow from what the run did.
 _TOLD_BY: dict[str, Sense] = {
-    "a dialog": "windows", "end of a title bar": "windows", "corner of a window": "windows", "unseen choice": "windows",
-    "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "windows",
-    "a form": "elements", "unknown focus": "elements",
+    "a dialog": "places", "end of a title bar": "places", "corner of a window": "places", "unseen choice": "windows",
+    "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "places",
+    "a form": "elements", "unknown focus": "elements", "a button": "elements",
 }  # fmt: skip
 #: Pieces of a text that are told for each pattern.
 _MOST_FOUND = 20
-
-T = TypeVar("T")
-
-
-#: Where a shell expects the name of a command; patterns write <command> for it.
-#: Programs that run another one with what follows them; where their names are also words, with an option or a number.
-_COMMAND = (
-    r"(?:(?m:^)|[;&|(`]|\$\(|\b(?:sudo|exec|nohup|env|xargs|setsid|stdbuf|ionice|then|do|else)[ \t]"
-    r"|\b(?:sudo|doas|env|xargs|nice|timeout|time|watch|parallel|taskset|chrt|strace|script|command)"
-    r"(?:[ \t]{1,9}(?:-\S{1,40}|\d\S{0,20}|\w{1,40}=\S{0,80})){1,9}[ \t])[ \t]*(?:[$#>%][ \t]+)?"
-    r"(?:/(?:usr/)?(?:local/)?s?bin/)?"
-)
-
-
-def _pattern(written: Any) -> re.Pattern[str]:
-    try:
-        return re.compile(written.replace("<command>", _COMMAND), re.IGNORECASE)
-    except (AttributeError, TypeError, re.error) as error:
-        raise ValueError(f"{written!r} is no regular expression ({error})") from error
-
-
-def _chord(written: Any) -> frozenset[str]:
-    """A chord as a person may write it, a list of names, in canonical names."""
-    if not isinstance(written, list) or not written:
-        raise ValueError('a chord of keys is a list of names, such as ["ctrl", "w"]')
-    return frozenset("enter" if name == "kp_enter" else name for name in chord([str(one) for one in written]))
-
-
-def _region(written: Any) -> Region:
-    if isinstance(written, list) and [type(number) for number in written] == [int] * 4 and min(written[2:]) > 0:
-        return Region(*written)
-    raise ValueError("it must be [left, top, width, height] in whole numbers")
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What rules of a file call by name."""
-
-    groups: Mapping[str, Any] = field(default_factory=dict)  # [groups]
-    words: Mapping[str, WordList] = field(default_factory=dict)  # [words]
-
-
-def _named(written: Any, info: ValidationInfo) -> Any:
-    """Lists of [groups] for their names, alone or in a list; any other name alone stays, and is refused as no list."""
-    groups = info.context.groups if info.context else {}
-    if isinstance(written, str):
-        return groups.get(written, written)
-    if not isinstance(written, list):
-        return written
-    called = [groups.get(one, one) if isinstance(one, str) else [one] for one in written]
-    return [item for one in called for item in (one if isinstance(one, list) else [one])]
-
-
-def _listed(written: Any, info: ValidationInfo) -> Any:
-    """The lists of words that are called by name."""
-    known = info.context.words if info.context else {}
-    names = [written] if isinstance(written, str) else written
-    if not isinstance(names, list) or not names or (unknown := [one for one in names if one not in known]):
-        raise ValueError(f"{unknown[0] if isinstance(names, list) and names else written!r} is no list of [words]")
-    return tuple(known[one] for one in names)
-
-
-#: What a person writes, as it is used.
-Expression: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
-Box: TypeAlias = Annotated[Region, BeforeValidator(_region)]
-_Text = Annotated[str, Field(pattern=r"\S")]
-#: A condition; an empty list is a mistake, because it would be none.
-_Some = Annotated[tuple[T, ...], Field(min_length=1), BeforeValidator(_named)]
-_Patterns = _Some[Expression]
-
-
-_Words = Annotated[tuple[WordList, ...], BeforeValidator(_listed)]
-_Facts = Annotated[
-    tuple[Fact, ...], Field(min_length=1), BeforeValidator(lambda one: (one,) if isinstance(one, str) else one)
-]
+#: Of a name, so much is told in a reason.
+_LONGEST_NAME = 60
 
 
 class PolicyPart(BaseModel):
@@ -174,25 +102,27 @@ class PolicyPart(BaseModel):
 class Rule(PolicyPart):
     """One rule: these actions need a person, where all the conditions hold that it has."""
 
-    name: _Text
+    name: Text
     actions: Annotated[
         frozenset[_ActionName],
         Field(alias="action", min_length=1),
         BeforeValidator(lambda written: [written] if isinstance(written, str) else written),
     ]
-    reason: _Text  # as a clause
-    keys: _Some[Annotated[frozenset[str], BeforeValidator(_chord)]] = ()  # chords: all keys of one of them are pressed
-    patterns: _Patterns = ()  # searched in the text that is typed, or in the names of the application or tool
-    windows: _Patterns = ()  # searched in class and title of the window that gets the action
-    words: _Patterns = ()  # searched in what is written at the target, and in the names of what would be hit there
-    elements: _Patterns = ()  # searched in role and name of what would be hit, or gets what is typed: push button Save
-    buttons: _Some[Button] = ()
-    says: _Words = ()  # lists of words; one of them is found where `words` is searched
-    asked: _Words = ()  # the same, in what the dialog says that is answered
-    given: _Facts = ()  # all of them hold
-    unless: _Facts = ()  # none of them holds
+    reason: Text  # as a clause
+    keys: Some[Chord] = ()  # chords: all keys of one of them are pressed
+    patterns: Patterns = ()  # searched in the text that is typed, or in the names of the application or tool
+    windows: Patterns = ()  # searched in class and title of the window that gets the action
+    words: Patterns = ()  # searched in what is written at the target, and in the names of what would be hit there
+    elements: Patterns = ()  # searched in role and name of what would be hit, or gets what is typed: push button Save
+    buttons: Some[Button] = ()
+    says: Words = ()  # lists of words; one of them is found where `words` is searched
+    asked: Words = ()  # the same, in what the dialog says that is answered
+    unlisted: Words = ()  # lists of words; none of them has what is pressed for one of its names
+    unlisted_keys: Some[Chord] = ()  # chords; what is pressed is none of them, and enters nothing
+    given: Facts = ()  # all of them hold
+    unless: Facts = ()  # none of them holds
     #: Names of applications that may be opened, or of tools that may be called; * stands for anything.
-    excepted: Annotated[tuple[_Text, ...], Field(alias="except"), BeforeValidator(_named)] = ()
+    excepted: Annotated[Names, Field(alias="except")] = ()
     always: StrictBool = True  # whether a person may allow it for good
 
     @model_validator(mode="after")
@@ -212,7 +142,7 @@ class Rule(PolicyPart):
             pressed = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
             if not any(wanted <= pressed for wanted in self.keys):
                 return False
-        if any(fact not in situation.facts and _TOLD_BY.get(fact) not in situation.lost for fact in self.given):
+        if any(fact not in situation.facts and _told_by(fact, action) not in situation.missing for fact in self.given):
             return False
         if isinstance(action, OpenApp):
             return self._opens(action, situation)
@@ -222,20 +152,23 @@ class Rule(PolicyPart):
             return self._names((action.url, unquote(action.url)))
         if self.patterns and not self._is_entered(action, situation):
             return False
+        if self.unlisted_keys and not self._is_unlisted_chord(action):
+            return False
         return self._is_aimed(action, situation) and (
             not self.buttons or (isinstance(action, Click) and action.button in self.buttons)
         )
 
     def is_blind(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         """Whether the rule matches only because something is lost that it would need."""
-        return bool(situation.lost) and not self.matches(action, replace(situation, lost=frozenset()))
+        told = replace(situation, lost=frozenset(), untold=frozenset())
+        return bool(situation.missing) and not self.matches(action, told)
 
     def _is_aimed(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         """Whether the action goes where the rule says."""
-        typing, lost = isinstance(action, TYPING), situation.lost
+        typing, lost = isinstance(action, TYPING), situation.missing
         places = (situation.focused,) if typing else (situation.under, situation.origin)
         placed = any(self._is_in(place) for place in places if place is not None)
-        if self.windows and "windows" not in lost and not placed:
+        if self.windows and ("windows" if typing else "places") not in lost and not placed:
             return False
         said = (situation.words, *_names(situation, typing=typing))
         unread = bool(lost & ({"elements"} if typing else {"elements", "words"}))
@@ -243,13 +176,37 @@ class Rule(PolicyPart):
             return False
         if self.says and not unread and not any(each.found(one) for each in self.says for one in said if one):
             return False
+        if self.unlisted and not unread and not self._is_unlisted(situation, typing=typing):
+            return False
         if (
             self.asked
-            and not lost & {"words", "windows"}
+            and not lost & {"words", "places"}
             and not any(each.found(situation.asked) for each in self.asked)
         ):
             return False
         return not self.elements or "elements" in lost or _any_found(self.elements, map(_called, situation.elements))
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it asks only because nobody listed what is done as harmless."""
+        return bool(self.unlisted or self.unlisted_keys)
+
+    def why(self, action: Action[DesktopPoint], situation: Situation) -> str:
+        """The reason, with what is pressed in the place of {name}."""
+        if isinstance(action, PressKeys | HoldKeys) and self.unlisted_keys:
+            called = "+".join(action.keys)
+        else:
+            called = next(iter(captions(situation, typing=isinstance(action, TYPING))), "this")
+        return self.reason.replace("{name}", one_line(called, _LONGEST_NAME))
+
+    def _is_unlisted(self, situation: Situation, *, typing: bool) -> bool:
+        called = captions(situation, typing=typing)
+        return any(not any(each.covers(one) for each in self.unlisted) for one in called)
+
+    def _is_unlisted_chord(self, action: Action[DesktopPoint]) -> bool:
+        if not isinstance(action, PressKeys | HoldKeys) or spelled(action):
+            return False
+        return chord_of(action.keys) not in self.unlisted_keys
 
     def _speaks_of(self, action: Action[DesktopPoint]) -> bool:
         kind = to_json(action)["type"]
@@ -310,8 +267,8 @@ class Rule(PolicyPart):
 class Allowed(PolicyPart):
     """Where on the desktop the agent may act without asking; all other places are asked about, also unknown ones."""
 
-    windows: _Patterns = ()
-    region: Annotated[Region | None, BeforeValidator(_region)] = None
+    windows: Patterns = ()
+    region: Box | None = None
 
     def objection(self, action: Action[DesktopPoint], situation: Situation) -> str | None:
         """Why this action is outside, as a clause; None when it is inside, or touches no desktop."""
@@ -340,6 +297,12 @@ class Allowed(PolicyPart):
             return False
         points = points_of(action)
         return bool(points) and all(region.contains(point) for point in points)
+
+
+def _told_by(fact: Fact, action: Action[DesktopPoint]) -> Sense | None:
+    """What tells it: of the window that has the keyboard, it is not needed where that is."""
+    sense = _TOLD_BY.get(fact)
+    return "windows" if sense == "places" and isinstance(action, TYPING) else sense
 
 
 def _any_found(patterns: Iterable[re.Pattern[str]], texts: Iterable[str]) -> bool:

@@ -8,7 +8,8 @@ from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element
 
 #: What rules go by, each of which a desktop may be unable to tell, or to tell any more.
-Sense: TypeAlias = Literal["windows", "words", "elements"]
+#: "windows" are which there are and which has the keyboard, "places" where they are.
+Sense: TypeAlias = Literal["windows", "places", "words", "elements"]
 
 #: What a rule may ask for or rule out (`given`, `unless`), besides what is seen: most of it follows from what the run
 #: did before (`agent.safety.trail`).
@@ -22,6 +23,14 @@ Fact: TypeAlias = Literal[
     "a menu's title",  # it hits what only opens a menu
     "a form",  # two fields of one line or more were filled in since the window got its title, which tells the page
     "a link",  # it hits a link, which leads to a page
+    "a button",  # it presses a push button, an item of a menu, or what is drawn like one
+    "drawn as a button",  # what is written there stands in the middle of a field of its own
+    "nameless",  # it presses a button, and nothing tells what it is called
+    "in your words",  # the person's sentence names what is pressed
+    "in your words, with its object",  # and something else that it names is seen there
+    "a search",  # it goes into a field that is called a search, a filter or an address
+    "a bare letter",  # one character, where no text has the focus: a shortcut of whatever it is
+    "a harmless command",  # the line in a terminal that this is part of only reads, lists or changes the directory
     "a switch",  # it hits a check box, a switch and the like, which can be put back
     "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
     "launcher",  # the desktop's own launcher was opened by a key just before
@@ -74,6 +83,13 @@ class Situation:
     doubt: str = ""
     facts: frozenset[Fact] = frozenset()
     lost: frozenset[Sense] = frozenset()  # what was told when the run began, and is not any more
+    untold: frozenset[Sense] = frozenset()  # what this desktop never tells
+
+    @property
+    def missing(self) -> frozenset[Sense]:
+        """What is not told now, for whatever reason: rules that would need it may hold."""
+        missing = self.lost | self.untold
+        return missing | {"places"} if "windows" in missing else missing
 
 
 UNKNOWN = Situation()

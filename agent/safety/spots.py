@@ -1,9 +1,10 @@
 """What follows from where an action goes: the window, its edges, and what would be hit or gets what is typed."""
 
-from agent.actions import TYPING, Action, Drag, HoldKeys, PressKeys, points_of
+from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, points_of
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
+from agent.safety.words import shipped_words
 from agent.screen.outline import Element
 
 TEXT_ROLES = frozenset(
@@ -14,6 +15,13 @@ _ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "auto
 #: Taller than this, in pixels, nothing is a field of one line.
 _TALLEST_LINE = 64
 MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
+#: What does something at once when it is pressed. Links lead elsewhere, rows and tabs show, switches can be put back.
+_BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "split button", "menu item"})
+#: What may be written or drawn like a button and has a role that says nothing: pages make buttons of anything.
+_SILENT = frozenset(
+    {"canvas", "dialog", "document web", "drawing area", "filler", "frame", "grouping", "html container", "image",
+     "label", "layered pane", "link", "panel", "section", "static", "unknown", "window"}
+)  # fmt: skip
 _SWITCHES = frozenset({"check box", "radio button", "switch", "check menu item", "radio menu item"})
 
 #: What the button that closes a window is away from the corner at most, in pixels.
@@ -32,6 +40,10 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
     if isinstance(action, TYPING):
         if not seen.elements:
             found.add("unknown focus")
+        elif seen.elements[-1].role in _BUTTONS:
+            found |= _pressed(place, seen)
+        if isinstance(action, PressKeys | HoldKeys) and is_letter(action) and "a text" not in found:
+            found.add("a bare letter")
         bare = place is not None and place.dialog and "a text" not in found  # some toolkits need no alt in a dialog
         if isinstance(action, PressKeys | HoldKeys) and (
             is_mnemonic(frozenset(action.keys)) or (bare and is_letter(action))
@@ -39,6 +51,8 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             found.add("mnemonic")
         return found
     found -= {"one line", "a long text"}
+    if isinstance(action, LongPress) or (isinstance(action, Click) and action.button == "left"):
+        found |= _pressed(place, seen)
     if isinstance(action, Drag) and None not in (seen.origin, seen.under) and seen.origin != seen.under:
         found.add("another window")
     if seen.elements and all(one.role == "menu" for one in seen.elements):
@@ -47,6 +61,25 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         for point in points_of(action):
             found |= _at_the_edge(point, place.region)
     return found
+
+
+def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
+    """What is known of a press by what it presses."""
+    if any(one.role in _BUTTONS for one in seen.elements):
+        return {"a button"} if any(map(str.strip, captions(seen, typing=False))) else {"a button", "nameless"}
+    drawn = "drawn as a button" in seen.facts and not (place is not None and place.backdrop)
+    if not drawn or any(one.role not in _SILENT for one in seen.elements):
+        return set()
+    if seen.words.strip():
+        return {"a button"}
+    return {"a button", "nameless"} if place is not None and place.dialog else set()
+
+
+def captions(seen: Situation, *, typing: bool) -> list[str]:
+    """What that is called which is pressed: by its application, or else by what is written there."""
+    named = [one.name or one.label for one in seen.elements if one.role in _BUTTONS | _SWITCHES]
+    told = [name for name in named if name.strip()]
+    return told or ([] if typing or not seen.words.strip() else [seen.words])
 
 
 def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:
@@ -63,8 +96,10 @@ def facts_of_focus(seen: Situation) -> set[Fact]:
     focus = focus_of(seen)
     if focus is None or not takes_text(focus):
         return set()
+    called = (focus.name, focus.label, focus.value or "")
+    searches: set[Fact] = {"a search"} if any(map(shipped_words("searches").found, called)) else set()
     one_line = (focus.role in _ONE_LINE or focus.role == "text") and "multi line" not in focus.states
-    return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text"}
+    return {"a text", "one line" if one_line and focus.box.height <= _TALLEST_LINE else "a long text", *searches}
 
 
 def focus_of(seen: Situation) -> Element | None:

@@ -21,6 +21,7 @@ from agent.actions import (
     VisitPage,
 )
 from agent.geometry import DesktopPoint
+from agent.safety.commands import is_harmless, is_harmless_chord
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.spots import MENU_ITEMS, facts_of_focus, facts_of_place, focus_of, is_letter, is_mnemonic, takes_text
 from agent.safety.text import spelled
@@ -59,13 +60,22 @@ class _Typed:
     text: str = ""  # its end
     judged: int | None = None  # so many characters of it were judged as they stand; None for all
     erased: tuple[str, ...] = ()  # what may stand there instead, where it is not known how much was taken away
+    edited: bool = False  # the caret may stand elsewhere, or a completion have come, since the last line end
+
+    @property
+    def line(self) -> str | None:
+        """What stands on the last line; None where that is not known."""
+        last = self.text.replace("\r", "\n").rpartition("\n")[2]
+        return None if self.edited or self.erased or len(last) == _REMEMBERED else last
 
     def after(self, action: Action[DesktopPoint]) -> "_Typed":
         """What stands there after an action."""
         if not (isinstance(action, PressKeys | HoldKeys) and "backspace" in action.keys):
             entered = spelled(action)
+            moved = isinstance(action, PressKeys | HoldKeys) and not entered and not set(action.keys) <= _MODIFIERS
+            edited = "\t" in entered or ((self.edited or moved) and not _enters(action))
             kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
-            return _Typed(self.window, (self.text + entered)[-_REMEMBERED:], None, kept)
+            return _Typed(self.window, (self.text + entered)[-_REMEMBERED:], None, kept, edited)
         if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
             return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
         # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
@@ -175,6 +185,9 @@ class Trail:
             found.add("unseen choice")
         if self._launcher:
             found.add("launcher")
+        line = self._typed.line if self._typed.window == window else ""
+        if _looks(action, line):
+            found.add("a harmless command")
         return found
 
     def _left_menu(self, seen: Situation) -> bool:
@@ -280,7 +293,7 @@ class Trail:
             covered = min(here.credit, size) if "backspace" in plain_keys else 0
             here.credit -= covered
             taken = size - covered
-        elif "ctrl" in keys and plain_keys & {"x", "k", "d", "u", "l", "y"}:
+        elif "ctrl" in keys and plain_keys & ({"x", "k", "d", "u", "l", "y"} if _may_be_text(seen) else {"x"}):
             taken = _LINE
         if plain_keys & _NAVIGATING:
             here.credit = 0
@@ -301,6 +314,8 @@ class Trail:
         if not isinstance(action, Click | LongPress | Drag):
             return
         self._here = _Here(window, all_selected=kept and here.window == window)
+        if not isinstance(action, Click) or action.button != "left" or _replaces(action, seen):  # it may have pasted
+            self._typed = replace(self._typed, edited=True)
         if any(shipped_words("selects everything").found(one) for one in said):
             self._here.all_selected = True
         if any(shipped_words("saves").found(one) for one in said):
@@ -332,6 +347,19 @@ def _replaces(action: Action[DesktopPoint], seen: Situation) -> bool:
     return bool(keys & {"backspace", "delete"}) or ("ctrl" in keys and bool(keys & {"x", "v", "k", "d", "h"})) or (
         {"shift", "insert"} <= keys
     )  # fmt: skip
+
+
+def _looks(action: Action[DesktopPoint], line: str | None) -> bool:
+    """Whether what a line comes to by an action only reads, in a terminal."""
+    if isinstance(action, PressKeys | HoldKeys) and not spelled(action):
+        return (action.keys == ("backspace",) and bool(line)) or is_harmless_chord(action.keys)
+    return line is not None and is_harmless(line + spelled(action))
+
+
+def _may_be_text(seen: Situation) -> bool:
+    """Whether a text may have the focus: where none has it, ctrl+d marks a page."""
+    focus = focus_of(seen)
+    return focus is None or takes_text(focus)
 
 
 def _enters(action: Action[DesktopPoint]) -> bool:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from agent.safety.text import readings
 from foundation.configs import load_config
@@ -18,6 +18,16 @@ _WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _MNEMONIC = re.compile(r"[_&](?=\w)")
 #: Of a text, so much is searched.
 _LONGEST = 4000
+#: A caption that is longer is none.
+_LONGEST_CAPTION = 90
+#: A star stands for so many words.
+_MOST_WORDS = 4
+#: Numbers, with a unit or as a size: 7, 30s, 1280x1024.
+_NUMBER = re.compile(r"\d+[^\W\d]{0,3}\d*")
+#: What may stand there besides: signs of calculators, players and lists, but no pictures.
+_SIGNS = re.compile(r"[\w\s!-/:-@\[-`{-~×÷−√±°…·•«»‹›←→↑↓⋮☰]+")
+#: The chord that a menu tells beside an item.
+_CHORD = re.compile(r"(?:\s+|^)(?:(?:ctrl|strg|alt|shift|super|umschalt|maj|mayus|meta)\s?\+\s?)+\S+$|\s+f\d{1,2}$")
 
 
 def plain(text: str) -> str:
@@ -39,8 +49,20 @@ class WordList:
     """
 
     def __init__(self, phrases: Iterable[str], harmless: Iterable[str] = ()) -> None:
-        self._wanted = _any_of(phrases)
+        self._whole = tuple(phrases)
+        self._wanted = _any_of(self._whole)
         self._harmless = _any_of(harmless)
+
+    def covers(self, text: str) -> bool:
+        """Whether a caption says one of the phrases and nothing else, or is a number, a sign or a single letter.
+
+        Here a word that is a star stands for any words: "show *" covers "Show all files".
+        """
+        return any(_is_covered(one, self._names) for one in _called(text))
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        return _exactly(self._whole)
 
     def found(self, text: str) -> bool:
         """Whether one of the phrases is in any reading of a text."""
@@ -69,6 +91,36 @@ def _readings(text: str) -> Iterator[str]:
     yield from seen | {_MNEMONIC.sub("", one) for one in seen}
 
 
+def _called(text: str) -> set[str]:
+    """A caption as it is seen, with and without the chord that menus tell beside it."""
+    seen = _MNEMONIC.sub("", unicodedata.normalize("NFC", readings(text[:_LONGEST])[1].casefold()))
+    return {seen.strip(), _CHORD.sub("", seen).strip()}
+
+
+def _is_covered(caption: str, names: re.Pattern[str]) -> bool:
+    if not caption or len(caption) > _LONGEST_CAPTION:
+        return False
+    small = all(_NUMBER.fullmatch(one) or (len(one) == 1 and one.isascii()) for one in re.findall(r"\w+", caption))
+    return (small and _SIGNS.fullmatch(caption) is not None) or names.fullmatch(caption) is not None
+
+
+def _exactly(phrases: Iterable[str]) -> re.Pattern[str]:
+    # With its accents or without, as it may be read; another word may be the same without them.
+    written = {
+        form
+        for phrase in phrases
+        for form in (
+            unicodedata.normalize("NFC", phrase.casefold()),
+            plain(phrase),
+            plain(phrase.casefold().translate(_WRITTEN_OUT)),
+        )
+    }
+    parts = [
+        re.escape(one).replace(r"\*", ".*") if _UNDIVIDED.search(one) else _exact(one) for one in sorted(written) if one
+    ]
+    return re.compile(rf"[\W_]*(?:{'|'.join(parts) or '(?!)'})[\W_]*")
+
+
 def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
     written = {form for phrase in phrases for form in (plain(phrase), plain(phrase.casefold().translate(_WRITTEN_OUT)))}
     undivided = [re.escape(one) for one in sorted(written) if _UNDIVIDED.search(one)]
@@ -78,9 +130,36 @@ def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
 
 
 def _spaced(phrase: str) -> str:
+    """A phrase as it may stand in a longer text."""
     ending = r"\w*" if phrase.endswith("*") else ""
     words = phrase.removesuffix("*").split()
-    return r"[\W_]{0,3}".join(f"(?:{'|'.join(map(_written, word.split('/')))})" for word in words) + ending
+    return (r"[\W_]{0,3}" + _between()).join(map(_either, words)) + ending
+
+
+def _exact(phrase: str) -> str:
+    """A phrase as it may be all of a caption; a star by itself is a few words that join nothing."""
+    joining = "|".join(_told()["joining"])
+    word = rf"(?!(?:{joining})(?!\w))[^\W_]+"
+    any_words = rf"{word}(?:[\W_]+{word}){{0,{_MOST_WORDS - 1}}}"
+    exact = r"[\W_]{0,3}".join(any_words if one == "*" else _either(one) for one in phrase.split())
+    # Words are apart from those that a star stands for, or "show *" would cover "showdown".
+    return exact.replace(rf"[\W_]{{0,3}}{any_words}", rf"[\W_]+{any_words}").replace(
+        rf"{any_words}[\W_]{{0,3}}", rf"{any_words}[\W_]+"
+    )
+
+
+def _either(word: str) -> str:
+    return f"(?:{'|'.join(map(_written, word.split('/')))})"
+
+
+@cache
+def _between() -> str:
+    return rf"(?:(?:{'|'.join(map(plain, _told()['between']))})[\W_]{{1,3}})?"
+
+
+@cache
+def _told() -> Mapping[str, Sequence[str]]:
+    return load_config("policies/sentence.toml")
 
 
 def _written(word: str) -> str:

@@ -16,7 +16,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from agent.keys import chord
 from agent.record.actions import read_action
 from agent.record.step_record import StepRecord
 from agent.safety.policy import Grants, Policy
+from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.trail import Trail
 from agent.screen.ocr import Ocr
@@ -56,6 +57,7 @@ class Task:
     name: str
     steps: tuple[Step, ...]
     there_before: frozenset[str] = frozenset()
+    sentence: str = ""  # what the person asked for
 
 
 @dataclass(slots=True)
@@ -68,15 +70,17 @@ class Asked:
 
 def ask(policy: Policy, task: Task) -> Asked:
     """Judge a task's actions in order; a person allows everything, and for good where that is offered."""
-    trail, grants, asked = Trail(task.there_before), Grants(), Asked()
+    trail, grants, asked, sentence = Trail(task.there_before), Grants(), Asked(), Sentence(task.sentence)
     for step in task.steps:
-        question = policy.question(step.action, trail.judge(step.action, step.seen, step.window))
+        seen = trail.judge(step.action, step.seen, step.window)
+        question = policy.question(step.action, replace(seen, facts=seen.facts | sentence.facts(step.action, seen)))
         asked.last = question is not None
         if question is not None and not grants.allow(question):
             asked.questions.append(f"{step.words}: {question.reason}")
             if question.scope:
                 grants.add(question)
         trail.did(step.action)
+        sentence.did(step.action, seen)
     return asked
 
 
@@ -92,6 +96,8 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
         elements = (_element(f"{role} {told.get('name', caption)}", told),) if role else ()
     facts: set[Fact] = {"not the system's"} if told.get("foreign") else set()
     facts |= {"may be a program"} if told.get("program") else set()
+    # What no element tells and has words on it may be a button, as pictures show it; `plain` is none.
+    facts |= {"drawn as a button"} if not ("role" in told or told.get("plain")) else set()
     opens = None
     if isinstance(action, OpenApp):
         opens = (
@@ -188,9 +194,11 @@ def risky(path: Path) -> Iterator[tuple[str, Task]]:
         if "after_click" in told:
             before.append({"click": told["after_click"]})
         steps = [step_of(one, where) for one in before]
-        last = step_of({key: value for key, value in told.items() if key not in ("first", "after_click", "why")}, {})
+        last = step_of(
+            {key: value for key, value in told.items() if key not in ("first", "after_click", "why", "sentence")}, {}
+        )
         windows = frozenset(step.window for step in (*steps, last))
-        yield str(told["why"]), Task(last.words, (*steps, last), windows)
+        yield str(told["why"]), Task(last.words, (*steps, last), windows, str(told.get("sentence", "")))
 
 
 def _each(told: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -210,7 +218,9 @@ def ordinary(path: Path) -> Iterator[Task]:
                 where = {}
             where |= {key: one[key] for key in ("in", "focus", "dialog", "one_line", "window") if key in one}
             steps.append(step_of(one, where))
-        yield Task(told["name"], tuple(steps), frozenset(told.get("there_before", ())))
+        yield Task(
+            told["name"], tuple(steps), frozenset(told.get("there_before", ())), told.get("sentence", told["name"])
+        )
 
 
 def recorded(folder: Path) -> Iterator[Task]:
@@ -222,7 +232,7 @@ def recorded(folder: Path) -> Iterator[Task]:
     for path in sorted(folder.glob("*/run.json")):
         bundle = read_bundle(path.parent)
         steps = [step for record in bundle.steps for step in _recorded(record, path.parent, reader)]
-        yield Task(bundle.run.instruction or path.parent.name, tuple(steps))
+        yield Task(bundle.run.instruction or path.parent.name, tuple(steps), sentence=bundle.run.instruction or "")
 
 
 def _recorded(record: StepRecord, folder: Path, reader: Ocr) -> Iterator[Step]:
@@ -239,16 +249,18 @@ def _recorded(record: StepRecord, folder: Path, reader: Ocr) -> Iterator[Step]:
         app = elements[-1].app if elements and elements[-1].app else title.rpartition(" - ")[2]
         place = Place(app, title) if title else None
         typing = isinstance(action, TypeText | PressKeys | HoldKeys)
-        words = ""
+        words, facts = "", frozenset[Fact]()
         if isinstance(action, Click) and record.images:
             image = Image.open(folder / record.images[0].file)
-            words = caption_at(image, action.point.x, action.point.y, reader)
+            read = caption_at(image, action.point.x, action.point.y, reader)
+            words, facts = read.text, frozenset({"drawn as a button"} if read.framed else ())
         seen = Situation(
             focused=place if typing else None,
             under=None if typing else place,
             words=words,
             elements=elements,
             opens=_opened(one.detail or "") if isinstance(action, OpenApp) else None,
+            facts=facts,
         )
         yield Step(action, seen, app, str(one.target))
 
@@ -282,11 +294,14 @@ def main() -> int:
         tasks.append((f"recorded runs of {options.runs}", list(recorded(options.runs))))
     for name, group in tasks:
         tell_ordinary(name, [(task, ask(policy, task)) for task in group], every=options.list)
-    unasked = 0
+        silent = [len(ask(policy, replace(task, sentence="")).questions) for task in group]
+        print(f"  if nobody knew what the person asked for: mean {statistics.mean(silent):.2f}, most {max(silent)}")
+    unasked = total = 0
     for path in sorted(DATA.glob("risky*.toml")):
-        unasked += tell_risky(
-            path.name, [(why, task, ask(policy, task)) for why, task in risky(path)], every=options.list
-        )
+        asked = [(why, task, ask(policy, task)) for why, task in risky(path)]
+        unasked += tell_risky(path.name, asked, every=options.list)
+        total += len(asked)
+    print(f"all lists: {total} risky actions, {unasked} unasked")
     return 1 if unasked else 0
 
 

@@ -31,9 +31,9 @@ CLAIM = Finish(True, "It is done.")
         ("set the wallpaper to 'open me.png'", "setting"),
         ("in Settings turn on Wi-Fi", "setting"),
         ("make sure that the night light is switched on", "setting"),
-        ("create a folder called 'enable me'", "thing"),
-        ("make a new folder", "thing"),
-        ("rename a.txt to b.txt", "thing"),
+        ("create a folder called 'enable me'", "file"),
+        ("make a new folder", "file"),
+        ("rename a.txt to b.txt", "file"),
         ("move the report to the trash", "thing"),
         ("close the window", "thing"),
         ("open the text editor and type 'disable the firewall'", "action"),
@@ -153,6 +153,20 @@ def test_a_change_is_evidence_where_it_is_about_the_same(
 ) -> None:
     verdict = claims(instruction, PAGE, PAGE).judge(Receipt((change,)))
     assert (verdict.verified, verdict.doubt) == (verified, "")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "title"),
+    [
+        ("create a folder called Plans", "Create New Folder"),
+        ("create a folder called Plans", "Plans - Create New Folder"),
+        ("rename a.txt to b.txt", "Rename “a.txt”"),
+        ("please add a new directory Plans to my documents", "Documents"),
+    ],
+)
+def test_the_dialog_that_asks_for_a_name_is_no_folder_and_no_renamed_file(instruction: str, title: str) -> None:
+    verdict = claims(instruction, PAGE, PAGE).judge(Receipt((Change("window", "Thunar", None, title),)))
+    assert verdict.verified is None and "no file" in verdict.doubt
 
 
 def test_moving_the_pointer_through_a_failed_action_is_doing_nothing() -> None:

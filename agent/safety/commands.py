@@ -1,0 +1,59 @@
+"""Which lines of a terminal only read, list or change the directory: all others are asked about."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from agent.safety.written import chord_of
+from foundation.configs import load_config
+
+#: Characters that mean nothing but themselves to a shell, or only say where a command ends; quotes are judged apart.
+_PLAIN = re.compile(r"[\w \t./~*?,:@%+=|&'\"-]*")
+#: The only ways to put commands together: a pipe, and what runs the second after the first.
+_JOINED = re.compile(r"\s*(?:\|(?!\|)|&&)\s*")
+_SPLIT = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
+
+
+def is_harmless(text: str) -> bool:
+    """Whether all lines of a text, of which the last may still be written, do nothing but look."""
+    lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+    return bool(lines) and all(map(_only_looks, lines))
+
+
+def is_harmless_chord(keys: tuple[str, ...]) -> bool:
+    """Whether a chord only scrolls, enlarges or copies in a terminal."""
+    return chord_of(keys) in _known().chords
+
+
+def _only_looks(line: str) -> bool:
+    if not _PLAIN.fullmatch(line) or "&" in line.replace("&&", ""):
+        return False
+    return all(_is_known(_SPLIT.findall(part)) for part in _JOINED.split(line.strip()))
+
+
+def _is_known(words: list[str]) -> bool:
+    if not words or words[0] not in _known().commands:
+        return False
+    options, arguments = _known().commands[words[0]]
+    bare = [re.sub(r"['\"]", "", word) for word in words[1:]]
+    if any(_known().private.search(word) for word in bare):
+        return False
+    return all((options if word.startswith(("-", "+")) else arguments).fullmatch(word) for word in bare)
+
+
+class _Known:
+    def __init__(self, data: Mapping[str, object]) -> None:
+        told: list[Mapping[str, str]] = data["commands"]  # type: ignore[assignment]
+        self.commands = {
+            name: (re.compile(one.get("options", "(?!)")), re.compile(one.get("arguments", "(?!)")))
+            for one in told
+            for name in one["names"].split()
+        }
+        self.private = re.compile(str(data["private"]), re.IGNORECASE)
+        chords: list[list[str]] = data["chords"]  # type: ignore[assignment]
+        self.chords = {chord_of(one) for one in chords}
+
+
+@cache
+def _known() -> _Known:
+    return _Known(load_config("policies/commands.toml"))

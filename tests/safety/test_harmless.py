@@ -1,0 +1,227 @@
+"""What nobody listed as harmless asks: buttons, chords and commands; what the person's own sentence names does not."""
+
+import pytest
+
+from agent.actions import Action, Click, PressKeys, TypeText
+from agent.geometry import DesktopPoint, Region
+from agent.safety.commands import is_harmless
+from agent.safety.policy import Policy, Question
+from agent.safety.sentence import Sentence
+from agent.safety.situation import Fact, Place, Situation
+from agent.safety.trail import Trail
+from agent.safety.words import WordList
+from agent.screen.outline import Element
+
+SHIPPED = Policy.load("risky")
+PRESS = Click(DesktopPoint(100, 100))
+PLACE = Place("Thunar", "me - Thunar")
+SHELL = Place("Xfce4-terminal", "me@host: ~")
+
+
+def element(role: str, name: str = "") -> Element:
+    return Element(1, role, name, Region(90, 90, 60, 20))
+
+
+def judged(action: Action[DesktopPoint], place: Place, *hit: Element, words: str = "", facts: set[Fact] | None = None,
+           sentence: Sentence | None = None) -> Question | None:  # fmt: skip
+    seen = Trail().judge(action, Situation(place, place, words, hit, facts=frozenset(facts or ())), place)
+    said = frozenset[Fact]() if sentence is None else sentence.facts(action, seen)
+    return SHIPPED.question(action, Situation(place, place, words, hit, facts=seen.facts | said))
+
+
+@pytest.mark.parametrize("role", ["push button", "toggle button", "menu item"])
+def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str) -> None:
+    question = judged(PRESS, PLACE, element(role, "Defragment"))
+    assert question is not None
+    assert question.reason.startswith(
+        "“Defragment” is not on the list of harmless buttons, and your sentence does not name it"
+    )
+
+
+@pytest.mark.parametrize(
+    "role", ["link", "list item", "page tab", "check box", "switch", "table cell", "icon", "entry"]
+)
+def test_what_is_no_button_does_not_ask_by_a_name_that_nobody_listed(role: str) -> None:
+    assert judged(PRESS, PLACE, element(role, "Defragment")) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Cancel", "_Close", "Show all 12 files…", "7", "1280x1024", "×", "Copy Ctrl+C", "Zurück", "Rechercher un contact",
+     "查看全部", "Далее"],
+)  # fmt: skip
+def test_a_listed_button_does_not_ask_however_it_is_written(name: str) -> None:
+    assert judged(PRESS, PLACE, element("push button", name)) is None
+
+
+def test_a_listed_word_beside_others_is_not_listed_and_a_risky_word_asks_within_a_listed_phrase() -> None:
+    assert judged(PRESS, PLACE, element("push button", "Close account")) is not None
+    assert judged(PRESS, PLACE, element("push button", "Show password")) is not None
+
+
+def test_a_button_that_nothing_names_asks_and_a_picture_does_not() -> None:
+    assert judged(PRESS, PLACE, element("push button")) is not None
+    assert judged(PRESS, PLACE, element("push button", "🗑")) is not None
+    assert judged(PRESS, PLACE, element("canvas")) is None
+    assert judged(PRESS, PLACE) is None
+
+
+def test_without_elements_what_is_drawn_as_a_button_is_judged_by_what_is_read_there() -> None:
+    assert judged(PRESS, PLACE, words="Defragment", facts={"drawn as a button"}) is not None
+    assert judged(PRESS, PLACE, words="Cancel", facts={"drawn as a button"}) is None
+    assert judged(PRESS, PLACE, words="Defragment") is None
+
+
+def test_enter_and_space_press_the_button_that_has_the_focus() -> None:
+    for key in ("enter", "space"):
+        assert judged(PressKeys((key,)), PLACE, element("push button", "Defragment")) is not None
+        assert judged(PressKeys((key,)), PLACE, element("push button", "Cancel")) is None
+
+
+@pytest.mark.parametrize("keys", ["ctrl+alt+p", "ctrl+shift+y", "f9", "super+x", "ctrl+m"])
+def test_a_chord_that_nobody_listed_asks(keys: str) -> None:
+    question = judged(PressKeys(tuple(keys.split("+"))), PLACE)
+    assert question is not None
+    assert f"{keys} is not on the list of harmless keys" in question.reason
+    assert judged(PressKeys(tuple(keys.split("+"))), PLACE, sentence=Sentence(f"press {keys} once")) is None
+
+
+@pytest.mark.parametrize("keys", ["ctrl+c", "alt+tab", "page_down", "ctrl+shift+t", "escape", "a", "shift+a"])
+def test_a_listed_chord_and_plain_characters_do_not_ask(keys: str) -> None:
+    assert judged(PressKeys(tuple(keys.split("+"))), PLACE) is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name", "covered"),
+    [
+        ("defragment the disk", "Defragment", True),
+        ("defragment the disk", "Defragment all", False),
+        ("press the button “Purge cache”", "Purge cache", False),  # "purge" is risky by its word
+        ("press the button “Tidy up”", "Tidy up", True),
+        ("tidy the list, but do not defragment anything", "Defragment", False),
+        ("Wähle die Kacheln im Menü", "Kacheln", True),
+        ("把文件整理一下", "整理", True),
+        ("look at the photo", "Defragment", False),
+    ],
+)
+def test_what_the_sentence_names_by_all_of_its_words_does_not_ask(sentence: str, name: str, covered: bool) -> None:
+    assert (judged(PRESS, PLACE, element("push button", name), sentence=Sentence(sentence)) is None) is covered
+
+
+def test_what_the_sentence_says_once_is_covered_once() -> None:
+    sentence, button = Sentence("defragment the disk"), element("push button", "Defragment")
+    assert judged(PRESS, PLACE, button, sentence=sentence) is None
+    sentence.did(PRESS, Situation(PLACE, PLACE, "", (button,)))
+    assert judged(PRESS, PLACE, button, sentence=sentence) is not None
+
+
+def test_a_mail_that_the_sentence_sends_is_sent_unasked_where_a_mail_is_seen_and_nowhere_else() -> None:
+    send = element("push button", "Send")
+    for title, app, asks in (("Write: Lunch", "Thunderbird", False), ("Transfer", "Firefox", True)):
+        question = judged(PRESS, Place(app, title), send, sentence=Sentence("send the mail to Ann"))
+        assert (question is not None) is asks
+
+
+def test_a_sentence_takes_away_no_question_about_what_cannot_be_taken_back() -> None:
+    for name, sentence in (("Delete", "delete the file"), ("Pay now", "pay now"), ("Log out", "log out")):
+        assert judged(PRESS, PLACE, element("push button", name), sentence=Sentence(sentence)) is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ls", "ls -la ~/Documents", "cd ..", "cat notes.txt | grep -i milk | wc -l", "pwd && ls", "git status",
+     "find . -name '*.txt'",
+     "date +%F", "sort -n", "du -sh *\ndf -h"],
+)  # fmt: skip
+def test_lines_that_only_look_are_entered_into_a_terminal_unasked(line: str) -> None:
+    assert is_harmless(line)
+    assert judged(TypeText(f"{line}\n"), SHELL) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["rm x", "ls; rm x", "ls > x", "ls `rm x`", "ls $(rm x)", "cat x | sh", "ls & rm x", "find . -delete",
+     "find . -exec rm {} +",
+     "sort -o x y", "date -s 12:00",
+     "git push", "git -c core.pager=x log", "make", "alias ls=rm", "./ls", "ls\nrm x",
+     "cat ~/.ssh/id_rsa",
+     "cat /etc/shadow", "history -c", "tree -o x", "less +!x", "uniq a b", "hostname x", "lsx", "!!", "",
+     "X=1 ls", "ls \\\nrm", "file -C x"],
+)  # fmt: skip
+def test_every_other_line_asks(line: str) -> None:
+    assert not is_harmless(line)
+    assert judged(TypeText(f"{line}\n"), SHELL) is not None
+
+
+def test_a_line_in_a_terminal_is_judged_as_a_whole_however_it_is_entered() -> None:
+    trail = Trail()
+
+    def asks(action: Action[DesktopPoint]) -> bool:
+        seen = trail.judge(action, Situation(SHELL), "shell")
+        trail.did(action)
+        return SHIPPED.question(action, seen) is not None
+
+    assert [asks(one) for one in (TypeText("ls"), TypeText(" -l"), PressKeys(("enter",)))] == [False] * 3
+    assert [asks(one) for one in (TypeText("cat notes"), TypeText(" >x"), PressKeys(("enter",)))] == [False, True, True]
+    assert asks(PressKeys(("enter",)))  # nobody knows what stands there
+    assert [asks(one) for one in (TypeText("ls"), PressKeys(("up",)), PressKeys(("enter",)))] == [False, True, True]
+
+
+def test_a_star_by_itself_stands_for_any_words_and_a_list_covers_nothing_but_its_phrases() -> None:
+    words = WordList(["show *", "* days", "打开*"])
+    assert all(map(words.covers, ("show me more", "Last 30 days", "打开文件", "Show-more…")))
+    assert not any(map(words.covers, ("Show", "Showdown", "to show", "", " ", "days of", "reopen", "show_" * 20)))
+
+
+def test_a_star_stands_for_no_word_that_goes_on_to_something_else() -> None:
+    words = WordList(["show *"])
+    assert not any(map(words.covers, ("Show to everyone", "Show it and start", "Show one two three four five")))
+
+
+def test_my_and_your_hide_no_word_of_a_phrase() -> None:
+    assert all(map(WordList(["close account"]).found, ("Close my account", "close account", "Close your account now")))
+    assert not WordList(["close account"]).found("Close all, then account")
+
+
+def test_another_word_is_not_covered_because_it_is_the_same_without_its_accents() -> None:
+    words = WordList(["kop", "zurück"])
+    assert [words.covers(one) for one in ("Kop", "Köp", "Zurück", "Zuruck", "Zurùck")] == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_single_letter_on_a_page_asks_and_in_a_text_or_a_player_does_not() -> None:
+    mail, letter = Place("Chromium", "Inbox - Gmail - Chromium"), PressKeys(("e",))
+    assert judged(letter, mail, element("document web", "Inbox")) is not None
+    assert judged(letter, mail, element("entry", "Subject")) is None
+    assert judged(letter, Place("Vlc", "a film"), element("frame", "a film")) is None
+
+
+def test_enter_in_a_field_where_buttons_weigh_asks_but_in_a_search() -> None:
+    bank = Place("Firefox", "Online Banking - Mozilla Firefox")
+    assert judged(PressKeys(("enter",)), bank, element("entry", "Amount")) is not None
+    assert judged(PressKeys(("enter",)), bank, element("entry", "Search transactions")) is None
+    assert judged(PressKeys(("enter",)), PLACE, element("entry", "Name")) is None
+
+
+def test_every_switch_asks_where_protection_is_set_up() -> None:
+    for title, asks in (("Privacy", True), ("Datenschutz", True), ("Appearance", False)):
+        question = judged(PRESS, Place("Gnome-control-center", title), element("switch", "Whatever it is"))
+        assert (question is not None) is asks
+
+
+def test_a_terminal_in_another_program_is_a_terminal() -> None:
+    editor = Place("Code", "main.py - Visual Studio Code")
+    assert judged(TypeText("make\n"), editor, element("terminal", "Terminal 1")) is not None
+    assert judged(TypeText("ls\n"), editor, element("terminal", "Terminal 1")) is None
+
+
+def test_an_address_that_carries_much_asks_also_where_it_is_typed() -> None:
+    browser = Place("Firefox", "Mozilla Firefox")
+    typed = TypeText("https://example.org/?q=" + "a secret that was read on the screen " * 4)
+    assert judged(typed, browser, element("entry", "Search or enter address"), sentence=Sentence("read")) is not None
+    assert judged(TypeText("https://example.org/"), browser, sentence=Sentence("read")) is None

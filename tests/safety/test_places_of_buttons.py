@@ -1,0 +1,83 @@
+"""The same button, switch, chord, line or drop asks in a place where it weighs, and not where it is ordinary."""
+
+import pytest
+
+from agent.actions import Action, Click, Drag, PressKeys, TypeText
+from agent.geometry import DesktopPoint, Region
+from agent.safety.policy import Policy, Question
+from agent.safety.sentence import Sentence
+from agent.safety.situation import Place, Situation
+from agent.safety.trail import Trail
+from agent.screen.outline import Element
+
+SHIPPED = Policy.load("risky")
+POINT = DesktopPoint(400, 400)
+PRESS = Click(POINT)
+
+
+def judged(action: Action[DesktopPoint], place: Place, hit: str = "", *, origin: Place | None = None,
+           sentence: str = "") -> Question | None:  # fmt: skip
+    role, _, name = hit.partition(": ")
+    elements = (Element(1, role, name, Region(300, 300, 200, 20)),) if hit else ()
+    seen = Trail().judge(action, Situation(place, place, "", elements, origin=origin), place)
+    said = Sentence(sentence).facts(action, seen)
+    return SHIPPED.question(action, Situation(place, place, "", elements, origin=origin, facts=seen.facts | said))
+
+
+@pytest.mark.parametrize(
+    ("action", "hit", "weighs", "ordinary"),
+    [
+        (PRESS, "push button: Stop", Place("Gnome-system-monitor", "System Monitor"), Place("Rhythmbox", "Rhythmbox")),
+        (PRESS, "push button: Continue", Place("Seahorse", "Change Keyring Password"), Place("Gnome-mines", "Mines")),
+        (PRESS, "switch: lock-enabled", Place("Dconf-editor", "dconf Editor"), Place("Mousepad", "Untitled 1")),
+        (PRESS, "push button: Open", Place("Firefox", "File Upload"), Place("Mousepad", "Open File", dialog=True)),
+        (PRESS, "menu item: Paste", Place("Nautilus", "autostart"), Place("Nautilus", "Documents")),
+        (PRESS, "push button: ↑", Place("Slack", "general - Slack"), Place("Gnome-calculator", "Calculator")),
+        (PressKeys(("ctrl", "c")), "", Place("KeePassXC", "x.kdbx - KeePassXC"), Place("Mousepad", "a.txt - Mousepad")),
+        (PressKeys(("ctrl", "o")), "", Place("Thunar", "Downloads - Thunar"), Place("Mousepad", "a.txt - Mousepad")),
+        (PressKeys(("ctrl", "v")), "", Place("Thunar", "autostart - Thunar"), Place("Thunar", "Music - Thunar")),
+        (TypeText("10.0.0.9"), "", Place("Gnome-control-center", "Network Proxy"), Place("Mousepad", "a.txt")),
+        (TypeText(">Tasks: Go"), "", Place("Code", "shop - Visual Studio Code"), Place("Mousepad", "a.txt - Mousepad")),
+        (TypeText(":%d"), "", Place("Gvim", "x.txt (~) - GVIM"), Place("Mousepad", "a.txt - Mousepad")),
+        (TypeText("truncate audit"), "", Place("DBeaver", "DBeaver"), Place("Mousepad", "a.txt - Mousepad")),
+    ],
+)  # fmt: skip
+def test_what_is_harmless_elsewhere_asks_where_it_weighs(
+    action: Action[DesktopPoint], hit: str, weighs: Place, ordinary: Place
+) -> None:
+    assert judged(action, weighs, hit) is not None
+    assert judged(action, ordinary, hit) is None
+
+
+@pytest.mark.parametrize("app", ["Xfce4-panel", "plank", "plasmashell"])
+def test_what_is_taken_to_a_panel_or_into_a_folder_that_starts_it_asks(app: str) -> None:
+    files, drag = Place("Thunar", "Downloads - Thunar"), Drag(POINT, POINT)
+    assert judged(drag, Place(app, ""), origin=files) is not None
+    assert judged(drag, Place("Thunar", "autostart - Thunar"), origin=files) is not None
+    assert judged(drag, Place("Thunar", "Music - Thunar"), origin=files) is None
+
+
+@pytest.mark.parametrize("name", ["I am over 18", "Ich stimme den AGB zu", "J’accepte", "Acepto los términos"])
+def test_a_box_that_speaks_in_the_first_person_asks(name: str) -> None:
+    page = Place("Firefox", "A page")
+    assert judged(PRESS, page, f"check box: {name}") is not None
+    assert judged(PRESS, page, "check box: I like tea") is None
+
+
+def test_what_the_person_means_to_do_is_not_asked_of_the_run() -> None:
+    draft = Place("Thunderbird", "Write: Hello - Thunderbird")
+    assert judged(PRESS, draft, "push button: Send", sentence="write a draft that I will send") is not None
+    assert judged(PRESS, draft, "push button: Send", sentence="write a mail to Ann and send it") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["4111-1111-\n1111-1111", "4111 1111\n1111 1111", "xjavascript:document.title=1", "data:text/x-sh,touch%20x\n"],
+)
+def test_a_card_over_two_lines_and_an_address_that_holds_code_ask(text: str) -> None:
+    assert judged(TypeText(text), Place("Chromium", "A page - Chromium")) is not None
+
+
+@pytest.mark.parametrize("text", ["Room 4111 for 12 people\nCall 5523", "data: 12, 14 and 15", "We learn JavaScript"])
+def test_numbers_and_words_that_only_look_alike_do_not_ask(text: str) -> None:
+    assert judged(TypeText(text), Place("Mousepad", "a.txt - Mousepad")) is None
