@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -230,13 +230,14 @@ class Workplace:
         """What serves the model of each role."""
         options = self._options
         roles: dict[Role, Engine] = {}
-        if options.planner is None or options.grounder is None:
-            if self._engine is None or self._engine.name == "vllm":  # its server may have gone since
-                self._engine = self._choose(options.engine, stop)
-            roles[self._main] = self._engine
         named: dict[Role, EngineChoice | None] = {
             "actor": options.planner, "grounder": options.grounder, "relief": options.relief,
         }  # fmt: skip
+        if options.planner is None or options.grounder is None:
+            if self._engine is None or self._engine.name == "vllm":  # its server may have gone since
+                ours = tuple(one.model for one in named.values() if one and one.name == "vllm" and one.model)
+                self._engine = self._choose(replace(options.engine, beside=ours), stop)
+            roles[self._main] = self._engine
         for role, choice in named.items():
             if choice is not None:
                 roles[role] = self._others[role] = self._others.get(role) or self._choose(choice, stop)
@@ -288,6 +289,10 @@ class _Desk:
         """Start the sandbox, if one is wanted."""
         if not self._options.sandbox:
             self._open_accessibility()
+            from agent.desktop.factory import asks_first
+
+            if asks := asks_first(os.environ, self._options.desktop):
+                self._tell(asks)
             return
         from agent.sandbox.desktop import SandboxSpec, start_sandbox
 

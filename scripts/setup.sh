@@ -104,6 +104,25 @@ PYTHON
   } >"$stamp"
 }
 
+# need_wayland ARGUMENTS: what seeing and touching GNOME and KDE on Wayland takes, in such a session or for a sandbox of it;
+# after need_environment. Without it the rest works: GStreamer can give the frames too.
+need_wayland() {
+  case " $1 " in *"--sandbox-session gnome-shell "* | *"--sandbox-session=gnome-shell "*) ;; *)
+    [ -n "${WAYLAND_DISPLAY:-}" ] || return 0
+    case "${XDG_CURRENT_DESKTOP:-}" in
+    *GNOME*) need_packages pipewire xdg-desktop-portal xdg-desktop-portal-gnome ;;
+    *KDE*) need_packages pipewire xdg-desktop-portal xdg-desktop-portal-kde ;;
+    *) return 0 ;;
+    esac || return 1
+    ;;
+  esac
+  "$venv/bin/python" -c 'import libei, pipewire_capture' 2>/dev/null && return 0
+  say "installing what GNOME and KDE on Wayland need (once)"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --require-hashes --no-deps \
+    -r "$root/requirements-wayland.lock" >/dev/null 2>&1 </dev/null ||
+    say "that could not be installed (it needs glibc 2.34 or newer, on x86-64 or ARM): GStreamer is used where it is there"
+}
+
 # What a sandbox is made of, and applications to use in it (what for: configs/sandbox.toml and configs/sandbox).
 sandbox_packages=(bubblewrap xvfb xclip dbus-daemon dbus-x11 xfce4-settings xfwm4 xfce4-panel xfdesktop4 xfconf
   adwaita-icon-theme gnome-themes-extra librsvg2-common gsettings-desktop-schemas libglib2.0-bin fonts-dejavu-core
@@ -116,8 +135,11 @@ session_packages() {
   kde) echo kwrite kcalc systemsettings ;;
   mate) echo mate-settings-daemon marco mate-panel caja mate-control-center pluma mate-calc ;;
   sway) echo sway swaybg foot ;;
+  gnome-shell) echo gnome-shell pipewire wireplumber gstreamer1.0-pipewire gstreamer1.0-plugins-base gir1.2-gst-plugins-base-1.0 python3-gi ;; # and the applications of gnome
   cinnamon) echo cinnamon-settings-daemon nemo cinnamon-control-center cinnamon-l10n ;;
   esac
 }
 # What the literal engine reads with.
 reading_packages=(tesseract-ocr-eng)
+# What the vLLM for processors is linked with (configs/vllm/builds.toml).
+vllm_cpu_packages=(libnuma1)

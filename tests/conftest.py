@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache-test"
 #: scripts/test names a file here that is there while it installs the vLLM, beside the tests that need none.
 INSTALLING = os.environ.get("MAI_TEST_VLLM_IS_INSTALLED_WHEN_GONE")
+#: What tells a program its desktop; starting a sandbox changes it in this process. As it was at the start.
+DESKTOP = {name: os.environ.get(name) for name in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")}
 
 # What CI tries is the same every time; on a person's machine every run tries something new.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -35,6 +37,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         while Path(INSTALLING).exists():
             time.sleep(0.5)
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """No module sees the sandbox of an earlier one."""
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        for name, value in DESKTOP.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    return result
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -97,7 +112,7 @@ def sandbox(shared_sandbox: "SharedSandbox", monkeypatch: pytest.MonkeyPatch) ->
 def vllm_python() -> Path:
     """The Python of an environment with a vLLM that runs on the CPU. Its `vllm` command is broken: run it with -m."""
     python = ROOT / ".venv-vllm" / "bin" / "python"
-    if not (python.parent.parent / ".installed").is_file():
+    if not (python.parent.parent / "mai-server.json").is_file():
         pytest.fail("There is no vLLM to test with: run scripts/test, which installs it.", pytrace=False)
     return python
 

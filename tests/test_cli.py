@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 import agent
@@ -54,3 +57,10 @@ def test_without_a_display_the_sandbox_is_named(capsys, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert main(["open settings"]) == ExitStatus.ENVIRONMENT
     assert "--sandbox" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["act", "doctor"])
+def test_help_reaches_the_terminal_where_libraries_output_is_kept_from_it(name: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "agent", name, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert f"usage: mai-agent {name}" in done.stdout

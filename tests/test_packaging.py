@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -72,7 +73,17 @@ def test_help_loads_nothing_heavy_and_touches_no_display():
 
 
 def test_the_locks_name_no_index():
-    for lock in ("requirements.lock", "requirements-dev.lock"):
+    for lock in ("requirements.lock", "requirements-dev.lock", "requirements-wayland.lock"):
         text = (ROOT / lock).read_text()
         assert "--hash=sha256:" in text
         assert "://" not in text
+
+
+def test_what_wayland_needs_is_locked_in_one_version():
+    alone = (ROOT / "requirements-wayland.lock").read_text()
+    pins = [line.split()[0] for line in alone.splitlines() if not line.startswith(" ")]
+    assert len(pins) == len(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["wayland"]
+    )
+    for pin in pins:
+        assert f"\n{pin} " in (ROOT / "requirements-dev.lock").read_text()

@@ -168,24 +168,25 @@ class _Run:
     def _end(self) -> Reply:
         moves = self._conversation.moves
         left_out = {move.part for move in moves if move.skipped}
-        done = "; ".join(describe_goal(goal) for at, goal in enumerate(self._goals) if at not in left_out)
+        kept = [goal for at, goal in enumerate(self._goals) if at not in left_out]
+        if left_out and not kept:
+            return self._fail("Nothing else was to be done.")
+        done = "; ".join(map(describe_goal, kept))
         evidence = [one.words for one in self._reached if one.verified]
-        unverified = self._unverified()
+        unverified = self._unverified(kept)
         if any(move.has("dry_run") for move in moves):
             words = " ".join([*self._said, "Dry run: that is as far as it can be known."])
             return Reply(words, {"action": "answer", "text": words})
         if unverified:
             words = " ".join([*self._said, "I did what was asked, but nothing shows that it took effect."])
         else:
-            words = " ".join(
-                [*self._said, f"{'All other parts' if left_out else 'All parts'} are done: {done or 'none'}."]
-            )
+            words = " ".join([*self._said, f"{'All other parts' if left_out else 'All parts'} are done: {done}."])
         return Reply(words, _finish("success", words, evidence, verified=not unverified))
 
-    def _unverified(self) -> list[Reached]:
-        """The goals that nothing shows; what only leads to the next is shown by that one."""
-        parts = list(zip(self._goals, self._reached, strict=False))
-        summed = shown_by_sum(self._goals, self._reached)
+    def _unverified(self, goals: Sequence[Goal]) -> list[Reached]:
+        """What nothing shows of these goals, which were reached; what only leads to the next is shown by that one."""
+        parts = list(zip(goals, self._reached, strict=False))
+        summed = shown_by_sum(goals, self._reached)
         return [
             one
             for at, (goal, one) in enumerate(parts)

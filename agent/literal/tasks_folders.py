@@ -12,6 +12,7 @@ from agent.literal.goals import MakeFolder, Rename, Trash
 from agent.literal.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.tasks_open import names_it, open_step
 from agent.literal.tasks_stages import (
+    as_changed,
     empty,
     focused_entry,
     fresh,
@@ -29,6 +30,8 @@ from agent.screen.outline import ShownWindow
 
 #: The applications that are file managers, as their windows tell it.
 _FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGNORECASE)
+#: What file managers write between the folder and their own name.
+_PROGRAM = re.compile(r"\s+[-–—]\s+")
 #: Nautilus takes a name only once it has looked at it: after so many waits enter is pressed again, so often at most.
 _LATE, _MOST_ENTERS = 2, 3
 #: Where something without a said place may be, where no file manager is open.
@@ -43,6 +46,7 @@ _QUOTES = (r"[\"'“„«‘‚”»›]\s?", r"\s?[\"'”“»«’‘‹]")
 def make_folder(now: GoalState, goal: MakeFolder) -> Verdict:
     """The next step of creating a folder."""
     where, name = _split(goal.name, goal.where)
+    name = as_changed(now, "name in place", as_changed(now, "name", name))
     field = focused_entry(now)
     match stage_of(now):
         case "new folder":
@@ -70,13 +74,18 @@ def make_folder(now: GoalState, goal: MakeFolder) -> Verdict:
         return way
     if _lists(now, name):
         return Stuck(f"“{name}” exists already in “{_front_title(now)}”.")
-    return press("Make a new folder.", "keys", "ctrl+shift+n", "new folder")
+    folder = _front_folder(now)
+    if not where and name.casefold() in map(str.casefold, (folder, *now.names.of(folder))):
+        return Stuck(  # who says no place means that one, seldom a second one within it
+            f"“{name}” exists already: it is the folder that is open. For one within it, say “in {name}”."
+        )
+    return press(f"Make a new folder in “{folder}”.", "keys", "ctrl+shift+n", "new folder")
 
 
 def rename(now: GoalState, goal: Rename) -> Verdict:
     """The next step of renaming a file or folder."""
     where, old = _split(goal.old, goal.where)
-    new = last_name(goal.new)
+    new = as_changed(now, "name", last_name(goal.new))
     field = focused_entry(now)
     match stage_of(now):
         case "rename":
@@ -146,6 +155,11 @@ def _file_manager(now: GoalState) -> ShownWindow | None:
 def _front_title(now: GoalState) -> str:
     front = now.scene.front
     return front.title if front is not None else ""
+
+
+def _front_folder(now: GoalState) -> str:
+    """The name of the folder that the window in front shows, as its title begins; a path is cut to its end."""
+    return last_name(_PROGRAM.split(_front_title(now), maxsplit=1)[0])
 
 
 def _to_folder(now: GoalState, where: str, *, anywhere: bool) -> Verdict | None:

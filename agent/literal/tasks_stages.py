@@ -4,6 +4,8 @@ A task is a row of stages. Each step carries the name of its stage in what it is
 the task is; before the next step, what the last one should have brought about is looked for on the screen.
 """
 
+import re
+
 from agent.changes import Change
 from agent.literal.conversation import Move
 from agent.literal.goal_state import GoalState, Step, Stuck, Verdict, press, wait
@@ -11,6 +13,8 @@ from agent.literal.scene import FIELDS
 from agent.screen.outline import Element
 
 _MOST_WAITS, _MOST_ESCAPES = 3, 2
+#: How a note tells a text that is typed, where all of it stands there.
+_TYPED = re.compile(r"type “([^“”…]+)”")
 _ENTRIES = FIELDS - {"document text", "terminal", "paragraph", "password text"}
 
 
@@ -35,6 +39,13 @@ def wait_or(now: GoalState, what: str, stuck: Verdict, seconds: float = 0.7) -> 
     if stage_of(now) == "leave":
         return stuck
     return wait(f"{what} is not to be seen yet: wait.", seconds) if now.waits < _MOST_WAITS else stuck
+
+
+def as_changed(now: GoalState, stage: str, text: str) -> str:
+    """The text that was typed at a stage: where the person changed it, theirs."""
+    notes = [note for move in now.moves if move.about == stage for note in move.notes if note.kind == "changed"]
+    theirs = _TYPED.fullmatch(notes[-1].detail) if notes else None
+    return text if theirs is None else theirs[1]
 
 
 def to_end() -> Verdict:

@@ -30,6 +30,8 @@ def toggle(now: GoalState, goal: Toggle) -> Verdict:
     wanted = goal.on if place is None or (place.choices and not place.control) else place.on
     targets = targets_of(goal.target, place)
     switch = find_switch(now, targets)
+    if switch is not None and switch.role == "toggle button" and place is not None and place.choices:
+        switch = None  # one of several that are chosen from: it is pressed where another one is not
     if switch is None and (verdict := mute_item(now, goal)) is not None:
         return verdict
     if switch is None and place is not None and place.choices:
@@ -260,6 +262,9 @@ def have_chosen(now: GoalState, choices: Iterable[Target], goal: Toggle, place: 
             return wait(f"{describe_target(goal.target)} shows no effect yet: wait and look again.")
         if (step := _picture_above(now, element, place)) is not None:
             return step
+        only_text = element is not None and element.role not in TEXTS and not now.clicked(attempt, element.box)
+        if element is not None and only_text and len(now.tried("act")) == 1:
+            return now.click("What was clicked was its text alone: click the control.", "act", element)
         return Stuck(
             f"I clicked what stands for {describe_target(goal.target)}, but nothing tells that it took effect."
         )

@@ -44,7 +44,7 @@ def choose_engine(
         case "literal":
             return replace(literal(), remark=remark)
         case "vllm":
-            return serving.local_server(choice.model, choice.preset, tell, check_stop, ask)
+            return serving.local_server(choice, tell, check_stop, ask)
     raise UsageError(f"There is no engine {name!r}.", f"Engines are: {', '.join(ENGINE_NAMES)}.")
 
 

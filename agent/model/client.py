@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from agent.model.asking import USUAL_PATIENCE, Exchange, Patience, PatientClient
 from agent.model.endpoint import Endpoint, ServerKind
@@ -53,6 +54,8 @@ class ChatClient(PatientClient):
                 base_url=self.endpoint.base_url,
                 api_key=self.endpoint.api_key or "none",
                 max_retries=0,  # its base is the retry layer
+                # A balancer before several servers keeps a run with the one whose caches hold its screenshots.
+                default_headers={"X-Session-Id": uuid4().hex},
                 timeout=Timeout(self.silence, connect=self.patience.connect),
                 # A proxy of the environment is for the way out: what stays on this machine must not take it. And what
                 # was named is where screenshots go: no redirection takes them elsewhere.

@@ -39,3 +39,4 @@ class EngineChoice:
     model: str | None = None
     api_key: str = field(default="", repr=False)  # for that endpoint
     preset: str | None = None  # for a server of ours
+    beside: tuple[str, ...] = ()  # models that servers of ours will serve beside it

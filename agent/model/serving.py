@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from agent.model.endpoint import Endpoint, Limits
-from agent.model.engine import Engine, ServerCondition
+from agent.model.engine import Engine, EngineChoice, ServerCondition
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 
 Tell: TypeAlias = Callable[[str], None]
@@ -29,7 +29,7 @@ def why_no_server() -> str:
     return why_no_accelerator()
 
 
-def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: CheckStop, ask: Ask | None) -> Engine:
+def local_server(choice: EngineChoice, tell: Tell, check_stop: CheckStop, ask: Ask | None) -> Engine:
     """The local server that runs, or one that is started now; the rest is as in `choose_engine`.
 
     Raises MaiError: it could not be started; with the controller's own words.
@@ -37,7 +37,7 @@ def local_server(model: str | None, preset: str | None, tell: Tell, check_stop: 
     from serverctl.endpoint import ready_server, server_load, server_now
 
     try:
-        server = ready_server(model, preset, tell, check_stop, ask)
+        server = ready_server(choice.model, choice.preset, tell, check_stop, ask, choice.beside)
     except (UsageError, StoppedError):
         raise
     except MaiError as error:  # whatever kept it from starting: for a run, it is a server that is lacking

@@ -26,6 +26,10 @@ _SURE = 75
 _ABOUT = 8
 #: So near, a caption is the one of the point, and no other is looked for.
 _AT_ONCE = 16
+#: A button is no taller, and its caption no further from its middle, as a share of its width.
+_TALLEST, _OFF_CENTRE = 64, 0.12
+#: An edge of it differs so much in colour from its ground, in so much of its length.
+_EDGE, _UNBROKEN = 9, 0.9
 #: Colours that differ by less are the same field; a row belongs to it while so many of its pixels do.
 _SAME, _SHARE = 40, 0.35
 _MARGIN = 8
@@ -62,8 +66,16 @@ class _Caption:
         return " ".join(word.text for word in words)
 
 
-def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> str:
-    """What is written at a point of a captured screen, given in its pixels; "" where nothing can be read.
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """What is written at a point; "" where nothing can be read."""
+
+    text: str
+    framed: bool = False  # alone in the middle of a small field of its own, as the caption of a button is
+
+
+def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0) -> Caption:
+    """What is written at a point of a captured screen, given in its pixels.
 
     `scale` is captured pixels per pixel of an ordinary screen, 2 on a HiDPI display.
     """
@@ -76,11 +88,35 @@ def caption_at(image: "Image", x: float, y: float, ocr: Ocr, scale: float = 1.0)
         # What is alone on a field of its own is its caption, wherever on it the point is.
         bounded = field.width < 0.9 * crop.width and field.height < 0.9 * crop.height
         if any(one.sure >= _SURE and (bounded or one.away <= _AT_ONCE) for one in nearest):
-            return nearest[0].meant
+            return Caption(nearest[0].meant, _is_framed(crop, nearest[0], corner, scale))
         found += nearest
     crop, at = _around(image, x, y, round(_AREA[0] * scale), round(_AREA[1] * scale))
     found += _nearest(ocr.words(relief(crop, 3, stretch=True), enlarge), *at, scale)
-    return min(found, key=lambda one: one.rank).meant if found else ""
+    return Caption(min(found, key=lambda one: one.rank).meant if found else "")
+
+
+def _is_framed(crop: "Image", caption: _Caption, corner: tuple[int, int], scale: float) -> bool:
+    """Whether a caption stands in the middle of a frame or field that is no larger than buttons are."""
+    import numpy as np
+
+    box = Box.around(word.box for word in caption.words)
+    left, right = (round(at) + corner[0] for at in (box.left, box.right))
+    top, bottom = (round(at) + corner[1] for at in (box.top, box.bottom))
+    pixels = np.asarray(crop.convert("RGB")).astype(np.int16)
+    gap = max(2, round(2 * scale))
+    beside = pixels[max(0, top) : bottom, max(0, left - 2 * gap) : max(1, left - gap)]
+    if not beside.size:
+        return False
+    edge = np.abs(pixels - np.median(beside.reshape(-1, 3), axis=0)).max(axis=2) >= _EDGE
+    columns = edge[max(0, top) : bottom].mean(axis=0) > _UNBROKEN
+    rows = edge[:, max(0, left) : right].mean(axis=1) > _UNBROKEN
+    columns[max(0, left) : right] = rows[max(0, top) : bottom] = False  # strokes of letters
+    start, end = _between(np.flatnonzero(columns), (left + right) // 2, 0)
+    above, below = _between(np.flatnonzero(rows), (top + bottom) // 2, 0)
+    if not (start and end and above and below):
+        return False
+    aside = abs((start + end) - (left + right)) / 2
+    return below - above <= _TALLEST * scale and aside <= _OFF_CENTRE * (end - start)
 
 
 def _around(image: "Image", x: float, y: float, width: int, height: int) -> tuple["Image", tuple[int, int]]:

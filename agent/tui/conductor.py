@@ -147,6 +147,7 @@ class Conductor:
         self._thread: threading.Thread | None = None
         self._workplace: Workplace | None = None
         self._going: list[Run] = []  # taken up and not over yet, the oldest first
+        self._remarks: set[str] = set()  # of runs before they looked: they hold for the sitting, and are shown once
         self.run: Run | None = None
         self.status: int | None = None
         self.message = ""  # how the last run ended
@@ -204,9 +205,11 @@ class Conductor:
         self._post(RunBegan(run.instruction, workplace.run_settings(run.instruction).max_steps))
         job = workplace.job(run.instruction, run.stop)
         person = TerminalPerson(self._post)
+        news = self._without_known_remarks()
 
         def show(event: "Event") -> None:
-            self._post(RunEvent(job.recorder.redactor.event(event)))
+            if news(event):
+                self._post(RunEvent(job.recorder.redactor.event(event)))
 
         with closing(job.recorder):
             try:
@@ -216,6 +219,23 @@ class Conductor:
             self.message = finished.message
             workplace.tell_changes()
         return finished.status
+
+    def _without_known_remarks(self) -> "Callable[[Event], bool]":
+        """Tells of each event of one run whether it is shown: what a run before said of the machine is known."""
+        from agent.run.events import Observed, Warned
+
+        looked = False
+
+        def news(event: "Event") -> bool:
+            nonlocal looked
+            looked |= isinstance(event, Observed)
+            if looked or not isinstance(event, Warned):
+                return True
+            known = event.message in self._remarks
+            self._remarks.add(event.message)
+            return not known
+
+        return news
 
     def _ask(self, question: str) -> bool:
         """Put a yes-or-no question to the person, from the thread."""

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 SHARP = 640
 #: Pixels across the picture that is handed on; a terminal shows no more.
 _MOST_WIDTH = 1600
-#: How much is shown around the window that has the focus, in pixels of the screenshot.
-_AROUND = 12
+#: How much is shown around the window that has the focus, in pixels of the screenshot: its shadow, and above it the
+#: title bar, which is no part of the window where the window manager draws it.
+_AROUND, _TITLE = 12, 36
 #: A drag is shown from its start to its end: so much of its extent.
 _SPREAD = 1.25
 #: What is written this near to each other belongs together (cells of ink across, and down); what is lower is a panel.
@@ -62,11 +63,11 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: b
         return None
     places = [] if row.target is None or row.viewport is None else places_of(row.target, row.viewport, shown)
     if not places and row.spot is not None and row.viewport is not None:
-        field = _box(row.spot, row.viewport, shown, 0)
+        field = _box(row.spot, row.viewport, shown)
         places = [] if field is None else [field.center]
     box: Box | None = None
     if not whole and not places and row.about is not None and row.viewport is not None:
-        box = _box(row.about, row.viewport, shown, _AROUND)
+        box = _box(row.about, row.viewport, shown, _AROUND, _TITLE)
         if box is not None and coarse:
             box = _readable(box, aspect, across)
     elif not whole and not places and coarse:
@@ -95,11 +96,11 @@ def _readable(box: Box, aspect: float, across: int) -> Box:
     return Box(left, top, left + width, top + height)
 
 
-def _box(about: Region, viewport: Viewport, shown: "Image", around: int) -> Box | None:
+def _box(about: Region, viewport: Viewport, shown: "Image", around: int = 0, above: int = 0) -> Box | None:
     """A region of the desktop in pixels of the screenshot, with so much around it; None where it is not on it."""
     region, across, down = viewport.region, shown.width / viewport.region.width, shown.height / viewport.region.height
     left = max(0, round((about.left - region.left) * across) - around)
-    top = max(0, round((about.top - region.top) * down) - around)
+    top = max(0, round((about.top - region.top) * down) - max(around, above))
     right = min(shown.width, round((about.left + about.width - region.left) * across) + around)
     bottom = min(shown.height, round((about.top + about.height - region.top) * down) + around)
     return Box(left, top, right, bottom) if right - left > around and bottom - top > around else None

@@ -24,6 +24,12 @@ def test_the_same_sentence_makes_gnome_dark(command, no_sandbox_left):
     assert "color-scheme was 'default' and is 'prefer-dark'" in outcome.err
 
 
+def test_the_same_sentence_makes_gnome_dark_in_its_own_shell_on_wayland(command, no_sandbox_left):
+    outcome = command("--sandbox", "--sandbox-session", "gnome-shell", "open settings and enable dark mode")
+    assert outcome.status == 0, outcome.out + outcome.err
+    assert "color-scheme was 'default' and is 'prefer-dark'" in outcome.err
+
+
 def test_a_text_is_typed_and_saved_on_wayland(command, kept):
     sentence = "open mousepad, type 'Grüße, 日本' and press ctrl+s, type 'note.txt' and press enter"
     outcome = command("--sandbox", "--keep", "--sandbox-session", "sway", sentence)

@@ -42,7 +42,7 @@ class Lair:
         windows.close()
         time.sleep(0.5)
 
-    def run(self, steps, *, allowed, open_desktop=X11Desktop, said=None):
+    def run(self, steps, *, allowed, open_desktop=X11Desktop, said=None, sentence="do it"):
         """The questions that a person was asked, who answers all of them the same, and what they were warned of."""
         events = []
 
@@ -61,7 +61,7 @@ class Lair:
         async def follow(endpoint):
             engine = Engine("endpoint", Endpoint(normalize_url(endpoint.url), "", "MAI-UI-8B"), lambda: None)
             request = Request(
-                RunSettings("do it"), {"actor": engine}, Policy.load("risky"), environ=self.sandbox.environ,
+                RunSettings(sentence), {"actor": engine}, Policy.load("risky"), environ=self.sandbox.environ,
                 open_desktop=open_desktop, sandbox=True,
             )  # fmt: skip
             await run(request, Someone(), StopSwitch(), receive)
@@ -134,6 +134,33 @@ def test_the_desktops_own_warning_is_not_agreed_to_unasked(lair):
     questions, _ = lair.run([act("key", keys="enter"), act("key", keys="space")], allowed=False)
     assert len(questions) >= 1
     assert all("runs or installs a program" in question or "a dialog" in question for question in questions)
+
+
+class Untold(X11Desktop):
+    """A desktop whose applications tell no elements."""
+
+    def open_elements(self):
+        return None
+
+
+@pytest.mark.parametrize("desktop", [X11Desktop, Untold])
+def test_a_button_that_nobody_listed_asks_by_pointer_also_where_no_element_is_told(lair, desktop):
+    labels = ["--ok-label=Defragment", "--cancel-label=Cancel"]
+    shows = ["zenity", "--question", "--title=Tools", "--text=What now?", *labels]
+    lair.shows(shows, "Zenity")
+    windows = X11Windows()
+    at, screen = windows.region(windows.active().id), windows._root.get_geometry()
+    windows.close()
+    y = round((at.top + at.height - 22) * 999 / screen.height)
+    [defragment, cancel] = [
+        act("click", coordinate=[round((at.left + at.width * share) * 999 / screen.width), y]) for share in (0.75, 0.25)
+    ]
+    questions, _ = lair.run([defragment], allowed=False, open_desktop=desktop)
+    assert ["“Defragment” is not on the list of harmless buttons" in question for question in questions] == [True]
+    assert lair.run([cancel], allowed=False, open_desktop=desktop)[0] == []
+    lair.shows(shows, "Zenity")
+    said = {"sentence": "defragment the disk", "open_desktop": desktop}
+    assert lair.run([defragment], allowed=False, **said)[0] == []
 
 
 class CutOff(X11Desktop):

@@ -522,7 +522,9 @@ def test_a_part_that_was_skipped_is_not_called_done(engine):
     denied = move("act", {"action": "open", "text": "terminal"}, screen(), *denied_with("Skip it."))
     chat = talk("open terminal", screen(), denied)
     chat.told = ["Skip it."]
-    assert "All other parts are done: none." in engine.reply(chat).arguments["text"]
+    reply = engine.reply(chat)
+    assert ending(reply)[0] == "fail"
+    assert reply.arguments["text"] == "You did not want this: open “terminal”. Nothing else was to be done."
 
 
 def test_a_plain_no_ends_the_run_and_says_so(engine):

@@ -61,6 +61,27 @@ def test_the_control_is_clicked_where_its_text_was_clicked_in_vain_before_the_co
     assert said == [("wait", None), ("click", [746, 288]), ("wait", None), ("wait", None), ("click", [740, 202])]
 
 
+def test_of_two_buttons_that_exclude_each_other_the_one_that_was_asked_for_counts():
+    def page(chosen):
+        return [
+            element("label", "Appearance", x=700, y=110),
+            element("label", "Style", x=483, y=174, w=558, h=18),
+            *(
+                element("toggle button", name, x=x, y=224, w=176, h=133, states=("pressed",) if name == chosen else ())
+                for name, x in (("Default", 572), ("Dark", 772))
+            ),
+        ]
+
+    def answer(sentence, chosen):
+        now = ScreenText(outline(*page(chosen)), environ=ON_GNOME)
+        return Engine().reply(talk(sentence, now)).arguments
+
+    assert answer("turn on dark mode", "Default")["coordinate"] == [860, 290]
+    assert answer("turn off dark mode", "Dark")["coordinate"] == [660, 290]
+    assert answer("turn on dark mode", "Dark")["verified"]
+    assert answer("turn off dark mode", "Default")["verified"]
+
+
 def test_the_picture_above_a_text_is_clicked_where_the_text_does_nothing_and_no_control_is_told():
     page = [
         element("label", "Appearance", x=500, y=119),

@@ -7,6 +7,7 @@ import pytest
 from agent.changes import Change
 from agent.geometry import Region
 from agent.literal.engine import Engine
+from agent.notes import Note
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import call_of, element, ending, outline, screen, taken, talk
 
@@ -32,15 +33,15 @@ def asking(value, text="8 folders | 2 files"):
     return screen(field, status(text), windows=(DIALOG, replace(HOME, active=False)))
 
 
-def follow(instruction, *screens):
-    """The replies to an instruction, one a screen, until it ends."""
+def follow(instruction, *screens, notes=()):
+    """The replies to an instruction, one a screen, until it ends; `notes` are what the program said of some of them."""
     engine = Engine(lambda _: outline())
     moves, replies = [], []
     for now in screens:
         replies.append(engine.reply(talk(instruction, now, *moves)))
         if replies[-1].arguments["action"] == "terminate":
             break
-        moves.append(taken(replies[-1], now))
+        moves.append(taken(replies[-1], now, *([notes[len(moves)]] if len(moves) in notes else ())))
     return replies
 
 
@@ -68,6 +69,15 @@ def test_a_folder_is_made_by_the_keys_of_the_file_manager_and_the_new_folder_is_
     assert "/home/me/Invoices" in replies[-1].arguments["evidence"][0]
 
 
+def test_a_name_that_the_person_changed_is_the_one_that_is_taken():
+    made = file_change("Bills", None, "a folder")
+    screens = [folder(), asking("New Folder"), asking(""), asking("Bills"), folder(changes=[made])]
+    replies = follow("create a folder called Invoices", *screens, notes={2: Note("changed", "type “Bills”")})
+    assert done(replies)[2:-1] == ["Invoices", "enter"]
+    assert ending(replies[-1]) == ("success", True)
+    assert "/Bills" in replies[-1].arguments["evidence"][0]
+
+
 def test_a_name_that_is_looked_at_late_is_entered_once_more():
     made = file_change("Invoices", None, "a folder")
     screens = [folder(), asking("New Folder"), asking(""), *[asking("Invoices")] * 4, folder(changes=[made])]
@@ -89,6 +99,30 @@ def test_a_folder_that_is_there_already_is_said():
     (reply,) = follow("create a folder called Invoices", folder(there))
     assert ending(reply)[0] == "fail"
     assert "exists already" in reply.arguments["text"]
+
+
+@pytest.mark.parametrize(
+    "title", ["Documents - Thunar", "Documents", "Documents — Dolphin", "/home/me/Documents - Thunar"]
+)
+def test_no_second_folder_of_its_name_is_made_in_the_one_that_is_open(title):
+    there = screen(status("2 files"), windows=(replace(HOME, title=title),))
+    (reply,) = follow("create a folder called Documents", there)
+    assert ending(reply)[0] == "fail"
+    assert "it is the folder that is open" in reply.arguments["text"]
+    (reply,) = follow("create a folder called documents", there)
+    assert ending(reply)[0] == "fail"
+    (reply,) = follow("create a folder called Documents in Documents", there)  # who says so means it
+    assert call_of(reply)["keys"] == "ctrl+shift+n"
+
+
+@pytest.mark.parametrize("name", ["Thunar", "Documents 2", "Docu"])
+def test_a_folder_is_made_in_the_one_that_is_open_and_told_where(name):
+    (reply,) = follow(
+        f"create a folder called '{name}'",
+        screen(status("2 files"), windows=(replace(HOME, title="Documents - Thunar"),)),
+    )
+    assert call_of(reply)["keys"] == "ctrl+shift+n"
+    assert "Make a new folder in “Documents”." in reply.thought
 
 
 def test_a_folder_that_came_before_is_no_evidence_for_one_that_did_not():

@@ -100,9 +100,10 @@ def test_show_puts_reasons_beside_what_they_are_of(ran: Any, capsys: pytest.Capt
     steps = capsys.readouterr().out.split("\nstep ")[1:]
     lines = [line.strip() for line in steps[1].splitlines()]
     proposed = next(at for at, line in enumerate(lines) if line.startswith("proposed type “sudo"))
-    assert COMMANDS in lines[proposed + 1]
-    assert lines[proposed + 2] == "answer   changed by you to: press alt+f4"
-    assert CLOSING in lines[proposed + 3]
+    assert lines[proposed + 1] == r'whole    "sudo rm -rf /\n"'  # the line end that carries it out is told
+    assert COMMANDS in lines[proposed + 2]
+    assert lines[proposed + 3] == "answer   changed by you to: press alt+f4"
+    assert CLOSING in lines[proposed + 4]
     assert "skipped by you" in steps[2]
     assert "you said what to do instead" in steps[3]
     assert "use the menu" in steps[3]

@@ -102,3 +102,13 @@ def test_boxes_are_around_the_words(reader):
     left, top, right, bottom = FONT.getbbox("Save")
     drawn = Box(100 + int(left), 100 + int(top), 100 + int(right), 100 + int(bottom))
     assert all(abs(one - other) <= 3 for one, other in zip(word.box, drawn, strict=True))
+
+
+def test_what_is_selected_in_a_field_is_read(reader):
+    image = Image.new("RGB", (400, 200), (246, 245, 244))
+    pen, font, blue = ImageDraw.Draw(image), ImageFont.load_default(14), (53, 132, 228)
+    pen.rounded_rectangle((30, 60, 250, 94), 5, fill=(255, 255, 255), outline=blue, width=2)
+    left, _, right, _ = pen.textbbox((40, 69), "Letters", font=font)
+    pen.rectangle((left, 66, right, 88), fill=blue)
+    pen.text((40, 69), "Letters", fill=(255, 255, 255), font=font)
+    assert texts(reader.read(image)) == {"Letters"}

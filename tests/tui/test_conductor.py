@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stubs.terminal import VIEWPORT
 
 from agent.actions import PressKeys
 from agent.record.redact import Redactor
-from agent.run.events import Event, RunFinished, Warned
+from agent.run.events import Event, Observed, RunFinished, Warned
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import (
     ApprovalWanted,
@@ -85,6 +86,10 @@ async def _run(request: Any, person: Any, stop: Any, emit: Any, steering: Any) -
         approval = await person.approve(KEYS, Question("it closes", "pressing ctrl+w"))
         emit(Warned(f"{approval.allowed} by {approval.by}"))
         emit(Warned(str(await person.ask("Which?"))))
+    if request == "remarks":
+        emit(Warned("no graphics card"))
+        emit(Observed(1, (), VIEWPORT, 1, "digest", {}))
+        emit(Warned("trying again"))
     if request == "break":
         raise EnvironmentLacksError("The disk is full.")
     finished = RunFinished("done", ExitStatus.DONE, "ok", 1, 0.1, Usage(1, 1, 0))
@@ -138,6 +143,17 @@ def test_several_runs_share_one_workplace_and_it_is_left_at_the_end(sitting: Sit
     assert not place.left
     assert sitting.conductor.close(20)
     assert place.left
+
+
+def test_what_holds_for_the_machine_is_shown_once_in_a_sitting_and_recorded_with_every_run(sitting: Sitting) -> None:
+    told = []
+    for _ in range(2):
+        sitting.conductor.start("remarks")
+        events = [report.event for report in sitting.until(RunClosed) if isinstance(report, RunEvent)]
+        told.append([event.message for event in events if isinstance(event, Warned)])
+    assert told == [["no graphics card", "trying again"], ["trying again"]]
+    for recorder in sitting.places[0].recorders:
+        assert Warned("no graphics card") in recorder.events
 
 
 def test_a_decision_and_a_reply_reach_the_run(sitting: Sitting) -> None:

@@ -215,7 +215,7 @@ def test_a_drag_is_shown_from_its_start_to_its_end() -> None:
 def test_an_action_without_a_point_is_shown_in_the_window_that_it_goes_to() -> None:
     row = a_row(target=TypeText("hello"), about=Region(100, 50, 400, 200))
     shot = picture(row, 2.0, whole=False, across=200)
-    assert shot is not None and shot.image.size == (424, 224) and not shot.whole
+    assert shot is not None and shot.image.size == (424, 248) and not shot.whole
     zoomed = picture(row, 2.0, whole=True)
     assert zoomed is not None and zoomed.image.size == (960, 540)
 
@@ -320,7 +320,7 @@ async def test_what_is_typed_is_shown_in_the_window_that_gets_it(bench: Bench) -
     async with bench.app().run_test(size=(140, 40)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.sees(1), *bench.decides(1, action), RunEvent(asked))
         shot = pilot.app.screen.query_one("Detail Picture", Picture)._shot
-        assert shot is not None and shot.image.size == (424, 226) and not shot.whole
+        assert shot is not None and shot.image.size == (424, 250) and not shot.whole
 
 
 @pytest.mark.usefixtures("in_cells")
@@ -359,3 +359,17 @@ def test_words_of_a_real_picture_are_read_with_their_places() -> None:
     lines = reading.read_lines(image)
     assert [line.text for line in lines] == ["Appearance"]
     assert 30 <= lines[0].box.left <= 50 and lines[0].away(60, 30) == 0
+
+
+def test_words_that_are_selected_are_read_beside_those_that_are_not() -> None:
+    from PIL import ImageFont
+
+    image = Image.new("RGB", (420, 190), (255, 255, 255))
+    pen, font = ImageDraw.Draw(image), ImageFont.load_default(13)
+    for row, (word, selected) in enumerate(
+        {"Computer": False, "Letters": True, "Desktop": False, "Trash": False}.items()
+    ):
+        if selected:
+            pen.rectangle((10, 20 + row * 40, 150, 48 + row * 40), fill=(74, 144, 217))
+        pen.text((40, 26 + row * 40), word, fill=(255, 255, 255) if selected else (40, 40, 40), font=font)
+    assert [line.text for line in reading.read_lines(image)] == ["Computer", "Letters", "Desktop", "Trash"]

@@ -1,7 +1,7 @@
 """The words in a part of a screenshot, for terminals that draw it too coarsely for its letters to be read."""
 
 import os
-from collections.abc import Callable, Sequence
+import threading
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -14,10 +14,13 @@ from foundation.errors import EnvironmentLacksError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from agent.screen.words import WordReader
+
 #: Less sure readings are edges and icons rather than words; single characters must be surer (tesseract's 0 to 100).
 _SURE, _SURE_SINGLE = 55, 80
 #: Lines at most, and characters of each: a page full of text is no label.
 _MOST_LINES, _MOST_CHARS = 60, 120
+_reading = threading.Lock()  # a picture that nobody waits for any more may still be read when the next one comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +67,20 @@ class _Held:
 @lru_cache(maxsize=64)
 def _read(_: bytes, held: _Held) -> tuple[Line, ...]:
     reader = _reader()
-    words = [] if reader is None else [word for word in reader(held.image) if _is_text(word)]
+    with _reading:
+        words = [] if reader is None else [word for word in reader.read(held.image) if _is_text(word)]
     lines = sorted((Line(line) for line in lines_of(words)), key=lambda line: (line.box.top, line.box.left))
     return tuple(lines[:_MOST_LINES])
 
 
 @cache
-def _reader() -> "Callable[[Image], Sequence[Word]] | None":
-    """What reads; None where tesseract has no language data here."""
+def _reader() -> "WordReader | None":
+    """What reads, as the agent itself does: also what is selected; None where tesseract has no language data here."""
     from agent.screen.languages import reading_languages
-    from agent.screen.ocr import Ocr
+    from agent.screen.words import WordReader
 
     try:
-        return Ocr("Reading the words of a picture", reading_languages(os.environ)[0]).words
+        return WordReader("Reading the words of a picture", reading_languages(os.environ)[0])
     except EnvironmentLacksError:
         return None
 

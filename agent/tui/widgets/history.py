@@ -111,7 +111,7 @@ class History(ScrollView, can_focus=True):
         shown = SIGNS[row.mark] if row.mark != "thinking" else _PULSE[self._beat % len(_PULSE)]
         seconds = f" {row.seconds:4.1f}s " if row.seconds is not None and row.number is not None else ""
         if row.mark == "thinking" and self._beat:
-            seconds = f" {self._elapsed - row.began:3.0f}s "
+            seconds = f" {max(0.0, self._elapsed - row.began):3.0f}s "  # the beat may be older than the row
         person = _fitted(f" {row.deed}", min(cell_len(row.deed) + 1, width // 3)) if row.deed else ""
         room = max(0, width - 3 - len(number) - len(seconds) - cell_len(person))
         words = _fitted(row.words, min(room, cell_len(row.words)) if row.gist else room)

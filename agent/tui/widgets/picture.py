@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
+from agent.tui.pictures import placeholders
 from agent.tui.pictures.reading import Line, read_lines
 from agent.tui.pictures.ways import cells_for, may_have_graphics, wanted_way
 from agent.tui.screenshot import SHARP, Shot, picture
@@ -57,7 +58,7 @@ def image_widget() -> type[Any]:
     if widget.Image is widget.SixelImage:
         return SixelImage
     drawn_by = getattr(widget.Image, "_Renderable", None)
-    return widget.Image if drawn_by is widget.TGPImage._Renderable else CellImage
+    return widget.Image if drawn_by is widget.TGPImage._Renderable and placeholders.drawn_here() else CellImage
 
 
 class Picture(Container):
