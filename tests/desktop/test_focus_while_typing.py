@@ -9,10 +9,11 @@ import pytest
 from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import BEGIN, Fields, wait_for
 
+import agent.desktop.x11.text
 from agent.actions import Click, OpenApp, PressKeys, TypeText
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
-from agent.desktop.x11.receiver import find_receiver
+from agent.desktop.x11.receiver import find_receiver, has_focus
 from agent.desktop.x11.windows import X11Windows
 from agent.geometry import DesktopPoint
 
@@ -54,8 +55,18 @@ def test_a_key_that_the_person_lets_go_of_is_waited_for(hand, sandbox):
     assert hand.perform(Click(DesktopPoint(960, 540)))
 
 
-def test_when_another_window_takes_the_focus_no_more_is_typed_and_how_much_was_is_said(hand, sandbox, tmp_path):
+def test_when_another_window_takes_the_focus_no_more_is_typed_and_how_much_was_is_said(
+    hand, sandbox, tmp_path, monkeypatch
+):
     text = "abcdefghijklmnopqrstuvwxyz 0123456789 abcdefghijklmnopqrst"
+    looks = []
+
+    def other_window_comes_at_the_twelfth_look(display, receiver):
+        looks.append(receiver)
+        if len(looks) == 12:
+            xdotool(sandbox, "windowactivate", str(other.window.id))
+        return has_focus(display, receiver)
+
     with Fields("GTK 3", sandbox.environ, tmp_path) as other, Fields("Tk", sandbox.environ, tmp_path) as fields:
         windows = X11Windows()
         windows.activate(other.window.id)
@@ -66,7 +77,7 @@ def test_when_another_window_takes_the_focus_no_more_is_typed_and_how_much_was_i
         windows.close()
         hand.perform(Click(fields.point("entry")))
         hand.perform(PressKeys(("ctrl", "/")))
-        threading.Timer(0.2, xdotool, [sandbox, "windowactivate", str(other.window.id)]).start()
+        monkeypatch.setattr(agent.desktop.x11.text, "has_focus", other_window_comes_at_the_twelfth_look)
         with pytest.raises(ActionFailedError, match=r"went to “GTK 3”.*in “Tk”, and the rest was not typed") as told:
             hand.perform(TypeText(text))
         time.sleep(0.3)
