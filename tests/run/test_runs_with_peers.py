@@ -230,7 +230,7 @@ async def test_the_older_gemini_vocabulary_works_a_browser() -> None:
     ("model", "tool", "betas"),
     [
         ("claude-3-5-sonnet-20241022", "computer_20241022", "computer-use-2024-10-22"),
-        ("claude-sonnet-4-5", "computer_20250124", "computer-use-2025-01-24,interleaved-thinking-2025-05-14"),
+        ("claude-haiku-4-5", "computer_20250124", "computer-use-2025-01-24,interleaved-thinking-2025-05-14"),
         ("claude-opus-4-5-20251101", "computer_20251124", "computer-use-2025-11-24,interleaved-thinking-2025-05-14"),
         ("claude-opus-4-7", "computer_20251124", "computer-use-2025-11-24"),
         ("claude-opus-5-5", "computer_toolset_20260801", None),
@@ -246,7 +246,7 @@ async def test_every_claude_gets_the_tool_that_it_has(model: str, tool: str, bet
         assert (first["display_width_px"], first["display_height_px"]) == (SIZE.width, SIZE.height)
 
 
-@pytest.mark.parametrize(("model", "kept"), [("claude-opus-4-8", False), ("claude-sonnet-4-5", True)])
+@pytest.mark.parametrize(("model", "kept"), [("claude-opus-4-8", False), ("claude-haiku-4-5", True)])
 async def test_adaptive_thinking_goes_back_only_while_all_before_it_does(model: str, kept: bool) -> None:
     script = [*(clicks("anthropic", number, 10 * number, 10) for number in range(1, 9)), says("anthropic", "Done.")]
     with FakePeer("anthropic", script) as fake:
