@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from agent.model.endpoint import Endpoint
 from agent.model.engine import ServerCondition
@@ -18,6 +18,8 @@ from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer, AnswerTooLongError, Piece
 
 T = TypeVar("T")
+#: The connection of a maker's library.
+Connection = TypeVar("Connection")
 
 _TRANSIENT: frozenset[ErrorKind] = frozenset({"unreachable", "overloaded", "broken"})
 #: How often a server that comes back is asked after, seconds.
@@ -140,7 +142,7 @@ class Exchange:
     answered: Callable[[], None] = lambda: None  # called when the whole answer is there
 
 
-class PatientClient(ABC):
+class PatientClient(ABC, Generic[Connection]):
     """What the clients of all APIs share."""
 
     def __init__(
@@ -152,12 +154,50 @@ class PatientClient(ABC):
         self.endpoint = endpoint
         self.patience = patience
         self._condition = condition
+        self._connected: Connection | None = None
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """A connection of the API's own library, which is imported now."""
+
+    @property
+    def connection(self) -> Connection:
+        """The one connection, made when it is first needed."""
+        if self._connected is None:
+            self._connected = self.connect()
+        return self._connected
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._connected is not None:
+            await self.disconnect(self._connected)
+
+    async def disconnect(self, connection: Any) -> None:
+        """Close a connection, as most libraries do it."""
+        await connection.close()
+
+    def connecting(self, library: Any) -> dict[str, Any]:
+        """The arguments of a connection that the libraries of OpenAI and Anthropic have in common.
+
+        Args:
+            library: the module of one of them.
+        """
+        # A proxy of the environment is for the way out: what stays on this machine must not take it. And what was named
+        # is where screenshots go: no redirection takes them elsewhere.
+        transport = library.DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False)
+        return {
+            "base_url": self.endpoint.base_url,
+            "api_key": self.endpoint.api_key or "none",
+            "max_retries": 0,  # `complete` is the retry layer
+            "timeout": library.Timeout(self.silence, connect=self.patience.connect),
+            "http_client": transport,
+        }
 
     @abstractmethod
     def exchange(self, request: ChatRequest) -> Exchange:
         """The request in the API's own words."""
 
-    def forget(self) -> None:  # noqa: B027 -- most servers hold nothing
+    def forget(self) -> None:  # most servers hold nothing
         """The server was started anew: it has nothing any more of what was sent."""
 
     @property

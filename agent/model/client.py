@@ -31,7 +31,7 @@ _ORIGINS = ("root", "path", "parent")
 _KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 
 
-class ChatClient(PatientClient):
+class ChatClient(PatientClient["AsyncOpenAI"]):
     """Asks a server that speaks OpenAI's chat completions."""
 
     def __init__(
@@ -41,32 +41,16 @@ class ChatClient(PatientClient):
         condition: Callable[[], ServerCondition] | None = None,
     ) -> None:
         super().__init__(endpoint, patience, condition)
-        self._openai: AsyncOpenAI | None = None
         self._dropped: set[str] = set()  # optional request parts that this server refused
         self._remembered: set[str] = set()  # digests of images that the server holds
         self._misses = 0
 
-    def _connection(self) -> "AsyncOpenAI":
-        if self._openai is None:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+    def connect(self) -> "AsyncOpenAI":
+        """See `PatientClient.connect`."""
+        import openai
 
-            self._openai = AsyncOpenAI(
-                base_url=self.endpoint.base_url,
-                api_key=self.endpoint.api_key or "none",
-                max_retries=0,  # its base is the retry layer
-                # A balancer before several servers keeps a run with the one whose caches hold its screenshots.
-                default_headers={"X-Session-Id": uuid4().hex},
-                timeout=Timeout(self.silence, connect=self.patience.connect),
-                # A proxy of the environment is for the way out: what stays on this machine must not take it. And what
-                # was named is where screenshots go: no redirection takes them elsewhere.
-                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False),
-            )
-        return self._openai
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._openai is not None:
-            await self._openai.close()
+        # A balancer before several servers keeps a run with the one whose caches hold its screenshots.
+        return openai.AsyncOpenAI(**self.connecting(openai), default_headers={"X-Session-Id": uuid4().hex})
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
         """The endpoint with model, kind and context filled in from /v1/models, as far as the server tells.
@@ -76,7 +60,7 @@ class ChatClient(PatientClient):
         """
         where = self.endpoint.base_url
         try:
-            listing = await asyncio.wait_for(self._connection().models.list(), 20)
+            listing = await asyncio.wait_for(self.connection.models.list(), 20)
             models = {entry.id: entry for entry in listing.data if isinstance(getattr(entry, "id", None), str)}
         except TimeoutError as error:
             raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
@@ -129,7 +113,7 @@ class ChatClient(PatientClient):
             return problem
 
         return Exchange(
-            self._connection().chat.completions.create(**required, extra_body=extra),
+            self.connection.chat.completions.create(**required, extra_body=extra),
             AnswerReader(max_tokens=required["max_tokens"]),
             len(images) - len(named),
             explained,

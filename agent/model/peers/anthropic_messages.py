@@ -32,32 +32,18 @@ _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "r
 _CACHED = {"type": "ephemeral"}
 
 
-class AnthropicClient(PeerClient):
+class AnthropicClient(PeerClient[Any]):
     """Asks Anthropic."""
 
-    _anthropic: Any = None
+    def connect(self) -> Any:
+        """See `PatientClient.connect`."""
+        import anthropic
 
-    def _connection(self) -> Any:
-        if self._anthropic is None:
-            from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Timeout
-
-            self._anthropic = AsyncAnthropic(
-                base_url=self.endpoint.base_url,
-                api_key=self.endpoint.api_key or "none",
-                max_retries=0,  # its base is the retry layer
-                timeout=Timeout(self.silence, connect=self.patience.connect),
-                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False),
-            )
-        return self._anthropic
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._anthropic is not None:
-            await self._anthropic.close()
+        return anthropic.AsyncAnthropic(**self.connecting(anthropic))
 
     async def context_of(self, model: str) -> int | None:
         """The most tokens of a prompt; None where it is not told."""
-        told = await self._connection().models.retrieve(model)
+        told = await self.connection.models.retrieve(model)
         most = getattr(told, "max_input_tokens", None)
         return most if isinstance(most, int) else None
 
@@ -94,7 +80,7 @@ class AnthropicClient(PeerClient):
         if request.stop:
             body["stop_sequences"] = list(request.stop)
         read = _Read()
-        opening = self._connection().beta.messages.create(**body, stream=True)
+        opening = self.connection.beta.messages.create(**body, stream=True)
         reader = EventReader(read.told, read.blocks, limit)
         return Exchange(opening, reader, len(request.images()), self.explained)
 

@@ -29,41 +29,36 @@ _FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "MALFORMED_FUNCTION_CALL": "m
 _NO_REASON = ("FINISH_REASON_UNSPECIFIED", "OTHER")
 
 
-class GeminiClient(PeerClient):
+class GeminiClient(PeerClient[Any]):
     """Asks Google's Gemini API."""
 
-    _genai: Any = None
     _transport: Any = None
 
-    def _connection(self) -> Any:
-        if self._genai is None:
-            import httpx2
-            from google import genai
+    def connect(self) -> Any:
+        """See `PatientClient.connect`."""
+        import httpx2
+        from google import genai
 
-            timeout = httpx2.Timeout(self.silence, connect=self.patience.connect)
-            self._transport = httpx2.AsyncClient(
-                trust_env=not self.endpoint.is_local, follow_redirects=False, timeout=timeout
-            )
-            # Its own retries are off by default: its base is the retry layer.
-            options = {
-                "base_url": self.endpoint.base_url,
-                "httpx_async_client": self._transport,
-                "timeout": int(self.silence * 1000),
-            }
-            self._genai = genai.Client(
-                api_key=self.endpoint.api_key or "none", enterprise=False, http_options=options
-            ).aio
-        return self._genai
+        timeout = httpx2.Timeout(self.silence, connect=self.patience.connect)
+        self._transport = httpx2.AsyncClient(
+            trust_env=not self.endpoint.is_local, follow_redirects=False, timeout=timeout
+        )
+        # Its own retries are off by default: `complete` is the retry layer.
+        options = {
+            "base_url": self.endpoint.base_url,
+            "httpx_async_client": self._transport,
+            "timeout": int(self.silence * 1000),
+        }
+        return genai.Client(api_key=self.endpoint.api_key or "none", enterprise=False, http_options=options).aio
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._genai is not None:
-            await self._genai.aclose()
-            await self._transport.aclose()
+    async def disconnect(self, connection: Any) -> None:
+        """Close a connection: its transport is ours to close."""
+        await connection.aclose()
+        await self._transport.aclose()
 
     async def context_of(self, model: str) -> int | None:
         """The most tokens of a prompt."""
-        told = await self._connection().models.get(model=model)
+        told = await self.connection.models.get(model=model)
         most = told.input_token_limit
         return most if isinstance(most, int) else None
 
@@ -108,7 +103,7 @@ class GeminiClient(PeerClient):
         return Exchange(opening, reader, len(request.images()), self.explained)
 
     async def _open(self, contents: list[dict[str, Any]], config: dict[str, Any]) -> Any:
-        models = self._connection().models
+        models = self.connection.models
         from google.genai import types
 
         return await models.generate_content_stream(

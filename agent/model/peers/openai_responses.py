@@ -37,32 +37,18 @@ _STATUS_OF_CODE = {"rate_limit_exceeded": 429, "server_error": 500, "invalid_pro
 _DROPPED = "(What was done earlier, its screenshots left out.)"
 
 
-class OpenAiClient(PeerClient):
+class OpenAiClient(PeerClient["AsyncOpenAI"]):
     """Asks OpenAI."""
 
-    _openai: "AsyncOpenAI | None" = None
+    def connect(self) -> "AsyncOpenAI":
+        """See `PatientClient.connect`."""
+        import openai
 
-    def _connection(self) -> "AsyncOpenAI":
-        if self._openai is None:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
-
-            self._openai = AsyncOpenAI(
-                base_url=self.endpoint.base_url,
-                api_key=self.endpoint.api_key or "none",
-                max_retries=0,  # its base is the retry layer
-                timeout=Timeout(self.silence, connect=self.patience.connect),
-                http_client=DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False),
-            )
-        return self._openai
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._openai is not None:
-            await self._openai.close()
+        return openai.AsyncOpenAI(**self.connecting(openai))
 
     async def context_of(self, model: str) -> int | None:
         """OpenAI does not tell it; asking finds out whether key and model are good."""
-        await self._connection().models.retrieve(model)
+        await self.connection.models.retrieve(model)
         return None
 
     def refusal(self, error: Exception) -> Refusal:
@@ -87,7 +73,7 @@ class OpenAiClient(PeerClient):
         if own or ours:
             body["tools"] = [*own, *({"type": "function", "strict": False, **function} for function in ours)]
         read = _Read()
-        opening = self._connection().responses.create(**body, stream=True)
+        opening = self.connection.responses.create(**body, stream=True)
         reader = EventReader(read.told, lambda: read.items, limit)
         return Exchange(opening, reader, len(request.images()), self.explained)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.model.asking import PatientClient
+from agent.model.asking import Connection, PatientClient
 from agent.model.endpoint import Endpoint
 from agent.model.messages import Message
 from agent.model.refusals import ModelError, in_words
@@ -27,7 +27,7 @@ class PeerRefusalError(Exception):
         self.refusal = refusal
 
 
-class PeerClient(PatientClient):
+class PeerClient(PatientClient[Connection]):
     """A cloud peer's client. What it is sent is always its API's own; nothing is left out after a refusal."""
 
     async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:  # noqa: ARG002
