@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from agent.desktop.clipboard_watch import HungError
 from agent.desktop.portal.bus import BusError
 from agent.desktop.portal.session import ClipboardListener, Session
-from agent.desktop.wayland.transfer import read_all
+from agent.desktop.wayland.transfer import read_all, write_all
 
 #: Kinds of plain text that a text is offered as: Wayland's names, and those that X11's programs know.
 _TEXT = ("text/plain;charset=utf-8", "text/plain", "UTF8_STRING", "STRING", "TEXT")
@@ -120,8 +120,7 @@ class PortalClipboard:
             data = self._given.get(kind)
             try:
                 if data is not None:
-                    with suppress(OSError), os.fdopen(self._session.write_clipboard(serial), "wb") as target:
-                        target.write(data)
+                    write_all(self._session.write_clipboard(serial), data)
                 self._session.clipboard_written(serial, done=data is not None)
             except BusError:
                 continue

@@ -9,7 +9,7 @@ from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.report import Report
 from agent.desktop.trial.xkb import Keymap
 from agent.desktop.wayland.layout import take_keymap
-from agent.desktop.wayland.transfer import read_all
+from agent.desktop.wayland.transfer import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection
 from agent.geometry import Size
 
@@ -228,8 +228,7 @@ class _Clipboard:
         def asked(opcode: int, arguments: Arguments) -> None:
             if opcode == 1:
                 kind, file = arguments.text(), arguments.file()
-                with suppress(OSError), os.fdopen(file, "wb") as target:
-                    target.write(kinds.get(kind, b""))
+                write_all(file, kinds.get(kind, b""))
             elif opcode == 2:
                 connection.request(source, 1)
                 if self._given is kinds:

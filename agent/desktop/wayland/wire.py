@@ -29,7 +29,7 @@ _MOST_FILES = 28
 
 
 class Arguments:
-    """The arguments of an event, read one after the other."""
+    """The arguments of an event, read one after the other. Raises EnvironmentLacksError: they are not all there."""
 
     def __init__(self, data: bytes, files: "deque[int]") -> None:
         self._data = data
@@ -48,6 +48,8 @@ class Arguments:
         """An `array`."""
         length = self.number()
         found = self._data[self._at : self._at + length]
+        if len(found) < length:
+            raise _nonsense()
         self._at += length + -length % 4
         return found
 
@@ -57,9 +59,13 @@ class Arguments:
 
     def file(self) -> int:
         """A file; who reads it closes it."""
+        if not self._files:
+            raise _nonsense()
         return self._files.popleft()
 
     def _word(self, kind: str) -> int:
+        if len(self._data) < self._at + 4:
+            raise _nonsense()
         (word,) = struct.unpack_from(kind, self._data, self._at)
         self._at += 4
         return int(word)
@@ -101,6 +107,7 @@ class Connection:
     def __init__(self, path: str) -> None:
         self.globals: dict[str, list[tuple[int, int]]] = {}  # by interface: names and versions, in the order told
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(_PATIENCE)  # also for what is sent to a compositor that reads nothing any more
         self._handlers: dict[int, Handler | None] = {_DISPLAY: self._of_display}
         self._free: list[int] = []
         self._last = _DISPLAY
@@ -111,7 +118,7 @@ class Connection:
         except OSError as error:
             self._socket.close()
             raise EnvironmentLacksError(
-                f"The Wayland compositor cannot be reached at {path!r} ({error.strerror}).",
+                f"The Wayland compositor cannot be reached at {path!r} ({error.strerror or error}).",
                 "Is it still running? --sandbox brings a desktop of its own.",
             ) from error
         try:
@@ -202,6 +209,8 @@ class Connection:
         self._received += data
         while len(self._received) >= _HEADER.size:
             target, opcode, length = _HEADER.unpack_from(self._received)
+            if length < _HEADER.size:  # and the next message would never be reached
+                raise _nonsense()
             if len(self._received) < length:
                 break
             body, self._received = self._received[_HEADER.size : length], self._received[length:]
@@ -236,3 +245,7 @@ class Connection:
 
 def _gone() -> EnvironmentLacksError:
     return EnvironmentLacksError("The Wayland compositor went away.", "Is the session still running?")
+
+
+def _nonsense() -> EnvironmentLacksError:
+    return EnvironmentLacksError("The Wayland compositor sent what is no message.", "Is another one installed?")

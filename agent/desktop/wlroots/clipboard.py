@@ -3,10 +3,9 @@
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 
 from agent.desktop.clipboard_watch import HungError
-from agent.desktop.wayland.transfer import read_all
+from agent.desktop.wayland.transfer import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
@@ -128,5 +127,4 @@ class WlrootsClipboard:
                 self._connection.request(source, 1)
         if opcode == _SEND:
             kind, file = arguments.text(), arguments.file()
-            with suppress(OSError), os.fdopen(file, "wb") as target:
-                target.write(kinds.get(kind, b""))
+            write_all(file, kinds.get(kind, b""))
