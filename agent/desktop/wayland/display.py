@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from agent.desktop.trial.xkb import Keymap
+from agent.desktop.linux.xkb import Keymap
 from agent.desktop.wayland.layout import keymap_of
 from agent.desktop.wayland.outputs import read_outputs
 from agent.desktop.wayland.wire import Connection

@@ -4,14 +4,13 @@ Which of several layouts is in use, nobody tells a program without a window: a c
 keys make it in all of them.
 """
 
-import ctypes
 import mmap
 import os
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from agent.desktop.linux.xkb import Keymap
 from agent.desktop.wayland.strokes import Stroke
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
@@ -19,10 +18,7 @@ from foundation.errors import EnvironmentLacksError
 _GET_KEYBOARD, _CAPABILITIES, _KEYMAP = 1, 0, 0
 _POINTER, _KEYBOARD = 1, 2  # a seat's capabilities
 _XKB = 1
-#: XKB's codes are those of Linux and 8 more (the X11 protocol keeps the first ones).
-_OFFSET = 8
 _SHIFT = 1  # of XKB's real modifiers, which every keymap numbers alike
-_MOST_MASKS = 8
 #: The keys that people type with, ordinary ones first: no other key with a sign on it does the same everywhere.
 _KEYS = (*range(2, 54), 57, 86, 89, 124)
 #: Seconds after which applications know of a pointer or keyboard that is new to its seat: what comes earlier is lost.
@@ -42,7 +38,7 @@ def read_layout(path: str) -> dict[str, Stroke] | None:
     keymap = keymap_of(path)
     if not keymap:
         return None
-    with suppress(OSError, AttributeError):  # the library is not there, or older than 1.0
+    with suppress(EnvironmentLacksError):  # without the library, or with an old one
         return characters(keymap)
     return None
 
@@ -116,61 +112,21 @@ def take_keymap(arguments: Arguments) -> bytes:
         os.close(file)
 
 
-def characters(keymap: bytes) -> dict[str, Stroke]:
+def characters(text: bytes) -> dict[str, Stroke]:
     """Which strokes make which characters in all layouts of a keymap (XKB's text).
 
-    Raises:
-        OSError: the library that reads keymaps is missing, or does not understand this one.
-        AttributeError: it is too old.
+    Raises EnvironmentLacksError: libxkbcommon is missing, or does not understand it.
     """
-    library = _library()
-    context = library.xkb_context_new(0)
-    try:
-        read = library.xkb_keymap_new_from_string(context, keymap, _XKB, 0)
-        if not read:
-            raise OSError("the keymap cannot be read")
-        try:
-            layouts = [_characters_in(library, read, one) for one in range(library.xkb_keymap_num_layouts(read))]
-        finally:
-            library.xkb_keymap_unref(read)
-    finally:
-        library.xkb_context_unref(context)
-    first, *others = layouts or [{}]
+    with closing(Keymap(text)) as keymap:
+        first, *others = [_characters_in(keymap, layout) for layout in range(keymap.count())] or [{}]
     return {char: stroke for char, stroke in first.items() if all(one.get(char) == stroke for one in others)}
 
 
-def _characters_in(library: Any, keymap: int, layout: int) -> dict[str, Stroke]:
+def _characters_in(keymap: Keymap, layout: int) -> dict[str, Stroke]:
     found: dict[str, Stroke] = {}
     for code in _KEYS:
-        key = code + _OFFSET
-        for level in range(library.xkb_keymap_num_levels_for_key(keymap, key, layout)):
-            symbols = ctypes.POINTER(ctypes.c_uint32)()
-            count = library.xkb_keymap_key_get_syms_by_level(keymap, key, layout, level, ctypes.byref(symbols))
-            masks = (ctypes.c_uint32 * _MOST_MASKS)()
-            ways = library.xkb_keymap_key_get_mods_for_level(keymap, key, layout, level, masks, _MOST_MASKS)
-            held = {masks[number] for number in range(ways)}
-            letter = library.xkb_keysym_to_utf32(symbols[0]) if count == 1 else 0
+        for char, ways in keymap.levels(code, layout):
             # Dead keys make no character by themselves, and control characters are keys of their own.
-            if letter >= 0x20 and letter != 0x7F and held & {0, _SHIFT}:
-                found.setdefault(chr(letter), Stroke(code, shift=0 not in held))
+            if char >= " " and char != "\x7f" and ways & {0, _SHIFT}:
+                found.setdefault(char, Stroke(code, shift=0 not in ways))
     return found
-
-
-def _library() -> Any:
-    """libxkbcommon, which every Wayland desktop needs itself. Raises OSError."""
-    library = ctypes.CDLL("libxkbcommon.so.0")
-    pointer, number, size = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t
-    for name, returns, takes in (
-        ("xkb_context_new", pointer, [ctypes.c_int]),
-        ("xkb_context_unref", None, [pointer]),
-        ("xkb_keymap_new_from_string", pointer, [pointer, ctypes.c_char_p, ctypes.c_int, ctypes.c_int]),
-        ("xkb_keymap_unref", None, [pointer]),
-        ("xkb_keymap_num_layouts", number, [pointer]),
-        ("xkb_keymap_num_levels_for_key", number, [pointer, number, number]),
-        ("xkb_keymap_key_get_syms_by_level", ctypes.c_int, [pointer, number, number, number, pointer]),
-        ("xkb_keymap_key_get_mods_for_level", size, [pointer, number, number, number, pointer, size]),
-        ("xkb_keysym_to_utf32", number, [number]),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = returns, takes
-    return library

@@ -5,9 +5,9 @@ import os
 from contextlib import suppress
 
 from agent.desktop.clipboard_watch import HungError
+from agent.desktop.linux.xkb import Keymap
 from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.report import Report
-from agent.desktop.trial.xkb import Keymap
 from agent.desktop.wayland.layout import take_keymap
 from agent.desktop.wayland.transfer import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection
@@ -181,6 +181,8 @@ class WaylandWindow:
         match opcode:
             case 0:
                 text = take_keymap(arguments)
+                if self._keymap is not None:
+                    self._keymap.close()
                 self._keymap = Keymap(text) if text else None
             case 1:
                 self._report.tell("focus", here=True)

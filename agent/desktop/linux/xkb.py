@@ -1,7 +1,7 @@
 """What keys mean, by libxkbcommon, which every Wayland desktop and every toolkit uses; as a library of C, by ctypes."""
 
 import ctypes
-import ctypes.util
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -9,8 +9,9 @@ from foundation.errors import EnvironmentLacksError
 
 _TEXT_V1 = 1  # XKB_KEYMAP_FORMAT_TEXT_V1 (xkbcommon.h), which is also what Wayland calls it
 _EFFECTIVE = 1 << 3  # XKB_STATE_MODS_EFFECTIVE
-#: XKB's codes are those of Linux and 8 more.
+#: XKB's codes are those of Linux and 8 more (the X11 protocol keeps the first ones).
 _OFFSET = 8
+_MOST_MASKS = 8
 _MODIFIERS = {b"Shift": "shift", b"Control": "ctrl", b"Mod1": "alt", b"Mod4": "super"}
 
 
@@ -23,7 +24,7 @@ class Keymap:
 
     def __init__(self, text: bytes) -> None:
         self._library = library = _library()
-        self._context = library.xkb_context_new(1)  # no files are looked for: the text is whole
+        self._context = library.xkb_context_new(0)
         self._map = library.xkb_keymap_new_from_string(self._context, text.rstrip(b"\0"), _TEXT_V1, 0)
         if not self._map:
             library.xkb_context_unref(self._context)
@@ -54,11 +55,26 @@ class Keymap:
 
     def layouts(self) -> list[str]:
         """What its layouts are called, such as English (US)."""
-        told = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self._count()))
+        told = (self._library.xkb_keymap_layout_get_name(self._map, one) for one in range(self.count()))
         return [(name or b"without a name").decode("utf-8", "replace") for name in told]
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """How many layouts it has."""
         return int(self._library.xkb_keymap_num_layouts(self._map))
+
+    def levels(self, code: int, layout: int) -> Iterator[tuple[str, set[int]]]:
+        """What each level of a key of Linux types in a layout ("" for a key that makes no character by itself).
+
+        With each come the sets of modifiers that reach it, as bits of XKB's real modifiers.
+        """
+        library, key = self._library, code + _OFFSET
+        for level in range(library.xkb_keymap_num_levels_for_key(self._map, key, layout)):
+            symbols = ctypes.POINTER(ctypes.c_uint32)()
+            count = library.xkb_keymap_key_get_syms_by_level(self._map, key, layout, level, ctypes.byref(symbols))
+            masks = (ctypes.c_uint32 * _MOST_MASKS)()
+            ways = library.xkb_keymap_key_get_mods_for_level(self._map, key, layout, level, masks, _MOST_MASKS)
+            letter = library.xkb_keysym_to_utf32(symbols[0]) if count == 1 else 0
+            yield chr(letter) if letter else "", set(masks[:ways])
 
     def close(self) -> None:
         """Give it back."""
@@ -88,7 +104,7 @@ def _library() -> Any:
         raise EnvironmentLacksError(
             "The library libxkbcommon is missing.", "Install it: apt-get install libxkbcommon0."
         ) from error
-    pointer, number, text = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p
+    pointer, number, text, size = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t
     for name, result, arguments in (
         ("xkb_context_new", pointer, (number,)),
         ("xkb_context_unref", None, (pointer,)),
@@ -96,15 +112,23 @@ def _library() -> Any:
         ("xkb_keymap_unref", None, (pointer,)),
         ("xkb_keymap_num_layouts", number, (pointer,)),
         ("xkb_keymap_layout_get_name", text, (pointer, number)),
+        ("xkb_keymap_num_levels_for_key", number, (pointer, number, number)),
+        ("xkb_keymap_key_get_syms_by_level", ctypes.c_int, (pointer, number, number, number, pointer)),
+        ("xkb_keymap_key_get_mods_for_level", size, (pointer, number, number, number, pointer, size)),
         ("xkb_state_new", pointer, (pointer,)),
         ("xkb_state_unref", None, (pointer,)),
         ("xkb_state_update_mask", number, (pointer, *(number,) * 6)),
         ("xkb_state_key_get_one_sym", number, (pointer, number)),
-        ("xkb_state_key_get_utf8", ctypes.c_int, (pointer, number, text, ctypes.c_size_t)),
+        ("xkb_state_key_get_utf8", ctypes.c_int, (pointer, number, text, size)),
         ("xkb_state_mod_name_is_active", ctypes.c_int, (pointer, text, number)),
-        ("xkb_keysym_get_name", ctypes.c_int, (number, text, ctypes.c_size_t)),
+        ("xkb_keysym_get_name", ctypes.c_int, (number, text, size)),
         ("xkb_keysym_to_utf32", number, (number,)),
     ):
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise EnvironmentLacksError(
+                "The library libxkbcommon is older than 1.0.", "Install a newer one."
+            ) from error
         function.restype, function.argtypes = result, arguments
     return library
