@@ -4,9 +4,8 @@ A planner beside a grounder, or a small model beside a large one. Where there ar
 on fewer, the memory of a card is divided so that the model with the least room has the most.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import TypeAlias
 
 from serverctl.hardware.facts import Gpu, Hardware
@@ -110,12 +109,11 @@ def _sharing(
     free = free_share((card,))
     whole = min(_SHARE_WITH_DISPLAY if card.display else _SHARE, 1.0 if free is None else free)
     fitting = [_by_share(one, goal, whole, make) for goal in goals]
-    ways = (ways for ways in product(*fitting) if sum(share for share, _ in ways) <= whole + 1e-9)
-    best = max(ways, key=_goodness, default=None)
+    best = max(_ways(fitting, whole + 1e-9), key=_goodness, default=None)
     if best is not None:
-        return tuple(part for _, part in best)
+        return tuple(each.part for each in best)
     need = " and ".join(
-        f"{plan.model.name} needs {found[0][0]:.0%}" if found else f"{plan.model.name} more than there is"
+        f"{plan.model.name} needs {found[0].share:.0%}" if found else f"{plan.model.name} more than there is"
         for plan, found in zip(alone, fitting, strict=True)
     )
     raise CannotPlanError(
@@ -124,24 +122,46 @@ def _sharing(
     )
 
 
-def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> list[tuple[float, Part]]:
-    """The plans that fit, with their share of the card, the smallest first; a person's own share is the only one."""
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A share of a card, 0 to 1, with the plan that it makes, and how well off that is."""
+
+    share: float
+    room: float
+    part: Part
+
+
+def _ways(fitting: Sequence[Sequence[_Share]], whole: float) -> Iterator[tuple[_Share, ...]]:
+    """Every way to give each model one of its shares, the smallest of which come first, that leaves nobody out."""
+    if not fitting or not all(fitting):
+        return
+    first, *others = fitting
+    least = sum(found[0].share for found in others)
+    for each in first:
+        if each.share + least > whole:
+            return
+        yield from ((each, *rest) for rest in (_ways(others, whole - each.share) if others else [()]))
+
+
+def _by_share(hardware: Hardware, goal: Goal, whole: float, make: MakePlan) -> list[_Share]:
+    """The plans that fit, the smallest share of the card first; a person's own share is the only one."""
     own = goal.overrides.get(_KNOB)
     shares = [float(own)] if own is not None else [step / 100 for step in range(_LEAST, round(whole * 100) + 1, _STEP)]
-    found: list[tuple[float, Part]] = []
+    found: list[_Share] = []
     for share in shares:
         divided = goal if own is not None else goal.adjusted({_KNOB: share}, {_KNOB: _WHY})
         try:
-            found.append((share, Part(divided, make(hardware, divided))))
+            plan = make(hardware, divided)
         except CannotPlanError:
             continue
+        found.append(_Share(share, _room(plan), Part(divided, plan)))
     return found
 
 
-def _goodness(way: Sequence[tuple[float, Part]]) -> tuple[list[float], float, float]:
+def _goodness(way: Sequence[_Share]) -> tuple[list[float], float, float]:
     """The tightest model first, then the next; where all are well off, all of the card is given away, and evenly."""
-    shares = [share for share, _ in way]
-    return sorted(_room(part.plan) for _, part in way), min(shares), sum(shares)
+    shares = [each.share for each in way]
+    return sorted(each.room for each in way), min(shares), sum(shares)
 
 
 def _room(plan: Plan) -> float:

@@ -40,6 +40,13 @@ def test_models_divide_the_memory_of_one_card(gpu: str, models: tuple[str, ...],
         assert (part.plan.settings.images or 0) >= min(part.plan.model.history_images, 3)
 
 
+@pytest.mark.timeout(30)
+def test_many_small_models_divide_a_large_card_in_a_moment() -> None:
+    parts = together(imagine("h200", 1), "MAI-UI-8B", *["MAI-UI-2B"] * 4)
+    assert sum(share(part) for part in parts) <= 0.92 + 1e-9
+    assert all(part.plan.max_concurrency >= 1 for part in parts)
+
+
 def test_models_get_cards_of_their_own_where_there_are_enough() -> None:
     parts = together(imagine("l4", 2), "MAI-UI-8B", "Qwen3-VL-8B-Instruct")
     cards = [{gpu.index for gpu in part.plan.gpus} for part in parts]
