@@ -93,6 +93,8 @@ def _with_included(data: Mapping[str, Any], folder: Path | None) -> dict[str, An
             raise ValueError(f"it includes {name!r}, which is neither beside it nor shipped")
         if name != "default.toml" and "include" in part:
             raise ValueError(f"{name} is included, and may not include others")
+        if name in part.get("include", ()):
+            raise ValueError(f"{name} includes itself")
         whole = _joined(whole, _with_included(part, folder))
     return _joined(whole, data)
 

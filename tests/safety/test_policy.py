@@ -191,3 +191,11 @@ def test_a_policy_may_be_of_several_files_and_call_the_words_of_another(tmp_path
 def test_what_a_policy_calls_and_is_not_there_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match=r"policy\.toml"):
         own(tmp_path, text)
+
+
+def test_a_policy_that_includes_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "default.toml").write_text('include = ["default.toml"]\n', encoding="utf-8")
+    for name in ("default.toml", "mine.toml"):
+        (tmp_path / name).write_text('include = ["default.toml"]\n', encoding="utf-8")
+        with pytest.raises(UsageError, match="includes itself"):
+            Policy.load("risky", tmp_path / name)
