@@ -58,6 +58,8 @@ def main(arguments: list[str]) -> int:
     """Measure, print, and say by the exit status whether all requests were answered."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.out is not None and not options.out.parent.is_dir():
+        raise UsageError(f"There is no folder {options.out.parent} for --out.", "Make it first.")
     workload = _workload(options)
     if options.compare is None:
         return _show(
@@ -211,8 +213,8 @@ def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> 
         status = ExitStatus.NOT_DONE
     comparison = Comparison(tuple(reports)) if options.compare is not None else None
     document = reports[0].to_json() if comparison is None else comparison.to_json()
-    if options.out is not None:
-        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if options.out is not None and (lost := _write(options.out, json.dumps(document, indent=1) + "\n")):
+        status = lost
     if options.json:
         put_json(document, indent=1)
         return status
@@ -225,6 +227,16 @@ def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> 
     if comparison is not None and len(reports) > 1:
         print_comparison(comparison, console)
     return status
+
+
+def _write(path: Path, text: str) -> ExitStatus | None:
+    """Write the results; where that fails, they are still printed, and the status says so."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        remark(f"mai-server: {path} cannot be written: {error.strerror or error}.")
+        return ExitStatus.ENVIRONMENT
+    return None
 
 
 def _measured(

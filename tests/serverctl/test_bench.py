@@ -551,6 +551,19 @@ def test_the_command_prints_json_and_never_the_key(capsys: pytest.CaptureFixture
     assert KEY not in printed.out + printed.err
 
 
+def test_results_that_cannot_be_written_are_printed_all_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        command.main([*QUICK, "--endpoint", "127.0.0.1:9", "--out", str(tmp_path / "none" / "report.json")])
+    with TokenServer() as server:
+        asked = (*QUICK, "--endpoint", server.url, "--api-key", KEY, "--json", "--out", str(tmp_path))
+        assert command.main([*asked]) == ExitStatus.ENVIRONMENT
+    printed = capsys.readouterr()
+    assert [one["answered"] for one in json.loads(printed.out)["measurements"]] == [3, 3]
+    assert "cannot be written" in printed.err
+
+
 def test_the_command_takes_the_key_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
