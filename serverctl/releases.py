@@ -132,9 +132,14 @@ class Releases:
 
 
 def _requirements(folder: Path) -> dict[str, str]:
-    """What the wheel requires without extras: names, and the versions as it writes them."""
-    text = next(folder.glob("vllm*.dist-info/METADATA")).read_text(encoding="utf-8")
-    lines = HeaderParser().parsestr(text).get_all("Requires-Dist") or []
+    """What the wheel requires without extras: names, and the versions as it writes them.
+
+    Raises EnvironmentLacksError: it is no wheel of vLLM.
+    """
+    metadata = next(folder.glob("vllm*.dist-info/METADATA"), None)
+    if metadata is None:
+        raise EnvironmentLacksError("That wheel is not one of vLLM.", "Name vllm-*.whl.")
+    lines = HeaderParser().parsestr(metadata.read_text(encoding="utf-8")).get_all("Requires-Dist") or []
     found: dict[str, str] = {}
     for line in lines:
         what, _, marker = line.partition(";")

@@ -71,6 +71,8 @@ def test_what_cannot_be_asked_is_said(python: Path, tmp_path: Path) -> None:
     (tmp_path / "none.whl").write_text("x")
     with pytest.raises(EnvironmentLacksError, match="is no wheel"):
         main([*where, "--wheel", str(tmp_path / "none.whl")])
+    with pytest.raises(EnvironmentLacksError, match="not one of vLLM"):
+        main([*where, "--wheel", str(torch_wheel(tmp_path))])
     with pytest.raises(UsageError, match="Nothing is known of vLLM 9"):
         main([*where, "--against", "9"])
     with pytest.raises(EnvironmentLacksError, match="There is no Python"):
