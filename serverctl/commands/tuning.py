@@ -161,7 +161,8 @@ class Tried:
 def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
     """Tries changes in turn until one is better; the server runs on with that, or as before.
 
-    Raises MaiError where requests go on for longer than is waited for: nothing was changed then.
+    Raises MaiError where requests go on for longer than is waited for (nothing was changed then), or where the server
+    does not come back as it was.
     """
     assert reading.window is not None
     folder = Folder(change.name)
@@ -221,7 +222,9 @@ def _tried(change: Change, advice: Advice, before: Report, workload: Workload) -
         if not kept:
             change.progress.say("Going back.")
             _forget(change.request)
-            _restart(change, change.request)
+            state = _restart(change, change.request)
+            if control.as_ready(state) is None:
+                raise control.failure_of(state)
 
 
 def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:

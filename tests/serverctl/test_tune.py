@@ -513,3 +513,12 @@ def test_nothing_is_changed_while_requests_go_on(monkeypatch: pytest.MonkeyPatch
         restarts.try_slots()
     assert restarts.started == []
     assert restarts.try_slots(force=True)
+
+
+def test_a_server_that_does_not_come_back_as_it_was_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    restarts = Restarts(monkeypatch, {1: SLOW, 8: SLOW})
+    monkeypatch.setattr(tuning.control, "as_ready", lambda state: None)
+    monkeypatch.setattr(tuning.control, "failure_of", lambda state: MaiError("It did not start."))
+    with pytest.raises(MaiError, match="did not start"):
+        restarts.try_slots()
+    assert restarts.started == [{"max_num_seqs": 8}, {}], "it was tried"
