@@ -9,6 +9,7 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ _PROGRAM = Path(__file__).with_name("gstreamer_process.py")
 _PYTHONS = (sys.executable, "/usr/bin/python3")
 #: Seconds for a frame that is there already.
 _NEXT = 2.0
+#: Of what it said, so many bytes are looked at for its last line.
+_LAST_WORDS = 4096
 HEAD = struct.Struct("=III")  # width, height, bytes of a line; all 0 for the frame that was handed over last
 
 
@@ -31,18 +34,20 @@ class GStreamerFrames:
 
     def __init__(self, connection: int, node: int, size: Size) -> None:  # noqa: ARG002 -- it is told by the stream
         self._last: Image | None = None
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 -- a pipe that nobody reads would fill up, and hang it
         why = "GStreamer's library for Python (gi) is missing"
         for python in dict.fromkeys(_PYTHONS):
             with suppress(OSError):
                 self._process = subprocess.Popen(
                     [python, "-P", str(_PROGRAM), str(connection), str(node)], pass_fds=[connection],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True,
                 )  # fmt: skip
                 try:
                     self._last = self._asked(FIRST)
                     return
                 except NoFramesError:
                     why = self._end() or why
+        self._said.close()
         raise NoFramesError(f"GStreamer: {why}")
 
     def latest(self) -> "Image":
@@ -53,6 +58,7 @@ class GStreamerFrames:
     def close(self) -> None:
         """See `Frames.close`."""
         self._end()
+        self._said.close()
 
     def _asked(self, seconds: float) -> "Image":
         from PIL.Image import frombytes
@@ -84,6 +90,9 @@ class GStreamerFrames:
     def _end(self) -> str:
         """End it; its last words."""
         self._process.kill()
-        _, words = self._process.communicate()
-        lines = words.decode("utf-8", "replace").strip().splitlines()
+        self._process.communicate()
+        if self._said.closed:
+            return ""
+        self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - _LAST_WORDS))
+        lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
         return lines[-1][:200] if lines else ""
