@@ -73,10 +73,15 @@ class ShellStopKey:
         chords = [chord, _INSTEAD] if chord == DEFAULT_CHORD else [chord]
         try:
             bus = Bus(environ, _PATIENCE)
+        except BusError as error:
+            self.remark = _unwatched(chord, error)
+            return
+        try:
             bus.listen(_PRESSED)
             got = next((one for one in chords if self._grab(bus, one)), "")
         except BusError as error:
-            self.remark = f"The stop key {chord} cannot be watched ({error})."
+            bus.close()
+            self.remark = _unwatched(chord, error)
             return
         if got != chord:
             self.remark = f"The stop key {chord} is not to be had here: " + (
@@ -107,3 +112,7 @@ class ShellStopKey:
 
     def _is_ours(self, message: Message) -> bool:
         return (message.header.fields.get(HeaderFields.member), message.body) == ("Pressed", (self._number,))
+
+
+def _unwatched(chord: str, error: BusError) -> str:
+    return f"The stop key {chord} cannot be watched ({error})."
