@@ -13,7 +13,7 @@ from agent.literal.find import Finder
 from agent.literal.goals import Goal
 from agent.literal.names import Names
 from agent.literal.scene import Scene, middle
-from agent.screen.outline import Element, Outline
+from agent.screen.outline import Element
 
 #: Their mark stands at the left end of their box, and only there everywhere.
 _MARKED = frozenset({"check box", "radio button"})
@@ -150,8 +150,3 @@ def start(words: str, intent: Intent, application: str) -> Step:
 def wait(words: str, seconds: float = 1.0) -> Step:
     """Look again before anything is done a second time: a late effect would be undone by it."""
     return Step(words, "late", {"action": "wait", "seconds": seconds})
-
-
-def empty_outline(size: Size) -> Outline:
-    """The outline of a screen of which nothing is known."""
-    return Outline(size, ())

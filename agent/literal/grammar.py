@@ -31,7 +31,6 @@ from agent.literal.goals import (
     Toggle,
     Trash,
     Type,
-    Wait,
     WriteFile,
 )
 from agent.literal.phrases import Phrase, find_phrase, wanted
@@ -74,18 +73,6 @@ def read_instruction(instruction: str) -> list[Goal]:
     if not goals:
         raise NotUnderstoodError("The instruction is empty." if not pieces else "The instruction says nothing to do.")
     return goals
-
-
-def asks_for_change(instruction: str) -> bool | None:
-    """Whether an instruction asks for something to be otherwise afterwards: a setting, a file, a text, a window.
-
-    None where it cannot be read.
-    """
-    try:
-        goals = read_instruction(instruction)
-    except NotUnderstoodError:
-        return None
-    return any(not isinstance(goal, Click | Press | Scroll | Wait | Calculate) for goal in goals)
 
 
 def _read(reading: _Reading, text: str, quoted: list[str], *, last: bool) -> _Reading:

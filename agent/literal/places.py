@@ -29,10 +29,6 @@ class Setting:
     on: tuple[str, ...] = ()  # values when it is on, as patterns ("*-dark"); empty: any value may be asked for
     off: tuple[str, ...] = ()  # and when it is off; empty: any other
 
-    def is_named(self, what: str) -> bool:
-        """Whether a change of that name is one of it; the table may leave out parts of a name ("pointers */Speed")."""
-        return fnmatchcase(what, self.what)
-
     def holds(self, value: str | None, *, on: bool) -> bool | None:
         """Whether a value of it means on (or off); None where the table does not say."""
         if value is None or not self.on:

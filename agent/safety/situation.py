@@ -1,7 +1,7 @@
 """What is known of the desktop when an action is judged, and who finds it out."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint, Region
@@ -47,7 +47,6 @@ Fact: TypeAlias = Literal[
     "carries much",  # its address holds much that the instruction does not
     "beside programs",  # programs lie in the folder that the window shows, and what is read there is no other file
 ]  # fmt: skip
-FACTS: tuple[Fact, ...] = get_args(Fact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from foundation.configs import load_config
 
 #: "host" shares the machine's network; with "none" there is only a loopback of the sandbox's own.
 Network: TypeAlias = Literal["none", "host"]
-NETWORKS: tuple[Network, ...] = ("none", "host")
 
 _INSTALL = "Install it: apt-get install --no-install-recommends bubblewrap"
 _ALLOW = "Have user namespaces allowed to you, or work on a machine that holds nothing of yours."

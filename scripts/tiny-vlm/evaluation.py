@@ -13,7 +13,6 @@ from inputs import patches, positions
 from networks import Network
 from PIL import Image
 from scenes import ASKS, Shape, scene
-from torch import Tensor
 
 #: At most 1000 image tokens of either kind, or a few more.
 SIZES = ((320, 256), (640, 480), (800, 608), (1024, 768), (1120, 700))
@@ -22,11 +21,6 @@ SIZES = ((320, 256), (640, 480), (800, 608), (1024, 768), (1120, 700))
 def fitted(size: tuple[int, int], cell: int) -> tuple[int, int]:
     """The size, to whole cells."""
     return round(size[0] / cell) * cell, round(size[1] / cell) * cell
-
-
-def next_hidden(net: Network, image: Image.Image, row: list[int]) -> Tensor:
-    """The hidden state from which the next token is told."""
-    return net.read([row], net.see([image]))[0, -1]
 
 
 @torch.no_grad()

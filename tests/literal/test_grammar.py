@@ -5,7 +5,7 @@ import random
 import pytest
 
 from agent.literal.goals import Choose, Click, Close, Open, Press, Target, Toggle, Type
-from agent.literal.grammar import asks_for_change, read_instruction
+from agent.literal.grammar import read_instruction
 from agent.literal.quotes import hide_quotes, show
 from agent.literal.sentences import NotUnderstoodError
 from agent.literal.wording import describe_goal
@@ -88,25 +88,6 @@ def test_every_goal_can_be_told_in_words():
         "wait 1 s",
         "close the window",
     ]
-
-
-@pytest.mark.parametrize(
-    ("instruction", "changes"),
-    [
-        ("enable dark mode", True),
-        ("set the volume to 50 %", True),
-        ("create a folder called Work", True),
-        ("open mousepad", True),
-        ("close the window", True),
-        ("type 'x'", True),
-        ("click the Fonts tab, then scroll down", False),
-        ("what is 12 plus 30", False),
-        ("press ctrl+s", False),
-        ("sing a song", None),
-    ],
-)
-def test_it_is_known_whether_an_instruction_asks_for_a_change(instruction, changes):
-    assert asks_for_change(instruction) is changes
 
 
 _WORDS = [

@@ -145,9 +145,6 @@ class FakeOutliner:
         taken.set_result(self._left.pop(0) if len(self._left) > 1 else self._left[0])
         return taken
 
-    def read_ahead(self, frame: Frame) -> None:
-        pass
-
     def close(self) -> None:
         pass
 

@@ -284,10 +284,6 @@ def _direction(word: str) -> Literal["up", "down"]:
     return "up" if re.fullmatch(_UP, word, re.IGNORECASE) else "down"
 
 
-def _in_tab(part: Part, match: Groups) -> list[Goal]:
-    return [Click(Target(part.shown(match["what"]), "page tab"))]
-
-
 _CLICK = (
     r"(?P<kind>double[ -]?click|right[ -]?click|middle[ -]?click|left[ -]?click|click|tap|choose|select|pick|"
     r"highlight|mark)"

@@ -84,12 +84,6 @@ def flags(made: Plan, vllm: str = NEW) -> dict[str, Any]:
     return found
 
 
-def context_needed(made: Plan, screen: tuple[int, int] = (1920, 1080)) -> int:
-    """Tokens of the screenshots that a plan lets into one request."""
-    tokens = made.model.image_tokens(*screen, made.settings.longest_edge)
-    return (made.settings.images or 0) * tokens
-
-
 def env(made: Plan) -> Mapping[str, str]:
     """Its variables without their reasons."""
     return {name: value for name, (value, _) in made.env.items()}
