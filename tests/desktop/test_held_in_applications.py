@@ -1,12 +1,11 @@
 """Held keys in a real file manager, and pages in a real browser: both in a sandbox, judged by what they show."""
 
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from stubs.display import wait_until
+from stubs.http_stub import Handler, HttpStub
 
 from agent.actions import Action, Click, KeyDown, KeyUp, OpenApp, PressKeys, VisitPage
 from agent.desktop.elements import Elements
@@ -76,17 +75,10 @@ def test_files_are_selected_with_ctrl_and_shift_in_a_file_manager(desk: Desk) ->
     wait_until(lambda: desk.seen("3 files"), "three files are selected")
 
 
-class Page(http.server.BaseHTTPRequestHandler):
+def page(handler: Handler) -> None:
     """A page that is called by its path."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(f"<title>page {self.path[1:]}</title><h1>{self.path[1:]}</h1>".encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+    name = handler.path[1:]
+    handler.respond(f"<title>page {name}</title><h1>{name}</h1>".encode(), "text/html")
 
 
 def _install_browser(home: Path) -> None:
@@ -102,19 +94,16 @@ def _install_browser(home: Path) -> None:
 
 
 def test_a_page_is_visited_in_the_browser_and_the_next_one_in_a_new_tab(desk: Desk) -> None:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = HttpStub(page)
     windows = X11Windows()
     _install_browser(desk.home)
     try:
-        base = f"http://127.0.0.1:{server.server_port}"
-        desk.do(VisitPage(f"{base}/one"))
+        desk.do(VisitPage(f"{server.url}/one"))
         wait_until(lambda: any("page one" in one.title for one in windows.windows()), "the first page is shown")
         count = len(windows.windows())
-        desk.do(VisitPage(f"{base}/two"))
+        desk.do(VisitPage(f"{server.url}/two"))
         wait_until(lambda: any("page two" in one.title for one in windows.windows()), "the second page is shown")
         assert len(windows.windows()) == count
     finally:
         windows.close()
-        server.shutdown()
-        server.server_close()
+        server.close()

@@ -4,16 +4,15 @@ import re
 import shlex
 import socket
 import subprocess
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import yaml
+from stubs.http_stub import HttpStub
 
 from serverctl.cli import main as cli
 from serverctl.process.probe import free_port
@@ -37,22 +36,8 @@ class Servers:
         self.checked = subprocess.run(["haproxy", "-c", "-f", str(config)], capture_output=True, text=True)
         self.router = subprocess.Popen(["haproxy", "-db", "-f", str(config)], stderr=subprocess.DEVNULL)
 
-    def _serve(self, port: int, name: str) -> ThreadingHTTPServer:
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(name)))
-                self.end_headers()
-                self.wfile.write(name.encode())
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
+    def _serve(self, port: int, name: str) -> HttpStub:
+        return HttpStub(lambda handler: handler.respond(name.encode()), port=port)
 
     def answer(self, run: str) -> str:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port + 2}/v1/models", headers={"X-Session-Id": run})
@@ -60,15 +45,13 @@ class Servers:
             return str(response.read().decode())
 
     def end(self, number: int) -> None:
-        self.servers[number].shutdown()
-        self.servers[number].server_close()
+        self.servers[number].close()
 
     def close(self) -> None:
         self.router.terminate()
         self.router.wait(10)
         for server in self.servers:
-            server.shutdown()
-            server.server_close()
+            server.close()
 
 
 def three_free_ports() -> int:

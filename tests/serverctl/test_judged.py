@@ -3,13 +3,12 @@
 import json
 import re
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stubs.http_stub import HttpStub
 
 from serverctl.endpoint import server_load
 from serverctl.hardware.usage import GpuUse, gpu_use
@@ -146,27 +145,14 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A ready server by its state, whose /metrics is what `page.text` holds."""
     page = SimpleNamespace(text=RECORDED)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = page.text.encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
     monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=listening.serve_forever, daemon=True).start()
+    listening = HttpStub(lambda handler: handler.respond(page.text.encode()))
     state = State(name="default", phase="ready", port=listening.server_port, model="MAI-UI-2B")
     monkeypatch.setattr("serverctl.watching.current_state", lambda _: state)
     Folder("default").make()
     yield page
-    listening.shutdown()
-    listening.server_close()
+    listening.close()
 
 
 def test_a_watch_judges_the_last_moments_and_before_them_the_time_since_the_start(server: Any) -> None:

@@ -11,8 +11,9 @@ import threading
 from base64 import b64decode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from stubs.http_stub import Handler, HttpStub
 
 MODEL = "MAI-UI-8B"
 
@@ -29,7 +30,7 @@ DONE = act("terminate", "It is done.", status="success")
 class Exchange:
     """One chat request, and the means to answer it badly."""
 
-    def __init__(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], over: threading.Event) -> None:
+    def __init__(self, handler: Handler, body: dict[str, Any], over: threading.Event) -> None:
         self.body = body
         self.over = over  # set when the endpoint closes
         self._handler = handler
@@ -220,30 +221,7 @@ class FakeEndpoint:
         self._answered = 0
         self._lock = threading.Lock()
         self._over = threading.Event()
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # or every stream waits 40 ms for an acknowledgement
-
-            def do_GET(self) -> None:
-                endpoint._list_models(self)
-
-            def do_POST(self) -> None:
-                endpoint._chat(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # clients and scripts hang up on purpose
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        self._server = HttpStub(self._list_models, self._chat)
 
     def __enter__(self) -> "FakeEndpoint":
         return self
@@ -254,20 +232,19 @@ class FakeEndpoint:
     @property
     def url(self) -> str:
         """As given to --endpoint."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def close(self) -> None:
         """Stop listening and let go of whoever waits; safe to call twice."""
         if not self._over.is_set():
             self._over.set()
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.close()
 
     def die(self) -> None:
         """Stop listening, from within a behaviour: what comes later is refused."""
         threading.Thread(target=self.close, daemon=True).start()
 
-    def _list_models(self, handler: BaseHTTPRequestHandler) -> None:
+    def _list_models(self, handler: Handler) -> None:
         exchange = Exchange(handler, {}, self._over)
         if self._refuses_key(exchange, handler):
             return
@@ -277,8 +254,8 @@ class FakeEndpoint:
             listing = self.models if isinstance(self.models, dict) else {"object": "list", "data": self.models}
             exchange.respond(200, json.dumps(listing).encode())
 
-    def _chat(self, handler: BaseHTTPRequestHandler) -> None:
-        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+    def _chat(self, handler: Handler) -> None:
+        body = json.loads(handler.body())
         exchange = Exchange(handler, body, self._over)
         if self._refuses_key(exchange, handler):
             return
@@ -302,7 +279,7 @@ class FakeEndpoint:
             return self._script[number]
         return refuse(400, "the script of this test is over")
 
-    def _refuses_key(self, exchange: Exchange, handler: BaseHTTPRequestHandler) -> bool:
+    def _refuses_key(self, exchange: Exchange, handler: Handler) -> bool:
         if self._key is None or handler.headers.get("Authorization") == f"Bearer {self._key}":
             return False
         refuse(401, "Unauthorized")(exchange)

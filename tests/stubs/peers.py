@@ -7,10 +7,10 @@ import json
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from stubs.endpoint import Exchange
+from stubs.http_stub import Handler, HttpStub
 
 from agent.model.asking import Patience
 
@@ -216,49 +216,26 @@ class FakePeer:
         self._script = list(script)
         self._context = context
         self._over = threading.Event()
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                fake._model(self)
-
-            def do_POST(self) -> None:
-                fake._answer(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # clients and scripts hang up on purpose
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = HttpStub(self._model, self._answer)
 
     def __enter__(self) -> "FakePeer":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     @property
     def base_url(self) -> str:
         """Where its API is."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}" + ("/v1" if self.peer == "openai" else "")
+        return self._server.url + ("/v1" if self.peer == "openai" else "")
 
     @property
     def url(self) -> str:
         """As given to --endpoint."""
         return f"{self.peer}+{self.base_url}"
 
-    def _refused(self, handler: BaseHTTPRequestHandler, exchange: PeerExchange) -> bool:
+    def _refused(self, handler: Handler, exchange: PeerExchange) -> bool:
         told = {name.lower(): value for name, value in handler.headers.items()}
         bearer = told.get("authorization", "").removeprefix("Bearer ")
         if (told.get("x-goog-api-key") if self.peer == "gemini" else bearer) == KEY:
@@ -267,7 +244,7 @@ class FakePeer:
         refuse(400 if self.peer == "gemini" else 401, wrong, "authentication_error")(exchange)
         return True
 
-    def _model(self, handler: BaseHTTPRequestHandler) -> None:
+    def _model(self, handler: Handler) -> None:
         exchange = PeerExchange(handler, {}, self._over)
         if self._refused(handler, exchange):
             return
@@ -282,8 +259,8 @@ class FakePeer:
             told |= {"max_input_tokens": self._context, "inputTokenLimit": self._context}
         exchange.respond(200, json.dumps(told).encode())
 
-    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
-        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+    def _answer(self, handler: Handler) -> None:
+        body = json.loads(handler.body())
         exchange = PeerExchange(handler, body, self._over)
         if self._refused(handler, exchange):
             return

@@ -10,11 +10,10 @@ import json
 import math
 import threading
 from base64 import b64decode, b64encode
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import urlsplit
 
 from PIL import Image
+from stubs.http_stub import Handler, HttpStub
 
 from agent.geometry import Size
 
@@ -36,43 +35,21 @@ class ResizingProxy:
         self.resized: list[tuple[Size, Size]] = []
         self._upstream = urlsplit(upstream)
         self._lock = threading.Lock()
-        proxy = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                proxy._pass_on(self, "GET", None)
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                proxy._pass_on(self, "POST", proxy._smaller(body))
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # clients hang up when they have what they want
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        self._server = HttpStub(
+            lambda handler: self._pass_on(handler, "GET", None),
+            lambda handler: self._pass_on(handler, "POST", self._smaller(handler.body())),
+        )
 
     def __enter__(self) -> "ResizingProxy":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     @property
     def url(self) -> str:
         """As given to --endpoint."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def _smaller(self, body: bytes) -> bytes:
         """The request with every image at most `max_pixels` large."""
@@ -101,7 +78,7 @@ class ResizingProxy:
         image.convert("RGB").resize((after.width, after.height), Image.Resampling.BICUBIC).save(file, "PNG")
         return "data:image/png;base64," + b64encode(file.getvalue()).decode()
 
-    def _pass_on(self, handler: BaseHTTPRequestHandler, method: str, body: bytes | None) -> None:
+    def _pass_on(self, handler: Handler, method: str, body: bytes | None) -> None:
         host, port = self._upstream.hostname, self._upstream.port
         assert host is not None
         connection = http.client.HTTPConnection(host, port, timeout=100)

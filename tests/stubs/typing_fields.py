@@ -8,9 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from stubs.http_stub import Handler, HttpStub
 
 from agent.desktop.windows import Window
 from agent.desktop.x11.windows import X11Windows
@@ -147,41 +148,28 @@ class _Server:
     def __init__(self, state: Path) -> None:
         self.wanted = 0
         self.inner = (0, 0)
-        outer = self
         page = (HERE / "page.html").read_text().replace("BEGIN", json.dumps(BEGIN), 1)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = str(outer.wanted) if self.path == "/command" else page
-                self._answer(body.encode(), "text/plain" if self.path == "/command" else "text/html")
+        def get(handler: Handler) -> None:
+            if handler.path == "/command":
+                handler.respond(str(self.wanted).encode())
+            else:
+                handler.respond(page.encode(), "text/html")
 
-            def do_POST(self) -> None:
-                told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.inner = tuple(told.pop("inner"))
-                new = state.with_suffix(".new")
-                new.write_text(json.dumps(told), encoding="utf-8")
-                new.replace(state)
-                self._answer(b"", "text/plain")
+        def post(handler: Handler) -> None:
+            told = json.loads(handler.body())
+            self.inner = tuple(told.pop("inner"))
+            new = state.with_suffix(".new")
+            new.write_text(json.dumps(told), encoding="utf-8")
+            new.replace(state)
+            handler.respond(b"")
 
-            def _answer(self, body: bytes, kind: str) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", kind)
-                self.send_header("Cache-Control", "no-store")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_port}/"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = HttpStub(get, post)
+        self.address = f"{self._server.url}/"
 
     def close(self) -> None:
         """End it."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> None:

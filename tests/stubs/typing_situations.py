@@ -4,10 +4,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
+from stubs.http_stub import Handler, HttpStub
 from stubs.typing_fields import BEGIN, CHROMIUM, Fields, wait_for
 
 from agent.actions import Click, PressKeys, TypeText
@@ -252,20 +251,12 @@ def address_in_chromium(hand: Hand, environ: Mapping[str, str], folder: Path) ->
     """Type addresses over the one in the address bar, the second one a beginning of the first."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if "page" in self.path:
-                asked.append(self.path)
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<title>served</title>")
+    def serve(handler: Handler) -> None:
+        if "page" in handler.path:
+            asked.append(handler.path)
+        handler.respond(b"<title>served</title>", "text/html")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    server = HttpStub(serve)
     site = f"127.0.0.1:{server.server_port}"
     command = ["chromium", "--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic"]
     try:
@@ -279,8 +270,7 @@ def address_in_chromium(hand: Hand, environ: Mapping[str, str], folder: Path) ->
                     time.sleep(0.05)
             return " ".join(asked)
     finally:
-        server.shutdown()
-        server.server_close()
+        server.close()
 
 
 #: What is to come of each.
