@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import agent
 from agent.commands import COMMANDS, RESERVED
+from foundation.arguments import meant_by
 from foundation.dispatch import run_command, say_error
-from foundation.errors import EnvironmentLacksError, ExitStatus
+from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put
 
 
@@ -20,5 +21,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if first in RESERVED:
         lacking = EnvironmentLacksError(f"`mai-agent {first}` is not built yet.", "See --help for what is there.")
         return say_error("mai-agent", lacking)
+    if first == "help":
+        return main([*arguments[1:2], "--help"])
+    meant = None if " " in first or first.startswith("-") else meant_by(first, [*COMMANDS, "help"])
+    if meant is not None:  # a run of it would begin on the person's own desktop
+        slip = UsageError(
+            f"There is no command {first[:40]!r}.",
+            f"Did you mean {meant}? As an instruction it is: mai-agent run {first[:40]!r}.",
+        )
+        return say_error("mai-agent", slip)
     name = arguments.pop(0) if first in COMMANDS else "run"
     return run_command("mai-agent", f"agent.commands.{name}", arguments)

@@ -2,13 +2,23 @@
 
 import argparse
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 from foundation.errors import UsageError
 from foundation.printing import put_text
 
 Number = TypeVar("Number", int, float)
+#: How much of two names must be alike (0 to 1) for one to be a slip of the other: swapped, missing or doubled letters.
+_ALIKE = 0.75
+
+
+def meant_by(word: str, names: Iterable[str]) -> str | None:
+    """The name that a word looks like a slip of; None where it is like none, or is one."""
+    known = list(names)
+    near = [] if word in known else get_close_matches(word, known, 1, _ALIKE)
+    return near[0] if near else None
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,6 +33,21 @@ class Parser(argparse.ArgumentParser):
         """Help goes through the one door, also where Python's own output leads into a log."""
         if message:
             put_text(message)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does it; of an option that there is not, the one that it may stand for is named."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            self.unrecognized(rest)
+        return found
+
+    def unrecognized(self, rest: Sequence[str]) -> NoReturn:
+        """Raises UsageError for what nothing here takes."""
+        known = [name for action in self._actions for name in action.option_strings]
+        wrong = next((word.partition("=")[0] for word in rest if word.startswith("-")), rest[0])
+        meant = meant_by(wrong, known)
+        hint = f"Did you mean {meant}? " if meant else ""
+        raise UsageError(f"Unrecognized arguments: {' '.join(rest)}.", f"{hint}See {self.prog} --help.")
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError where argparse would print and exit."""

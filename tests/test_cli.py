@@ -44,12 +44,50 @@ def test_reserved_names_are_never_taken_for_an_instruction(name, capsys):
         ["prompt", "--family", "mai-ui", "--request", "/no/such/file.json"],
         ["sandbox", "list", "x"],
         [""],
+        ["open", "settings"],
+        ["--sandbox-session", "gnome", "open settings"],
+        ["--sandbox-size", "800x600", "open settings"],
+        ["--keep", "open settings"],
+        ["--sandbox", "--desktop", "portal", "open settings"],
+        ["doctor", "--sandbox-network", "none"],
     ],
 )
 def test_wrong_usage_is_a_sentence_and_status_2(arguments, capsys):
     assert main(arguments) == ExitStatus.USAGE
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("mai-agent: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["stpo"], "stop"),
+        (["shwo", "last"], "show"),
+        (["unod", "last"], "undo"),
+        (["--sandbx", "open settings"], "--sandbox"),
+        (["--dry-rum", "open settings"], "--dry-run"),
+        (["doctor", "--tri"], "--try"),
+    ],
+)
+def test_a_slip_is_no_instruction_and_what_was_meant_is_named(arguments, meant, capsys, monkeypatch):
+    monkeypatch.setattr("agent.commands.running.execute", lambda *_, **__: pytest.fail("it would run"))
+    assert main(arguments) == ExitStatus.USAGE
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_a_word_that_is_like_no_command_is_an_instruction(monkeypatch):
+    ran = []
+    monkeypatch.setattr("agent.commands.run.main", lambda arguments: ran.append(arguments) or 0)
+    assert [main([word]) for word in ("hello", "screenshot", "--dry-run")] == [0, 0, 0]
+    assert main(["run", "stpo"]) == 0
+    assert ran == [["hello"], ["screenshot"], ["--dry-run"], ["stpo"]]
+
+
+def test_help_is_no_instruction_either(capsys):
+    for arguments, says in ((["help"], "INSTRUCTION"), (["help", "show"], "mai-agent show")):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert says in capsys.readouterr().out
 
 
 def test_without_a_display_the_sandbox_is_named(capsys, monkeypatch):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent.settings import DESKTOP_KINDS
 from foundation.arguments import positive, positive_seconds
 from foundation.configs import config_names
+from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.geometry import Size
@@ -109,9 +110,9 @@ def add_sandbox(parser: argparse.ArgumentParser) -> None:
     """A throw-away desktop."""
     group = parser.add_argument_group("sandbox")
     group.add_argument("--sandbox", action="store_true", help="run in a throw-away desktop (Xvfb and XFCE)")
-    group.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size, default="1920x1080",
+    group.add_argument("--sandbox-size", metavar="WxH", type=sandbox_size,
                        help="from 640x480 to 7680x7680 (default 1920x1080)")  # fmt: skip
-    group.add_argument("--sandbox-session", choices=config_names("sandbox"), default="xfce", help="which desktop "
+    group.add_argument("--sandbox-session", choices=config_names("sandbox"), help="which desktop "
                        "(default xfce), for gnome, kde and cinnamon their applications without the shell; bare: only a "
                        "window manager; sway, gnome-shell: Wayland")  # fmt: skip
     group.add_argument("--sandbox-locale", metavar="NAME", help="what it speaks, as in de_DE.UTF-8 (default: what you "
@@ -119,3 +120,22 @@ def add_sandbox(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--sandbox-network", choices=("none", "host"), help="what programs in it reach: nothing, or "
                        "what this machine does (default host)")  # fmt: skip
     group.add_argument("--keep", action="store_true", help="leave the sandbox running, and say how to look at it")
+
+
+def check_sandbox(given: argparse.Namespace) -> None:
+    """What is about a sandbox must not end on the person's own desktop, nor the other way round. Raises UsageError."""
+    about = [name for name in ("sandbox_size", "sandbox_session", "sandbox_locale", "sandbox_network", "keep")
+             if getattr(given, name)]  # fmt: skip
+    if about and not given.sandbox:
+        raise UsageError(
+            f"{_written(about[0])} is about a throw-away desktop, and none is asked for.", "Add --sandbox."
+        )
+    if given.sandbox and given.desktop not in (None, "auto"):
+        raise UsageError(
+            f"--desktop {given.desktop} is about your own desktop; a sandbox is used in the way of its kind.",
+            "Leave it out, or choose the kind with --sandbox-session.",
+        )
+
+
+def _written(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

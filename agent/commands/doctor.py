@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from agent.commands.arguments import add_desktop, add_sandbox
+from agent.commands.arguments import add_desktop, add_sandbox, check_sandbox
 from agent.commands.trying import DesktopDoctor, attempted, display
 from agent.desktop.base import DEFAULT_CHORD
 from agent.desktop.factory import asks_consent, needed_programs
@@ -32,6 +32,7 @@ _MARKS = {True: "ok     ", False: "MISSING", None: "untried"}
 def main(argv: Sequence[str]) -> int:
     """Look at everything; status 3 when something is missing that every run needs, or a trial failed."""
     options = _parser().parse_args(argv)
+    check_sandbox(options)
     settings, stop = load_settings(), StopSwitch()
     bad = False
     with stop_signals(stop), ExitStack() as opened:
@@ -68,9 +69,11 @@ def _of_sandbox(options: Namespace, stop: StopSwitch, opened: ExitStack) -> Iter
     """A throw-away desktop, made for this."""
     from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
+    plain = SandboxSpec()
     spec = SandboxSpec(
-        options.sandbox_size, options.keep, options.sandbox_session, options.sandbox_locale, options.sandbox_network
-    )
+        options.sandbox_size or plain.size, options.keep, options.sandbox_session or plain.session,
+        options.sandbox_locale, options.sandbox_network,
+    )  # fmt: skip
     sandbox = start_sandbox(spec, remark, stop.check)
     opened.callback(sandbox.close)
     sandbox.applied()

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import agent
 from agent.commands import COMMANDS
-from agent.commands.arguments import add_desktop, add_engine, add_other_models, add_runs, add_sandbox
+from agent.commands.arguments import add_desktop, add_engine, add_other_models, add_runs, add_sandbox, check_sandbox
 from foundation.arguments import Parser, positive, positive_seconds
+from foundation.errors import UsageError
 from foundation.printing import is_terminal
 
 _EPILOG = """\
@@ -79,9 +80,25 @@ def _wants_tui(options: argparse.Namespace) -> bool:
     return is_terminal("output") and is_terminal("error") and sys.stdin is not None and sys.stdin.isatty()
 
 
+def _given(argv: Sequence[str]) -> argparse.Namespace:
+    """What the command line says. Raises UsageError."""
+    parser = _parser()
+    given, rest = parser.parse_known_args(argv)
+    words = [word for word in rest if not word.startswith("-")]
+    if given.instruction is not None and rest and words == rest:
+        raise UsageError(
+            f"Several arguments stand where the instruction is one: {' '.join([given.instruction, *words])[:80]}.",
+            'Put it in quotes: mai-agent "open settings and enable dark mode".',
+        )
+    if rest:
+        parser.unrecognized(rest)
+    check_sandbox(given)
+    return given
+
+
 def main(argv: Sequence[str]) -> int:
     """Run it."""
-    given = _parser().parse_args(argv)
+    given = _given(argv)
     from agent.options import RunOptions
     from agent.settings import load_settings
 

@@ -182,6 +182,8 @@ class PatientClient(ABC, Generic[Connection]):
         Args:
             library: the module of one of them.
         """
+        from agent.model.transport import bounded
+
         # A proxy of the environment is for the way out: what stays on this machine must not take it. And what was named
         # is where screenshots go: no redirection takes them elsewhere.
         transport = library.DefaultAsyncHttpxClient(trust_env=not self.endpoint.is_local, follow_redirects=False)
@@ -190,7 +192,7 @@ class PatientClient(ABC, Generic[Connection]):
             "api_key": self.endpoint.api_key or "none",
             "max_retries": 0,  # `complete` is the retry layer
             "timeout": library.Timeout(self.silence, connect=self.patience.connect),
-            "http_client": transport,
+            "http_client": bounded(transport),
         }
 
     @abstractmethod

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MOST_MISSES = 2
 #: Where servers say that they have a model from: vLLM (of an adapter, "parent" is its base model), and others.
 _ORIGINS = ("root", "path", "parent")
+#: A longer name is none: a folder's path, which vLLM takes for one, has 4,096 characters at the most.
+_LONGEST_NAME = 4096
 _KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 
 
@@ -61,7 +63,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         where = self.endpoint.base_url
         try:
             listing = await asyncio.wait_for(self.connection.models.list(), 20)
-            models = {entry.id: entry for entry in listing.data if isinstance(getattr(entry, "id", None), str)}
+            models = {entry.id: entry for entry in listing.data if _is_name(getattr(entry, "id", None))}
         except TimeoutError as error:
             raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
         except Exception as error:  # whatever a foreign server makes of this question
@@ -155,3 +157,7 @@ def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -
     if len(choice) > 1:
         raise UsageError(f"{where} serves several models: {', '.join(choice[:8])}.", "Choose one with --model.")
     return choice[0]
+
+
+def _is_name(told: object) -> bool:
+    return isinstance(told, str) and len(told) <= _LONGEST_NAME

@@ -1,6 +1,7 @@
 """The client against a scripted endpoint: what it sends, what it retries, and what it says."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,6 +37,7 @@ from foundation.chat_stream import ToolCall
 from foundation.errors import ExitStatus
 
 HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=2, backoff=0.01)
+USUAL = Patience(backoff=0.01)
 SAMPLING = Sampling()
 HELLO = [Message.text("user", "hello")]
 
@@ -392,6 +394,63 @@ async def test_an_answer_that_lasts_without_end_is_given_up() -> None:
             await asyncio.wait_for(ask(client_of(endpoint, patience=patience)), 20)
         assert len(endpoint.requests) == 1
     assert raised.value.kind == "endless"
+
+
+def flood(piece: bytes, **headers: str) -> Behaviour:
+    """Sends the same bytes without end, at most 256 MiB of them."""
+
+    def behave(exchange: Exchange) -> None:
+        exchange.start_stream(**headers)
+        for _ in range((256 << 20) // len(piece)):
+            exchange.chunk(piece)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"A" * 65536, b"data: x\n" * 8192, b": nothing to say\n" * 4096, (b": on and on" * 500 + b"\n\n") * 10],
+    ids=["a line", "an event", "a comment", "comments"],
+)
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+async def test_a_server_that_floods_without_an_answer_is_given_up_before_it_fills_the_memory(
+    piece: bytes, kind: str
+) -> None:
+    with FakeEndpoint([flood(piece, kind=kind), say("never")]) as endpoint:
+        with pytest.raises(ModelError) as raised:
+            await asyncio.wait_for(ask(client_of(endpoint, patience=USUAL)), 60)
+        assert len(endpoint.requests) == 1
+    assert raised.value.kind == "endless"
+
+
+async def test_an_error_without_end_is_given_up() -> None:
+    def refuse_on_and_on(exchange: Exchange) -> None:
+        exchange.start_stream(status=400)
+        for _ in range(4096):
+            exchange.chunk(b"A" * 65536)
+
+    with FakeEndpoint([refuse_on_and_on] * 3) as endpoint, pytest.raises(ModelError):
+        await asyncio.wait_for(ask(client_of(endpoint, patience=USUAL)), 60)
+
+
+async def test_a_packed_answer_is_not_unpacked() -> None:
+    bomb = gzip.compress(b" " * (64 << 20))
+
+    def answer(exchange: Exchange) -> None:
+        exchange.start_stream(encoding="gzip")
+        exchange.chunk(bomb)
+        exchange.end_stream()
+
+    with FakeEndpoint([answer] * 3) as endpoint, pytest.raises(ModelError, match="packs its answers"):
+        await ask(client_of(endpoint))
+    sent = {name.lower(): value for name, value in endpoint.headers[0].items()}
+    assert sent["accept-encoding"] == "identity"
+
+
+async def test_a_model_whose_name_is_no_name_is_passed_over() -> None:
+    with FakeEndpoint(models=[{"id": "m" * 5000}, {"id": None}, {"id": MODEL}]) as endpoint:
+        client = ChatClient(Endpoint(normalize_url(endpoint.url), ""), HURRIED)
+        assert (await client.discover()).model == MODEL
 
 
 # Images by id

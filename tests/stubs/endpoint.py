@@ -42,16 +42,20 @@ class Exchange:
         self._handler.end_headers()
         self._handler.wfile.write(content)
 
-    def start_stream(self) -> None:
-        self._handler.send_response(200)
-        self._handler.send_header("Content-Type", "text/event-stream")
+    def start_stream(self, kind: str = "text/event-stream", status: int = 200, encoding: str = "") -> None:
+        self._handler.send_response(status)
+        self._handler.send_header("Content-Type", kind)
+        if encoding:
+            self._handler.send_header("Content-Encoding", encoding)
         self._handler.send_header("Transfer-Encoding", "chunked")
         self._handler.end_headers()
 
     def event(self, data: Any) -> None:
         text = data if isinstance(data, str) else json.dumps(data)
-        line = f"data: {text}\n\n".encode()
-        self._handler.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+        self.chunk(f"data: {text}\n\n".encode())
+
+    def chunk(self, data: bytes) -> None:
+        self._handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
         self._handler.wfile.flush()
 
     def delta(self, text: str, finish: str | None = None) -> None:
@@ -214,6 +218,7 @@ class FakeEndpoint:
         key: str | None = None,
     ) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []  # of the requests
         self.checks = checks or Checks()
         self.models = [{"id": MODEL, "object": "model", "owned_by": "other"}] if models is None else models
         self._key = key
@@ -261,6 +266,7 @@ class FakeEndpoint:
             return
         with self._lock:
             self.requests.append(body)
+            self.headers.append(dict(handler.headers))
             refusal = self.checks.refusal(body)
             if refusal is None:
                 behaviour = self._next()

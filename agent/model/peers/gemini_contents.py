@@ -39,9 +39,11 @@ class GeminiClient(PeerClient[Any]):
         import httpx2
         from google import genai
 
+        from agent.model.transport import bounded
+
         timeout = httpx2.Timeout(self.silence, connect=self.patience.connect)
-        self._transport = httpx2.AsyncClient(
-            trust_env=not self.endpoint.is_local, follow_redirects=False, timeout=timeout
+        self._transport = bounded(
+            httpx2.AsyncClient(trust_env=not self.endpoint.is_local, follow_redirects=False, timeout=timeout)
         )
         # Its own retries are off by default: `complete` is the retry layer.
         options = {

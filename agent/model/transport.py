@@ -1,0 +1,57 @@
+"""What a server may send at the most: one that means harm, or is broken, must not fill this machine's memory.
+
+What an answer may hold is bounded where it is read; here it is bounded what has to come before it can be read.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+from agent.model.refusals import ModelError
+from foundation.chat_stream import AnswerTooLongError
+
+_MIB = 1 << 20
+#: Bytes of one response: 32,000 tokens streamed one by one are about 11 MiB; a list of a thousand models is 1 MiB.
+_MOST = 24 * _MIB
+#: Bytes of an answer, or of one event of its stream: libraries put that together line by line, copying it each time.
+_MOST_EVENT = _MIB
+
+
+def bounded(client: Any) -> Any:
+    """An httpx2.AsyncClient of any library, which from now on takes only so much from a server."""
+    # A few bytes that are packed may unpack to gigabytes.
+    client.headers["accept-encoding"] = "identity"
+    client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _bound]}
+    return client
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Raises ModelError: it is packed, though it was asked not to be."""
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise ModelError(
+            "refused", "The server packs its answers, though it is asked not to.", "Does a proxy before it do that?"
+        )
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _Bounded(response.stream, _MOST if response.request.method == "GET" else _MOST_EVENT)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Raises AnswerTooLongError where more comes than `_MOST` bytes, or an event of more than `most_event`."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, most_event: int) -> None:
+        self._inner = inner
+        self._most_event = most_event
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = event = 0
+        async for piece in self._inner:
+            total += len(piece)
+            ended = max(piece.rfind(end) for end in (b"\n\n", b"\r\n\r\n", b"\r\r"))
+            event = event + len(piece) if ended < 0 else len(piece) - ended
+            if total > _MOST or event > self._most_event:
+                raise AnswerTooLongError("the server sends more than an answer can be")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
