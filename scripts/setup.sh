@@ -135,7 +135,10 @@ session_packages() {
   kde) echo kwrite kcalc systemsettings ;;
   mate) echo mate-settings-daemon marco mate-panel caja mate-control-center pluma mate-calc ;;
   sway) echo sway swaybg foot ;;
-  gnome-shell) echo gnome-shell pipewire wireplumber gstreamer1.0-pipewire gstreamer1.0-plugins-base gir1.2-gst-plugins-base-1.0 python3-gi ;; # and the applications of gnome
+  gnome-shell)
+    session_packages gnome
+    echo gnome-shell pipewire wireplumber gstreamer1.0-pipewire gstreamer1.0-plugins-base gir1.2-gst-plugins-base-1.0 python3-gi
+    ;;
   cinnamon) echo cinnamon-settings-daemon nemo cinnamon-control-center cinnamon-l10n ;;
   esac
 }
@@ -143,3 +146,14 @@ session_packages() {
 reading_packages=(tesseract-ocr-eng)
 # What the vLLM for processors is linked with (configs/vllm/builds.toml).
 vllm_cpu_packages=(libnuma1)
+
+# wanted_packages ARGUMENTS: what a run with these takes, a line each.
+wanted_packages() {
+  local kind
+  printf '%s\n' "${reading_packages[@]}" xclip
+  case " $1 " in *" --sandbox "*) printf '%s\n' "${sandbox_packages[@]}" ;; esac
+  for kind in gnome kde mate cinnamon sway gnome-shell; do
+    case " $1 " in *" --sandbox-session $kind "* | *" --sandbox-session=$kind "*) session_packages "$kind" | tr ' ' '\n' ;; esac
+  done
+  case " $1 " in *" --sandbox-locale"*) echo locales ;; esac
+}
