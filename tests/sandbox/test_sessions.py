@@ -117,9 +117,7 @@ def test_each_file_of_a_kind_says_only_what_is_read(name):
 def test_the_scripts_install_what_each_kind_needs(name):
     session = load_session(name)
     said = f'. scripts/setup.sh; wanted_packages "--sandbox --sandbox-session {name}"'
-    asked = subprocess.run(
-        ["bash", "-euc", said], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
-    )
+    asked = subprocess.check_output(["bash", "-euc", said], cwd=Path(__file__).parents[2], text=True)
     large = {"dolphin", "cinnamon"}  # a hundred packages each
     wanted = {*session.programs.values(), *session.applications.values(), *session.libraries} - large
     assert wanted <= set(asked.split())
