@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.options import RunOptions
 from foundation.arguments import Parser
 from serverctl.commands.comparison import contender_of
 from serverctl.plan.settings import parse_assignments
@@ -41,7 +42,11 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     def parse_and_end(self: Parser, args: list[str] | None = None, namespace: object = None) -> object:
         raise WordsReadError(original(self, args, namespace))  # type: ignore[call-overload]
 
+    def end(given: argparse.Namespace, _: object) -> object:
+        raise WordsReadError(given)
+
     monkeypatch.setattr(Parser, "parse_args", parse_and_end)
+    monkeypatch.setattr(RunOptions, "of", end)  # a run reads its words another way, and would go on to the desktop
 
 
 def test_the_page_has_commands_for_each_of_its_four_troubles() -> None:
