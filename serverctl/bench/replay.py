@@ -6,16 +6,20 @@ screenshot. So servers are compared by the work that a run makes, not by what a 
 """
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foundation.errors import UsageError
 from foundation.files import read_json_object
 from serverctl.bench.workload import Setting, filler
 from serverctl.images import data_url, png
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 #: Answers of steps that do not say how long they were, in tokens.
 _USUAL_ANSWER = 64
@@ -86,8 +90,13 @@ def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
 
 
 def _number(holder: Any, name: str) -> float:
+    """A number of an entry; 0 where it is none, or beyond all that can be."""
     value = holder.get(name) if isinstance(holder, dict) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +147,7 @@ class Replay:
 
     def settings(self) -> Iterator[Setting]:
         """One for each number of runs at once; the size is that of the first screenshot, in pixels."""
-        from PIL import Image
-
-        with Image.open(self.runs[0].steps[0].screenshots[0]) as first:
-            width, height = first.size
+        width, height = _opened(self.runs[0].steps[0].screenshots[0]).size
         for concurrency in self.concurrency:
             yield Setting(width, height, self.images, concurrency, "replayed")
 
@@ -195,15 +201,23 @@ class Replay:
         return {"runs": runs, "requests": self.measured, **{name: getattr(self, name) for name in own}}
 
 
+def _opened(file: Path) -> "Image":
+    """A screenshot, RGB. Raises UsageError where it is none: a bundle may come from elsewhere."""
+    from PIL import Image
+
+    try:
+        with Image.open(file) as opened:
+            return opened.convert("RGB")
+    except OSError as error:
+        raise UsageError(f"{file} is no picture ({error}).", "Name another run.") from error
+
+
 @lru_cache(maxsize=256)
 def _picture(file: Path, key: str) -> str:
     """A screenshot as it was, but for one pixel: no cache of images is to know it from another repetition."""
     import hashlib
 
-    from PIL import Image
-
-    with Image.open(file) as opened:
-        image = opened.convert("RGB")
+    image = _opened(file)
     red, green, blue = hashlib.blake2b(key.encode(), digest_size=3).digest()
     image.putpixel((0, 0), (red, green, blue))
     return data_url(png(image))

@@ -195,7 +195,7 @@ def _measured(texts: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         reports = document.get("reports") or [document]
         try:
             entries = [_of_report(card, file, report) for report in reports]
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
             raise UsageError(
                 f"{file} holds no result of a bench.", "`mai-server bench --out FILE` makes one."
             ) from None

@@ -154,6 +154,22 @@ def test_a_bundle_cannot_name_files_that_are_not_its_own(
         read_run(recorded / "screens")
 
 
+def test_numbers_of_a_bundle_that_cannot_be_count_as_none(recorded: Path) -> None:
+    text = (recorded / "steps.jsonl").read_text()
+    text = text.replace('"completion": 3', '"completion": NaN').replace('"at": 4.0', f'"at": {10**400}')
+    (recorded / "steps.jsonl").write_text(text)
+    first, second, _ = read_run(recorded).steps
+    assert (first.answer_tokens, first.pause_s) == (64, 0.0)
+    assert second.answer_tokens == 4
+
+
+def test_a_screenshot_that_is_no_picture_is_named(recorded: Path) -> None:
+    (recorded / "screens" / "0001.png").write_text("a page of an error")
+    replay = Replay((read_run(recorded),), requests=1)
+    with pytest.raises(UsageError, match=r"0001\.png is no picture"):
+        next(replay.settings())
+
+
 def test_a_replay_measures_through_the_command_line(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with TokenServer() as server:
         line = ["--replay", str(recorded), "--requests", "5", "--pause", "0", "--text-tokens", "20"]

@@ -155,6 +155,13 @@ def test_what_a_bench_measured_is_shown_instead_of_an_estimate_for_its_model_and
     assert [row["speed"]["measured"] != "" for row in found] == [True, False, False, False, False, False]
 
 
+def test_a_report_with_a_time_of_nothing_is_no_result_of_a_bench(tmp_path: Path) -> None:
+    one = {"setting": {"concurrency": 1, "cache": "cold"}, "answered": 1, "tpot_ms": {"mean": 0}, "ttft_ms": None}
+    (tmp_path / "l4.json").write_text(json.dumps({"model": "MAI-UI-2B", "measurements": [one]}))
+    with pytest.raises(UsageError, match="holds no result"):
+        main(["--compare", "L4", "--model", "MAI-UI-2B", "--measured", f"L4={tmp_path / 'l4.json'}"])
+
+
 def test_a_bench_of_presets_counts_for_these_presets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     def report(name: str, tpot: float) -> dict[str, Any]:
         setting = {"concurrency": 1, "cache": "warm"}
