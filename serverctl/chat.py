@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from foundation.addresses import is_loopback
 from foundation.errors import EnvironmentLacksError, UsageError
 from foundation.refusals import RefusalKind, refusal_of
+from serverctl.process.in_vllm.mai_gate import OURS
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -45,6 +46,7 @@ class Endpoint:
     base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
     api_key: str = field(repr=False)  # sent as a bearer token; "" for servers without one
     model: str  # the served model's name
+    ours: bool = False  # whether its controller asks: a gate that is shut for clients lets it in
 
     @property
     def is_local(self) -> bool:
@@ -84,6 +86,7 @@ def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
         api_key=endpoint.api_key or "none",
         max_retries=0,
         timeout=Timeout(timeout_s, connect=5.0),
+        default_headers={OURS: "1"} if endpoint.ours else None,
         # A proxy of the environment is for the way out: what stays on this machine must not take it. And no
         # redirection takes screenshots elsewhere.
         http_client=DefaultAsyncHttpxClient(trust_env=not endpoint.is_local, follow_redirects=False, limits=limits),

@@ -189,6 +189,8 @@ def server_now(name: str) -> tuple[Literal["ready", "coming", "gone"], str]:
     folder = Folder(name)
     restarting = folder.is_restarting  # before its state: who ends it says so first, and takes it back last
     state = current_state(folder)
+    if state.phase == "ready" and restarting:
+        return "coming", "another setting is tried"
     if state.phase == "ready":
         return "ready", state.message
     if state.phase in LIVE and state.phase != "stopping":

@@ -1,10 +1,10 @@
-"""The deeds of `mai-server tune`: watch a load or make one, wait for quiet, restart with a change, measure."""
+"""The deeds of `mai-server tune`: watch a load or make one, wait for requests, restart with a change, measure."""
 
 import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,22 +15,22 @@ from serverctl.bench.report import Report
 from serverctl.bench.run import measure
 from serverctl.bench.workload import Workload
 from serverctl.chat import Endpoint
+from serverctl.commands.interrupts import ending_by_interrupt, without_interrupt
 from serverctl.commands.progress import StartProgress
-from serverctl.process import control, good_plans, probe
+from serverctl.process import control, gate, good_plans, probe
 from serverctl.process.load_record import read_record
 from serverctl.process.request import ServerRequest, prepare
 from serverctl.process.state import Folder, State, current_state
 from serverctl.snapshots import Snapshot, take_snapshot
 from serverctl.tune.advice import Advice, Reading
-from serverctl.tune.bottleneck import judging
+from serverctl.tune.bottleneck import enough
 from serverctl.tune.trial import Verdict, bounds, judge, workload_like
 from serverctl.tune.window import Window, last_load, since_start
 
 #: Between two looks at a load, seconds.
 _LOOK_EVERY = 0.5
-#: A server is quiet when nothing ran and nothing was counted for so long, seconds: images of a request that has just
-#: come are in no metric while they are decoded.
-_QUIET_S = 2.0
+#: A load of now is watched for at most so long until enough of its requests have ended, seconds.
+_MOST_WATCH_S = 60.0
 #: Changes that are tried before it is given up: each is a restart and a bench.
 _MOST_TRIES = 2
 
@@ -55,13 +55,22 @@ def observe(
         if not quiet:
             remark(f"mai-server: watching the load for {seconds:.0f} s ...")
         with _looking(port, key) as live:
-            time.sleep(seconds)
+            _watch(live, seconds)
         seen += live
-        if (own := last_load(seen)) is not None and own.finished >= judging()["least_requests"]:
+        if enough(own := last_load(seen)):
             return own  # what came before is another load, perhaps
     # What the supervisor has recorded since is in `seen` too; between the two, counters would seem to fall back.
     recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
     return last_load([*recorded, *seen]) or since_start(seen[-1])
+
+
+def _watch(live: Sequence[Snapshot], seconds: float) -> None:
+    """Lets so much time pass, and more where requests take so long that too few ended in it."""
+    end, latest = time.monotonic() + seconds, time.monotonic() + max(seconds, _MOST_WATCH_S)
+    while (now := time.monotonic()) < latest:
+        if now >= end and (not live or not live[-1].busy or enough(last_load(live))):
+            return
+        time.sleep(_LOOK_EVERY)
 
 
 def _own_load(request: ServerRequest, clients: int) -> Workload:
@@ -104,28 +113,8 @@ def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
 
 def _bench(state: State, folder: Folder, workload: Workload) -> Report:
     assert state.url is not None
-    endpoint = Endpoint(state.url, folder.key(), state.model)
+    endpoint = Endpoint(state.url, folder.key(), state.model, ours=True)
     return asyncio.run(measure(endpoint, workload, max_seconds=bounds()["most_seconds"]))
-
-
-def wait_quiet(look: Callable[[], Snapshot | None], seconds: float, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Waits until a server has nothing to do, at most so many seconds; gives how many requests still run (0: quiet).
-
-    Quiet is a server whose counters stand still, not one that happens to be between two requests.
-    """
-    end, since, before = time.monotonic() + seconds, time.monotonic(), look()
-    while True:
-        sleep(_LOOK_EVERY)
-        now, moment = look(), time.monotonic()
-        if now is None:
-            return 0
-        if now.busy or before is None or now.counters != before.counters:
-            since = moment
-        elif moment - since >= _QUIET_S:
-            return 0
-        if moment >= end:
-            return max(1, round(now.loads.get("running", 0) + now.loads.get("waiting", 0)))
-        before = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +150,10 @@ class Tried:
 def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
     """Tries changes in turn until one is better; the server runs on with that, or as before.
 
+    New requests of clients are turned away meanwhile (status 503, Retry-After): those that run are not broken off, and
+    what is measured is the trial's requests alone. However it ends, by Ctrl-C too, the server is as it was unless a
+    change has proven better.
+
     Raises MaiError where requests go on for longer than is waited for (nothing was changed then), or where the server
     does not come back as it was.
     """
@@ -170,39 +163,44 @@ def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> l
     model = prepare(change.request, change.request.goal).plan.model
     large = reading.bottleneck.kind == "images"
     workload = workload_like(reading.window, model, change.request.goal.screen, reading.settings, large)
-    _await_quiet(change, state)
-    change.progress.say(f"Measuring as it is: {workload.requests} requests, {workload.concurrency[0]} at once.")
-    before = _bench(state, folder, workload)
     tried: list[Tried] = []
-    for advice in wanted[:_MOST_TRIES]:
-        _await_quiet(change, current_state(folder))
-        tried.append(_try(change, advice, before, workload))
-        if tried[-1].verdict.better:
-            break
+    with ending_by_interrupt(), folder.restarting():
+        _wait_empty(change, state)
+        change.progress.say(f"Measuring as it is: {workload.requests} requests, {workload.concurrency[0]} at once.")
+        before = _bench(state, folder, workload)
+        for advice in wanted[:_MOST_TRIES]:
+            tried.append(_try(change, advice, before, workload))
+            if tried[-1].verdict.better:
+                break
     return tried
 
 
-def _await_quiet(change: Change, state: State) -> None:
+def _wait_empty(change: Change, state: State) -> None:
+    """Waits until the last of the clients' requests is answered. Raises MaiError."""
     if change.force:
         return
-    port, key = state.port, Folder(change.name).key()
-    assert port is not None
-    change.progress.say("Waiting until no request runs.")
-    left = wait_quiet(lambda: _snapshot(port, key), change.wait)
-    if left:
-        raise MaiError(
-            f"Requests went on for {change.wait:.0f} s ({left} run now), so nothing was changed.",
-            "Pause the clients, wait longer with --wait, or break requests off with --force.",
-        )
+    change.progress.say("New requests are asked to come again. Waiting for those that run.")
+    end = time.monotonic() + change.wait
+    while (left := _requests(change, state)) > 0:
+        if time.monotonic() >= end:
+            raise MaiError(
+                f"Requests went on for {change.wait:.0f} s ({left} run now), so nothing was changed.",
+                "Pause the clients, wait longer with --wait, or break requests off with --force.",
+            )
+        time.sleep(_LOOK_EVERY)
+
+
+def _requests(change: Change, state: State) -> int:
+    """How many requests a server is at: by its gate, which knows also those that its engine does not know of yet."""
+    assert state.port is not None
+    if (found := gate.inside(state.port)) is not None:
+        return found
+    now = _snapshot(state.port, Folder(change.name).key())
+    return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
 
 
 def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
     """Restarts with one change and measures; takes it back where it is not better, or whatever goes wrong."""
-    with Folder(change.name).restarting():
-        return _tried(change, advice, before, workload)
-
-
-def _tried(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
     folder, kept = Folder(change.name), False
     try:
         change.progress.say(f"Restarting with {advice.setting} = {advice.value}.")
@@ -239,8 +237,9 @@ def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
 def _restart(change: Change, request: ServerRequest) -> State:
     """A new start on the same port; clients go on with the same address."""
     port = current_state(Folder(change.name)).port
-    control.stop(change.name)
-    control.launch(change.name, replace(request, port=port))
+    with without_interrupt():  # between the two there is no server
+        control.stop(change.name)
+        control.launch(change.name, replace(request, port=port))
     return control.wait_ready(change.name, change.progress.update)
 
 

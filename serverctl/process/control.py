@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: How often a waiting client reads the state, seconds.
 _POLL = 0.05
 #: A supervisor is asked to end for this long (vLLM's grace, and some) before it is killed.
-_DOWN_SECONDS = 25.0
+_DOWN_SECONDS = 30.0
 #: A new supervisor imports a few modules; on a slow disk that takes seconds.
 _BEGIN_SECONDS = 60.0
 #: Exit status of a supervisor when another one holds the lock.

@@ -22,7 +22,7 @@ from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json
-from serverctl.process import good_plans, probe
+from serverctl.process import gate, good_plans, probe
 from serverctl.process.answers import Verdict, question
 from serverctl.process.child import Child, server_env
 from serverctl.process.leftovers import end_left_behind
@@ -40,6 +40,8 @@ from serverctl.process.timeouts import timeouts
 _TICK = 0.05
 #: /health while starting (cheap: the port is refused until the end), and while serving.
 _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
+#: Requests that are inside get so many seconds before vLLM is asked to end.
+_FINISH = 5.0
 #: How often the owner looks whether its folder is still there.
 _LOOK_EVERY = 1.0
 #: Two deaths within this time and nothing more is tried.
@@ -159,7 +161,7 @@ class Owner:
         command = render(prepared.plan, prepared.capabilities, self.state.port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
         env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
-        return replace(command, lines=lines, env=env)
+        return gate.with_gate(replace(command, lines=lines, env=env), self._folder, prepared.capabilities)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """One start and what follows. None when it was stopped, the failure otherwise."""
@@ -176,6 +178,7 @@ class Owner:
         if self._request.port is not None and not probe.port_is_free(self._request.port):
             return Failure(Kind.PORT, Stage.LAUNCHED, f"port {self._request.port} is in use", {})
         self._log.write(f"mai-server: start {state.attempt}: {' '.join(command.argv())}")
+        self._folder.open_gate()
         child = Child(self._log, self._on_line, self._echo)
         argv = command.argv(self._request.vllm_python)
         try:
@@ -203,6 +206,8 @@ class Owner:
                 task.cancel()
         if self._stop.is_set():
             self._set("stopping", "Stopping.")
+            if self.state.ready_at is not None and self.state.port is not None:
+                await gate.emptied(self._folder, self.state.port, _FINISH)
             await child.end(await asyncio.to_thread(grace, self.state))
             return None
         if child.exited.is_set():
@@ -376,6 +381,8 @@ class Owner:
             if self._lock is not None and (file_stamp(self._folder.lock_file) or (0, 0))[0] != self._lock[0]:
                 self.state.note(time.time(), "Its folder was removed, so the server is stopped.")
                 self.stop()
+            if self.state.is_ready:
+                self._folder.open_gate()  # whoever shut it may have been killed
             if self._log.trouble and self._log.trouble != self._trouble:
                 self._trouble = self._log.trouble
                 self.state.note(time.time(), self._trouble)

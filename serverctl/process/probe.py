@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from serverctl.metrics import ServerMetrics, parse_metrics
+from serverctl.process.in_vllm.mai_gate import OURS
 
 #: Nothing that is asked for is longer; another program on the port may talk without end, bytes.
 _MOST_ANSWER = 16 * 1024**2
@@ -33,7 +34,7 @@ class Answer:
 def ask(port: int, path: str, key: str = "", payload: object | None = None, seconds: float = 5.0) -> Answer:
     """One request. Never raises: what went wrong is in the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    headers = {"Content-Type": "application/json", OURS: "1", **({"Authorization": f"Bearer {key}"} if key else {})}
     method, body = ("GET", None) if payload is None else ("POST", json.dumps(payload))
     try:
         connection.request(method, path, body, headers)

@@ -185,6 +185,10 @@ def has_room(path: Path) -> bool:
         return True
 
 
+#: What clients that are turned away are told to wait, seconds: shorter than a start, so that none waits for long.
+_AGAIN_S = 10
+
+
 class Folder:
     """One server's folder: state, key, request and log, readable by their owner only.
 
@@ -207,6 +211,8 @@ class Folder:
         self.launch_file = self.path / "launch.lock"
         #: Who ends the server only to start it again; such a start keeps the key.
         self.restart_file = self.path / "restart.json"
+        #: While it is there, clients' requests are asked to come again (`gate.py`).
+        self.gate_file = self.path / "gate"
         #: vLLM's output.
         self.log_file = self.path / "server.log"
         #: The supervisor's own troubles.
@@ -286,9 +292,19 @@ class Folder:
         except (OSError, ValueError):
             return ""
 
+    def shut_gate(self) -> None:
+        """Clients' new requests get status 503 from now on. Never raises: on a full disk the gate stays open."""
+        with contextlib.suppress(OSError):
+            write_atomically(self.gate_file, str(_AGAIN_S))
+
+    def open_gate(self) -> None:
+        """Requests are let in again, unless somebody who lives is restarting the server."""
+        if self.gate_file.exists() and not self.is_restarting:
+            self.gate_file.unlink(missing_ok=True)
+
     @contextmanager
     def restarting(self) -> Iterator[None]:
-        """While this lasts, the server is away only to come back: its clients wait, and keep their key.
+        """While this lasts, the server is away only to come back: its gate is shut; clients wait, and keep their key.
 
         Raises EnvironmentLacksError where that cannot be written down.
         """
@@ -298,9 +314,11 @@ class Folder:
         except OSError as error:
             raise cannot_write(self.path, error) from error
         try:
+            self.shut_gate()
             yield
         finally:
             self.restart_file.unlink(missing_ok=True)
+            self.open_gate()
 
     @property
     def is_restarting(self) -> bool:

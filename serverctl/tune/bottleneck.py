@@ -49,12 +49,30 @@ class Limits:
             return None
         return max(1, self.kv_tokens // self.request_tokens)
 
+    def is_full(self, running: float | None, use: float | None) -> bool:
+        """Whether the KV cache had no room for one request more, by the most that ran and was in use while some waited.
+
+        Where it is not known what was in use, as many as it holds must have run.
+        """
+        holds = self.kv_slots
+        assert holds is not None
+        assert self.kv_tokens is not None
+        assert self.request_tokens is not None
+        if use is not None:  # half a request of tolerance: requests differ, and it is seen only now and then
+            return use >= 1 - 1.5 * self.request_tokens / self.kv_tokens
+        return running is None or holds - 1 <= running <= holds + 1
+
 
 @cache
 def judging() -> Mapping[str, Any]:
     """The numbers that are judged by (configs/tuning.toml)."""
     table: Mapping[str, Any] = load_config("tuning.toml")["judging"]
     return table
+
+
+def enough(window: Window | None) -> bool:
+    """Whether so many requests ended in a window that it says something."""
+    return window is not None and window.finished >= judging()["least_requests"]
 
 
 def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | None, vision: float = 0.0) -> Bottleneck:
@@ -66,7 +84,7 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
         kv_tokens: tokens that the KV cache holds, None where it is not known.
         vision: 0 to 1: the vision tower's part of a prefill (`arithmetic.vision_share`).
     """
-    if window is None or window.finished < judging()["least_requests"]:
+    if window is None or not enough(window):
         count = 0 if window is None else window.finished
         return Bottleneck("unknown", f"{count} requests say nothing; {judging()['least_requests']} are the least")
     parts = window.parts
@@ -107,7 +125,7 @@ def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> 
             )
         free = "" if holds is None else f", and the KV cache has room for {holds}"
         return Bottleneck("slots", f"{text} for one of {slots} slots{free}")
-    if holds is not None and (slots is None or holds <= slots) and (running is None or running <= holds + 1):
+    if holds is not None and (slots is None or holds <= slots) and limits.is_full(running, use):
         used = "" if use is None else f", {use:.0%} of it in use while they waited"
         held = f"its {limits.kv_tokens:,} tokens hold {holds} of {limits.request_tokens:,}"
         return Bottleneck("kv", f"{text} for room in the KV cache: {held}{used}")

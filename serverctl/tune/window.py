@@ -181,6 +181,9 @@ def last_load(snapshots: Sequence[Snapshot]) -> Window | None:
         if own[first].at - own[place].at > _PAUSE_S:
             break
         first = place - 1
+    # Work begins before the first request ends: without that time, long requests would seem to have been many at once.
+    while first > 0 and own[first].busy and own[first].at - own[first - 1].at <= _PAUSE_S:
+        first -= 1
     return Window(tuple(own[first : last + 1]))
 
 

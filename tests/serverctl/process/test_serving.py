@@ -56,7 +56,8 @@ def test_clients_of_a_server_that_is_restarted_on_purpose_wait_for_it_and_keep_t
         machine.down()
         assert server_now("default")[0] == "coming"
         machine.up()
-        assert server_now("default")[0] == "ready"
+        assert server_now("default")[0] == "coming", "its gate is shut until whoever restarts it is done"
+    assert server_now("default")[0] == "ready"
     second = control.as_ready(machine.state())
     assert second is not None
     assert second.api_key == first.api_key

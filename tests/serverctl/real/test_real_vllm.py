@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,21 @@ def chat(serving: Machine, text: str, image: str | None = None, **extra: Any) ->
     document = json.loads(response.read())
     assert response.status == 200, document
     return document
+
+
+def status_of(port: int, key: str, payload: dict[str, Any]) -> int | None:
+    """The status that a client is answered with; None where nobody listens any more."""
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", "/v1/chat/completions", json.dumps(payload), headers)
+        response = connection.getresponse()
+        response.read()
+    except (OSError, http.client.HTTPException):
+        return None
+    return response.status
 
 
 def screenshot(width: int = 1280, height: int = 720, shade: int = 40) -> str:
@@ -251,6 +267,29 @@ def test_a_killed_api_server_is_started_again_and_its_engine_does_not_linger(mac
     last = machine.wait_for("failed")
     assert "twice within ten minutes" in json.dumps(last["failure"])
     assert machine.left_over() == []
+
+
+def test_a_server_that_is_ended_finishes_what_it_has_and_asks_others_to_come_again(machine: Machine) -> None:
+    """vLLM alone answers with status 500 from the signal until it is gone."""
+    assert machine.up().returncode == 0
+    status = machine.status()
+    port, key = int(status["endpoint"].split(":")[2].split("/")[0]), status["api_key"]
+
+    def ask(tokens: int) -> int | None:
+        asked = {"messages": [{"role": "user", "content": "Count."}], "max_tokens": tokens, "ignore_eos": True}
+        return status_of(port, key, {"model": status["model"], **asked})
+
+    with ThreadPoolExecutor(3) as pool:
+        long = [pool.submit(ask, 40) for _ in range(2)]
+        time.sleep(0.3)
+        down = pool.submit(machine.run, "down", "--json")
+        came: list[int | None] = []
+        while not down.done():
+            came.append(ask(1))
+            time.sleep(0.02)
+    assert [one.result() for one in long] == [200, 200]
+    assert set(came) <= {200, 503, None}
+    assert 503 in came
 
 
 def test_a_killed_controller_takes_the_server_with_it(machine: Machine) -> None:

@@ -1,0 +1,1 @@
+"""What runs inside vLLM's own process. Its folder is on that process's path, so nothing else may be in it."""

@@ -1,0 +1,121 @@
+"""A server's gate: new requests are asked to come again before their server goes away; those inside finish."""
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stubs.controlled import PATIENCE, Machine
+
+from serverctl.process import gate, in_vllm
+from serverctl.process.in_vllm.mai_gate import FILE, INSIDE, OURS, Gate
+from serverctl.process.state import Folder
+
+
+class Server:
+    """vLLM behind a gate: it answers 200 as soon as it may, and counts who came to it."""
+
+    def __init__(self) -> None:
+        self.may = asyncio.Event()
+        self.may.set()
+        self.came = 0
+        self.gate = Gate(self._serve)
+
+    async def _serve(self, _scope: Any, _receive: Any, send: Any) -> None:
+        self.came += 1
+        await self.may.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def ask(
+        self, path: str = "/v1/chat/completions", method: str = "POST", *headers: tuple[bytes, bytes]
+    ) -> tuple[int, dict[bytes, bytes], Any]:
+        parts = iter([{"more_body": True}, {"more_body": True}, {"more_body": False}])
+        self.read = 0
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            self.read += 1
+            return next(parts)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.gate({"type": "http", "path": path, "method": method, "headers": [*headers]}, receive, send)
+        return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    monkeypatch.setenv("MAI_SERVER_STATE", str(tmp_path))
+    made = Folder("default")
+    made.make()
+    monkeypatch.setenv(FILE, str(made.gate_file))
+    return made
+
+
+def test_a_shut_gate_asks_clients_to_come_again_and_lets_the_controller_and_looks_in(folder: Folder) -> None:
+    async def play() -> None:
+        server = Server()
+        assert (await server.ask())[0] == 200
+        folder.shut_gate()
+        status, headers, body = await server.ask()
+        assert (status, headers[b"retry-after"]) == (503, b"10")
+        assert "try again in 10 s" in body["error"]["message"]
+        assert server.read == 3, "who still sends pictures would see a broken pipe instead of the answer"
+        assert server.came == 1
+        assert (await server.ask("/metrics", "GET"))[0] == 200
+        assert (await server.ask("/v1/chat/completions", "POST", (OURS.encode(), b"1")))[0] == 200
+        folder.open_gate()
+        assert (await server.ask())[0] == 200
+
+    asyncio.run(play())
+
+
+def test_a_gate_tells_how_many_requests_are_inside_until_they_have_their_answers(folder: Folder) -> None:
+    async def play() -> None:
+        server = Server()
+        server.may.clear()
+        asked = [asyncio.create_task(server.ask()) for _ in range(3)]
+        await asyncio.sleep(0)
+        folder.shut_gate()
+        assert (await server.ask(INSIDE, "GET"))[2] == {"inside": 3}
+        server.may.set()
+        assert [status for status, *_ in await asyncio.gather(*asked)] == [200, 200, 200]
+        assert (await server.ask(INSIDE, "GET"))[2] == {"inside": 0}
+
+    asyncio.run(play())
+
+
+def test_a_gate_opens_with_the_end_of_a_restart_and_not_before(folder: Folder) -> None:
+    with folder.restarting():
+        folder.open_gate()
+        assert folder.gate_file.exists()
+    assert not folder.gate_file.exists()
+
+
+def test_every_server_gets_a_gate_and_finds_it_beside_what_the_person_has_on_the_path(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/of/the/person")
+    machine.up()
+    assert machine.flags()["--middleware"] == "mai_gate.Gate"
+    environ = machine.starts[0]["environ"]
+    assert environ["PYTHONPATH"].split(os.pathsep) == [str(Path(in_vllm.__file__).parent), "/of/the/person"]
+    assert environ[FILE] == str(Folder("default").gate_file)
+    port = machine.state().port
+    assert port is not None
+    assert gate.inside(port) is None, "a server without one is taken for what it is"
+
+
+def test_a_gate_that_a_killed_program_left_shut_is_opened_again(machine: Machine) -> None:
+    machine.up()
+    folder = Folder("default")
+    folder.shut_gate()
+    end = time.monotonic() + PATIENCE
+    while folder.gate_file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not folder.gate_file.exists()
