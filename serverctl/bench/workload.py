@@ -95,6 +95,10 @@ class Workload:
     # system text with its actions, the task, and the calls of the steps before.
     text_tokens: int = 1500
     cache: Literal["warm", "cold", "both"] = "both"  # which caches to measure
+    # 0 to 1: how much of each request's text, from its beginning, and of its screenshots every other request has, too.
+    # Only with cold caches: the whole is new to the server with every run.
+    repeated_text: float = 0.0
+    repeated_images: float = 0.0
     seed: int = 0  # of screenshots and texts
 
     def __post_init__(self) -> None:
@@ -132,7 +136,8 @@ class Workload:
 
     def settings(self) -> Iterator[Setting]:
         """Every setting, the cold ones first."""
-        caches: tuple[Cache, ...] = ("cold", "warm") if self.cache == "both" else (self.cache,)
+        cold: Cache = "replayed" if self.repeated_text or self.repeated_images else "cold"
+        caches: tuple[Cache, ...] = {"both": (cold, "warm"), "cold": (cold,), "warm": ("warm",)}[self.cache]
         for cache, (width, height), concurrency in product(caches, self.sizes, self.concurrency):
             yield Setting(width, height, self.images, concurrency, cache)
 
@@ -165,14 +170,22 @@ class Workload:
         request from an earlier run with the same seed.
         """
         number = 0 if setting.cache == "warm" else request
-        key = f"{run}/{self.seed}/{setting}/{number}"
+        begin = f"{run}/{self.seed}/{setting}"
+        key = f"{begin}/{number}"
         content: list[dict[str, Any]] = [
             {"type": "text", "text": "Please say what to do next, with one action, from these screenshots."}
         ]
         for image in range(setting.images):
-            picture = data_url(png(screenshot(f"{key}/{image}", setting.width, setting.height)))
+            place = number * setting.images + image
+            # Spread evenly: of 0.7, seven of every ten.
+            is_repeated = int((place + 1) * self.repeated_images) > int(place * self.repeated_images)
+            name = f"{begin}/{image}" if is_repeated else f"{key}/{image}"
+            picture = data_url(png(screenshot(name, setting.width, setting.height)))
             content.append({"type": "image_url", "image_url": {"url": picture}})
-        return [{"role": "system", "content": filler(key, self.text_tokens)}, {"role": "user", "content": content}]
+        alike = round(self.repeated_text * self.text_tokens)
+        text = [filler(begin, alike)] if alike else []
+        text.append(filler(key, self.text_tokens - alike))
+        return [{"role": "system", "content": " ".join(text)}, {"role": "user", "content": content}]
 
 
 def filler(key: str, tokens: int) -> str:

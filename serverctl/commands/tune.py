@@ -16,7 +16,7 @@ from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
 from serverctl.process.state import Folder, State, current_state
 from serverctl.tune.advice import Advice, Reading, advise, changes
-from serverctl.tune.arithmetic import vision_share
+from serverctl.tune.arithmetic import unseen_images, vision_share
 from serverctl.tune.bottleneck import NAMES, find_bottleneck
 from serverctl.tune.window import Window
 
@@ -92,9 +92,12 @@ def read(state: State, folder: Folder, request: ServerRequest, window: Window | 
     if metrics is None:
         raise EnvironmentLacksError("The server does not answer /metrics.", "`mai-server status` says how it is.")
     settings = state.plan.get("settings", {})
-    vision = 0.0
+    vision, edge = 0.0, settings.get("longest_edge")
+    if window is not None and window.prompt_tokens:
+        model = prepare(request, request.goal).plan.model
+        if settings.get("mm_processor_cache_gb") == 0:  # the only one that counts them
+            window = replace(window, unseen_images=unseen_images(window, model, request.goal.screen, settings))
     if window is not None and window.images and window.prompt_tokens:
-        model, edge = prepare(request, request.goal).plan.model, settings.get("longest_edge")
         vision = vision_share(model, request.goal.screen, edge, window.images, window.prompt_tokens)
     return Reading(
         bottleneck=find_bottleneck(window, settings.get("max_num_seqs"), metrics.kv_tokens, vision),

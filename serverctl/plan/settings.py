@@ -66,6 +66,7 @@ class Settings:
     )  # fmt: skip
     spec_model: str | None = _knob("text", "the model that guesses (draft_model, eagle, eagle3)")
     spec_tokens: int | None = _knob("int", "tokens guessed at a time", 1, 32)
+    enable_prefix_caching: bool | None = _knob("switch", "compute what prompts begin with alike once (vLLM's default)")
     mm_processor_cache_gb: float | None = _knob("float", "memory for processed images, GiB", 0, 512)
     renderer_num_workers: int | None = _knob("int", "threads that prepare images and text (vLLM's default: 1)", 1, 64)
     cpu_offload_gb: float | None = _knob("float", "weights kept in main memory, GiB a card: slow", 0, 1024)

@@ -25,6 +25,8 @@ _LOW_PREFIX_RATE = 0.3
 _GIB = 1024**3
 #: Bytes of a processed screenshot in the cache for each of its pixels: 3 colours, 2 frames, 4 bytes (Qwen's).
 _CACHED_BYTES_PER_PIXEL = 24
+#: Pixels of a screenshot for each of its tokens: 32 x 32 (Qwen3-VL), the most of the known families.
+_PIXELS_PER_TOKEN = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +161,27 @@ def _more_renderers(reading: Reading) -> Iterator[Advice]:
         yield reading.change("renderer_num_workers", wanted, because)
 
 
+def _image_cache_off(reading: Reading) -> Iterator[Advice]:
+    if reading.settings.get("mm_processor_cache_gb") == 0:
+        because = "no processed image is kept: those of an agent's history are prepared again at every step"
+        yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
+
+
 def _image_cache(reading: Reading) -> Iterator[Advice]:
     """A larger cache of processed images, only where it can have lost any: new images are in no cache."""
     metrics, size = reading.metrics, reading.settings.get("mm_processor_cache_gb")
     edge, queries, hits = reading.settings.get("longest_edge"), metrics.image_queries, metrics.image_hits
-    if size is None or edge is None or queries is None or hits is None or size >= 4:
+    if not size or edge is None or queries is None or hits is None or size >= changing()["image_cache_gb"]:
         return
+    window = reading.window
+    if window is not None and window.images and window.prompt_tokens:  # no larger than the prompts leave room for
+        edge = min(edge, window.prompt_tokens / window.images * _PIXELS_PER_TOKEN)
     if (queries - hits) * edge * _CACHED_BYTES_PER_PIXEL <= size * _GIB:
         if queries and hits / queries < _LOW_PREFIX_RATE:
             yield _to_know("nearly all images are new to the server: a larger cache would not have them either")
         return
     because = f"{queries - hits} images were processed, more than {size:g} GiB hold: some may have been processed twice"
-    yield reading.change("mm_processor_cache_gb", 4.0, because)
+    yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
 
 
 def _larger_steps(reading: Reading) -> Iterator[Advice]:
@@ -210,24 +221,32 @@ def _context(reading: Reading) -> Iterator[Advice]:
     yield Advice("max_model_len", tokens // 128 * 128, context, text)
 
 
+def _prefix_cache(reading: Reading) -> Iterator[Advice]:
+    if reading.settings.get("enable_prefix_caching") is False:
+        because = "the prefix cache is off: the history of an agent is computed anew at every step"
+        yield reading.change("enable_prefix_caching", True, because)
+
+
 def _prefix(reading: Reading) -> Iterator[Advice]:
+    """Where prompts are what takes the time, and none of them is known."""
     window = reading.window
-    queries, hits = (None, None) if window is None else (window.grown("prefix_queries"), window.grown("prefix_hits"))
-    if not queries or hits is None or hits / queries >= _LOW_PREFIX_RATE or reading.bottleneck.kind == "unknown":
+    hits = None if window is None else window.prefix_hits
+    if window is None or hits is None or hits >= _LOW_PREFIX_RATE or not window.images:
         return
-    yield _to_know(
-        f"only {hits / queries:.0%} of prompt tokens come from the prefix cache: a sliding window of screenshots "
-        "computes all of them anew at every step; the agent's --history block or grow keeps the beginning of the prompt"
-    )
+    if reading.bottleneck.kind in ("prefill", "images", "kv"):
+        yield _to_know(
+            f"only {hits:.0%} of prompt tokens come from the prefix cache: a sliding window of screenshots "
+            "computes all of them anew at every step; the agent's --history block or grow keeps the prompt's beginning"
+        )
 
 
 _Rule = Callable[[Reading], Iterator[Advice]]
 _FOR: Mapping[Kind, tuple[_Rule, ...]] = {
     "slots": (_more_slots,),
     "kv": (_larger_cache, _fewer_at_a_time, _smaller_images),
-    "prefill": (_larger_steps, _smaller_images),
+    "prefill": (_prefix_cache, _larger_steps, _smaller_images),
     "decode": (_quicker_decode,),
-    "images": (_more_renderers, _smaller_images, _image_cache),
+    "images": (_image_cache_off, _prefix_cache, _more_renderers, _smaller_images, _image_cache),
     "client": (_no_load,),
     "unknown": (),
 }

@@ -6,13 +6,19 @@ share of the arithmetic where both halves run on the same processor equally well
 larger part, not to the percent.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from serverctl.models.model import Model
 from serverctl.models.shape import TextShape, VisionShape
+from serverctl.tune.window import Window
 
 #: Of Qwen2.5-VL's 32 vision layers, those that look at the whole image (its config.json: fullatt_block_indexes).
 _WHOLE_IMAGE_LAYERS = {"qwen2_5_vl": 4 / 32}
 #: Tokens of a prompt that are text, where more than the images' own are not explained otherwise.
 _TEXT_TOKENS = 2000
+#: From this share of a request's service on, what comes before the engine is more than making tokens of text.
+_MORE_THAN_TEXT = 0.05
 
 
 def vision_operations(vision: VisionShape, tokens: float) -> float:
@@ -51,3 +57,12 @@ def vision_share(
     each = min(max(planned, (prompt_tokens - _TEXT_TOKENS) / images), prompt_tokens / images, most)
     seen = images * vision_operations(vision, each)
     return seen / (seen + prompt_operations(model.shape.text, prompt_tokens))
+
+
+def unseen_images(window: Window, model: Model, screen: tuple[int, int], settings: Mapping[str, Any]) -> float:
+    """Images of a mean request where nothing counts them: as many of the planned screen as its prompt has room for."""
+    parts, prompt = window.parts, window.prompt_tokens
+    if parts is None or prompt is None or parts.images < _MORE_THAN_TEXT * (parts.whole - parts.queue):
+        return 0.0
+    each = model.image_tokens(*screen, settings.get("longest_edge"))
+    return float(max(1, min(prompt // each, settings.get("images") or 1)))

@@ -84,8 +84,8 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
         kv_tokens: tokens that the KV cache holds, None where it is not known.
         vision: 0 to 1: the vision tower's part of a prefill (`arithmetic.vision_share`).
     """
-    if window is None or not enough(window):
-        count = 0 if window is None else window.finished
+    count = 0 if window is None else window.finished
+    if window is None or not (enough(window) or _idles(window)):
         return Bottleneck("unknown", f"{count} requests say nothing; {judging()['least_requests']} are the least")
     parts = window.parts
     if parts is None or parts.whole <= 0:
@@ -96,14 +96,20 @@ def find_bottleneck(window: Window | None, slots: int | None, kv_tokens: int | N
         return Bottleneck("kv", f"{preempted:.0%} of the requests were thrown out of the KV cache and computed again")
     if parts.share("queue") >= judging()["much_waiting"]:
         return _of_waiting(window, parts, limits, vision)
-    if window.at_once is not None and window.at_once < judging()["idle_below"]:
-        largest = _of_service(parts, vision)
+    if _idles(window):
+        largest = _of_service(window, parts, vision)
         return Bottleneck(
             "client",
             f"only {window.at_once:.2f} requests were in the server in the mean, so it waited for them; "
             f"of a request's own time, {largest.because}",
         )
-    return _of_service(parts, vision)
+    return _of_service(window, parts, vision)
+
+
+def _idles(window: Window) -> bool:
+    """Whether a server has mostly nothing to do: that takes fewer requests to see, and some time."""
+    long = (window.seconds or 0) >= judging()["least_seconds"] and window.finished > 1
+    return window.at_once is not None and window.at_once < judging()["idle_below"] and (long or enough(window))
 
 
 def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> Bottleneck:
@@ -115,12 +121,12 @@ def _of_waiting(window: Window, parts: Parts, limits: Limits, vision: float) -> 
     slots = limits.slots
     full = slots is not None and (running >= slots if running is not None else (holds is None or slots <= holds))
     if full and (holds is None or slots is None or holds > slots):
-        service = parts.prefill + parts.decode
-        gain = service / parts.prefill if parts.prefill > 0 else float("inf")
+        service, prefill = parts.prefill + parts.decode, parts.prefill + window.beside_prefills * parts.decode
+        gain = service / prefill if prefill > 0 else float("inf")
         if gain < judging()["least_gain_of_slots"]:
             return Bottleneck(
                 _of_prefill(vision),
-                f"{text}, and {parts.prefill / service:.0%} of what each then takes is its prompt"
+                f"{text}, and {prefill / service:.0%} of what each then takes are prompts"
                 f"{_said(vision)}: more slots would only wait inside the engine",
             )
         free = "" if holds is None else f", and the KV cache has room for {holds}"
@@ -142,17 +148,20 @@ def _said(vision: float) -> str:
     return f" (the vision tower {vision:.0%} of that)" if vision else ""
 
 
-def _of_service(parts: Parts, vision: float) -> Bottleneck:
+def _of_service(window: Window, parts: Parts, vision: float) -> Bottleneck:
     """The largest part of what a request takes when nothing waits."""
-    tower = vision * parts.prefill
+    slowed = window.beside_prefills * parts.decode
+    prefill = parts.prefill + slowed
+    tower = vision * prefill
     seconds: dict[Kind, float] = {
-        "images": parts.images + tower, "prefill": parts.prefill - tower, "decode": parts.decode,
+        "images": parts.images + tower, "prefill": prefill - tower, "decode": parts.decode - slowed,
     }  # fmt: skip
     kind = max(seconds, key=lambda one: seconds[one])
     what = {
         "images": f"are spent on its images ({parts.images:.2f} s before the engine has them, {tower:.2f} s in the "
         "vision tower)",
-        "prefill": "are spent on computing its prompt",
+        "prefill": "are spent on computing prompts"
+        + (f", {slowed:.2f} s of it prompts of others that its answer is written beside" if slowed >= 0.01 else ""),
         "decode": "are spent on writing the answer",
     }[kind]
     share = seconds[kind] / parts.whole

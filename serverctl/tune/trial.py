@@ -55,7 +55,15 @@ def workload_like(
         max_tokens=max(2, round(window.answer_tokens or 0)),
         text_tokens=max(0, prompt - pictures),
         cache="cold",
+        repeated_text=_repeated(window.prefix_hits, settings.get("enable_prefix_caching") is False),
+        repeated_images=_repeated(window.image_hits, settings.get("mm_processor_cache_gb") == 0),
     )
+
+
+def _repeated(hits: float | None, is_off: bool) -> float:
+    """How much of a request was sent before: as its cache tells, or as an agent does where the cache is off."""
+    usual: float = bounds()["repeated"]
+    return usual if is_off else round(hits or 0.0, 2)
 
 
 @dataclass(frozen=True, slots=True)

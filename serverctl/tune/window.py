@@ -38,6 +38,7 @@ class Window:
     """Snapshots of one start of a server, in order of time. All is of the time between the first and the last."""
 
     snapshots: tuple[Snapshot, ...]
+    unseen_images: float | None = None  # of a mean request, where the server has no cache that would count them
     since_start: bool = False  # whether the first is an empty one: the time of the load itself is unknown then
 
     def grown(self, counter: str) -> float | None:
@@ -77,6 +78,20 @@ class Window:
         whole, seconds = self.grown("whole_s"), self.seconds
         return None if whole is None or not seconds else whole / seconds
 
+    @property
+    def beside_prefills(self) -> float:
+        """0 to 1: for how much of the time of writing an answer prompts of others were computed; 0 where not known.
+
+        vLLM computes both in the same steps, and a step lasts as long as its prompts take. So many prefills are under
+        way at once: those that begin in a second times the seconds that each takes; all but its own are others'.
+        """
+        parts, at_once, seconds = self.parts, self.at_once, self.seconds
+        if parts is None or not at_once or not seconds:
+            return 0.0
+        served = at_once * (1 - parts.share("queue"))
+        prefills = min(1.0, self.finished / seconds * parts.prefill)
+        return prefills * max(0.0, 1 - 1 / served) if served > 0 else 0.0
+
     def most(self, *loads: str) -> float | None:
         """The highest sum of some loads at a moment in between; None where nothing was seen under load."""
         seen = [sum(one.loads.get(load, 0.0) for load in loads) for one in self.snapshots if one.busy]
@@ -111,7 +126,17 @@ class Window:
     @property
     def images(self) -> float | None:
         """Of a mean request."""
-        return rate(self.grown("image_queries"), self.grown("queued"))
+        return rate(self.grown("image_queries"), self.grown("queued")) or self.unseen_images
+
+    @property
+    def prefix_hits(self) -> float | None:
+        """0 to 1: the part of the prompts' tokens that came from the prefix cache; None where that is off."""
+        return rate(self.grown("prefix_hits"), self.grown("prefix_queries"))
+
+    @property
+    def image_hits(self) -> float | None:
+        """0 to 1: the part of the images that had been processed before; None without images or without that cache."""
+        return rate(self.grown("image_hits"), self.grown("image_queries"))
 
     @property
     def request_tokens(self) -> int | None:
@@ -154,6 +179,8 @@ class Window:
             "prompt_tokens": self.prompt_tokens,
             "answer_tokens": self.answer_tokens,
             "images": self.images,
+            "prefix_hits": self.prefix_hits,
+            "image_hits": self.image_hits,
         }  # fmt: skip
 
 

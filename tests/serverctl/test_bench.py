@@ -144,6 +144,21 @@ def test_warm_requests_are_all_the_same() -> None:
     assert workload.messages(warm, 0, "x") == workload.messages(warm, 5, "x")
 
 
+def test_what_clients_repeat_is_repeated_within_a_run_and_new_to_the_server_with_the_next() -> None:
+    workload = Workload(**{**SMALL, "text_tokens": 400}, images=2, repeated_text=0.5, repeated_images=0.7, cache="cold")
+    setting = next(workload.settings())
+    assert setting.cache == "replayed"
+    chats = [workload.messages(setting, number, "x") for number in range(10)]
+    beginnings = {" ".join(chat[0]["content"].split()[:180]) for chat in chats}
+    assert len(beginnings) == 1
+    assert len({chat[0]["content"] for chat in chats}) == 10
+    pictures = [url for chat in chats for url in images({"messages": chat})]
+    assert len(pictures) - len(set(pictures)) == 14 - 2, "fourteen of twenty are two again and again"
+    other = workload.messages(setting, 0, "y")
+    assert prefix(other[0]["content"]) != prefix(chats[0][0]["content"])
+    assert not {*images({"messages": other})} & {*pictures}
+
+
 def test_the_text_is_about_as_long_as_asked() -> None:
     setting = Setting(64, 64, 0, 1, "cold")
     lengths = [len(texts({"messages": Workload(text_tokens=n).messages(setting, 0, "x")})[0].split()) for n in (0, 500)]

@@ -28,7 +28,7 @@ class TestPassedOn:
             ("--seed", "0"),
             ("--seed=-1",),
             ("--seed", "-1"),
-            ("--no-enable-prefix-caching",),
+            ("--no-enable-chunked-prefill",),
             ("--compilation-config", '{"mode":3}'),
             ("-cc.cudagraph_mode=none",),
             ("-O3",),
