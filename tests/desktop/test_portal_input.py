@@ -9,7 +9,7 @@ import pytest
 
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
-from agent.desktop.portal.bus import BusError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.emulation import LibeiWires
 from agent.desktop.portal.input import PortalInput, notify_units
 from agent.desktop.portal.session import Axis, Stream

@@ -17,7 +17,8 @@ from agent.desktop.door import number_outside
 #: Signals that are taken in at a time: more come only from a program that sends without an end.
 _MOST_SIGNALS = 10_000
 
-_DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+#: The bus itself.
+DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
 
 
 class BusError(Exception):
@@ -52,7 +53,7 @@ class Bus(DBusConnection):  # type: ignore[misc]  # its library has no types
 
     def owned(self, name: str) -> bool:
         """Whether somebody answers to a name. Raises BusError."""
-        return bool(self.ask(_DBUS, "NameHasOwner", "s", name)[0])
+        return bool(self.ask(DBUS, "NameHasOwner", "s", name)[0])
 
     def ask(
         self, address: DBusAddress, method: str, signature: str | None = None, *body: Any, start: bool = False
@@ -64,7 +65,7 @@ class Bus(DBusConnection):  # type: ignore[misc]  # its library has no types
 
     def listen(self, rule: str) -> None:
         """Hear the signals that a rule of D-Bus fits; see `heard`. Raises BusError."""
-        self.ask(_DBUS, "AddMatch", "s", rule)
+        self.ask(DBUS, "AddMatch", "s", rule)
 
     def heard(self) -> Iterator[Message]:
         """The signals that came since, without waiting. Raises BusError: the bus was lost, and so were signals."""
@@ -98,7 +99,7 @@ def age(environ: Mapping[str, str], seconds: float = 0.5) -> float:
     """For how long there has been this session bus, in seconds: no desktop on it is older. Infinite where unknown."""
     try:
         with Bus(environ, seconds) as bus:
-            (pid,) = bus.ask(_DBUS, "GetConnectionUnixProcessID", "s", _DBUS.bus_name)
+            (pid,) = bus.ask(DBUS, "GetConnectionUnixProcessID", "s", DBUS.bus_name)
         began: float = psutil.Process(number_outside(pid, environ)).create_time()
     except (BusError, psutil.Error, ValueError, TypeError):
         return float("inf")

@@ -17,26 +17,13 @@ from jeepney.io.common import RouterClosed
 from jeepney.io.threading import DBusConnection, DBusRouter
 
 from agent.desktop.bus_socket import open_bus_socket
+from agent.desktop.linux.bus import DBUS, BusError
 
 #: Seconds for an answer that needs no person; the slowest seen took 0.1.
 PATIENCE = 10.0
-_DBUS = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
 #: By what signals are told apart, in the order of the listeners.
 _TOLD_APART = (HeaderFields.sender, HeaderFields.path, HeaderFields.interface, HeaderFields.member)
 _OWNER_CHANGED = "type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{}'"
-
-
-class BusError(Exception):
-    """There is no bus, or what was called is not there, refuses, or does not answer in time.
-
-    Args:
-        what: in words.
-        name: what D-Bus calls the error; "" where it is none of its own.
-    """
-
-    def __init__(self, what: str, name: str = "") -> None:
-        super().__init__(what)
-        self.name = name
 
 
 #: Gets the body of a signal, on the thread that receives: it must not call anything there.
@@ -144,18 +131,18 @@ class SessionBus:
         """Whether somebody answers to a name; with `start`, it is started where it can be. Raises BusError."""
         if start:
             with suppress(BusError):
-                self.call(_DBUS, "StartServiceByName", "su", name, 0)
-        return bool(self.call(_DBUS, "NameHasOwner", "s", name)[0])
+                self.call(DBUS, "StartServiceByName", "su", name, 0)
+        return bool(self.call(DBUS, "NameHasOwner", "s", name)[0])
 
     def listen(self, sender: str, path: str, interface: str, member: str, heard: Heard) -> None:
         """Have a signal heard from now on, from who has that name now alone. Raises BusError: nobody has it.
 
         Any program on the bus may send us a signal of any name, which no rule of the bus keeps away.
         """
-        (owner,) = self.call(_DBUS, "GetNameOwner", "s", sender)
+        (owner,) = self.call(DBUS, "GetNameOwner", "s", sender)
         self._listeners.append((owner, path, interface, member, heard))
         self.call(
-            _DBUS, "AddMatch", "s",
+            DBUS, "AddMatch", "s",
             f"type='signal',sender='{owner}',path='{path}',interface='{interface}',member='{member}'",
         )  # fmt: skip
 
@@ -167,8 +154,8 @@ class SessionBus:
             if body[:1] == (name,) and not body[2]:
                 lost()
 
-        self._listeners.append((_DBUS.bus_name, _DBUS.object_path, _DBUS.interface, "NameOwnerChanged", changed))
-        self.call(_DBUS, "AddMatch", "s", _OWNER_CHANGED.format(name))
+        self._listeners.append((DBUS.bus_name, DBUS.object_path, DBUS.interface, "NameOwnerChanged", changed))
+        self.call(DBUS, "AddMatch", "s", _OWNER_CHANGED.format(name))
 
     def close(self) -> None:
         """Hang up: whatever belongs to this connection ends. Never raises; safe to call twice."""
@@ -189,8 +176,7 @@ class SessionBus:
             raise BusError("the session bus was lost") from error
         body: tuple[Any, ...] = reply.body or ()
         if reply.header.message_type is MessageType.error:
-            name = str(reply.header.fields.get(HeaderFields.error_name, ""))
-            raise BusError(" ".join(map(str, body)) or name, name)
+            raise BusError(" ".join(map(str, body)) or str(reply.header.fields.get(HeaderFields.error_name, "")))
         return body
 
     def _hear(self, message: Message) -> None:

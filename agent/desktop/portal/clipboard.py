@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from agent.desktop.clipboard_watch import HungError
-from agent.desktop.portal.bus import BusError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import ClipboardListener, Session
 from agent.desktop.wayland.transfer import read_all, write_all
 

@@ -13,7 +13,8 @@ from typing import Any
 from jeepney import DBusAddress
 
 from agent.desktop.accessibility import session_bus
-from agent.desktop.portal.bus import PATIENCE, Answer, BusError, SessionBus
+from agent.desktop.linux.bus import BusError
+from agent.desktop.portal.bus import PATIENCE, Answer, SessionBus
 from agent.desktop.portal.mutter import REMOTE as MUTTER
 from agent.desktop.portal.mutter import region_told
 from agent.desktop.portal.session import AXES, Axis, BaseSession, Stream, Units

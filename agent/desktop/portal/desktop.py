@@ -16,9 +16,9 @@ from agent.desktop.door import number_outside
 from agent.desktop.elements import Elements
 from agent.desktop.hand import Hand
 from agent.desktop.input_hand import InputHand
+from agent.desktop.linux.bus import BusError
 from agent.desktop.portal import idle
 from agent.desktop.portal.active import active_application, terminal_has_focus
-from agent.desktop.portal.bus import BusError
 from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.composing import composes
 from agent.desktop.portal.emulation import open_libei

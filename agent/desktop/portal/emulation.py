@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from agent.desktop.portal.bus import BusError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session, Stream
 from agent.geometry import DesktopPoint
 

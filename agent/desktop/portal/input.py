@@ -9,7 +9,7 @@ from typing import Protocol
 
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
-from agent.desktop.portal.bus import BusError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session
 from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
 from agent.desktop.wayland.pointer import Pointer

@@ -11,7 +11,7 @@ from typing import Any
 
 from jeepney import DBusAddress, MatchRule, Message
 
-from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.linux.bus import DBUS, Bus, BusError
 from agent.desktop.windows import WindowId
 from foundation.configs import configs_dir
 
@@ -49,10 +49,7 @@ class Kwin:
             for name, value in {"TO": bus.unique_name, **words}.items():
                 text = text.replace(f"'{name}'", json.dumps(value))
             name = f"mai-agent-{os.getpid()}-{next(_numbers)}"
-            [owner] = bus.ask(
-                DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus"),
-                "GetNameOwner", "s", _KWIN,
-            )  # fmt: skip
+            [owner] = bus.ask(DBUS, "GetNameOwner", "s", _KWIN)
             rule = MatchRule(type="method_call", interface="org.mai_agent.Windows", member="Told", sender=owner)
             with tempfile.NamedTemporaryFile("w", suffix=".js", encoding="utf-8") as file, bus.filter(rule, queue=told):
                 file.write(text)

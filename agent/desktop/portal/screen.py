@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from agent.desktop.portal.bus import BusError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.frames import Frames, LibraryFrames, NoFramesError
 from agent.desktop.portal.gstreamer import GStreamerFrames
 from agent.desktop.portal.session import Session

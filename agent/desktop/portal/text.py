@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from agent.desktop.hand import ActionFailedError
+from agent.desktop.linux.bus import BusError
 from agent.desktop.pasting import is_kind
-from agent.desktop.portal.bus import BusError
 from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.input import PortalInput
 from agent.desktop.wayland.receiver import Receiver
