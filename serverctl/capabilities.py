@@ -38,6 +38,9 @@ class Option:
     negatable: bool
     most_values: int = 1
     choices: frozenset[str] = frozenset()  # the only values; empty where any is taken, or they are not known
+    kind: str = "str"  # of a value: "int", "float", "json" or "str"
+    open: bool = False  # whether the choices are in any case, and plugins and classes of one's own may bring more
+    needs_value: bool = False  # whether it cannot stand alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,12 @@ def parse_dump(document: Mapping[str, Any], origin: str) -> Capabilities:
     for flag, entry in document["options"].items():
         names = (flag, *(entry.get("aliases") or ()))
         most = _most_values(entry.get("nargs"))
-        choices = frozenset(map(str, entry.get("choices") or document.get(_LOOKED_UP.get(flag, "")) or ()))
-        option = Option(flag, bool(entry["takes_value"]), bool(entry.get("negatable")), most, choices)
+        known = entry.get("choices") or entry.get("names") or document.get(_LOOKED_UP.get(flag, "")) or ()
+        choices, kind = frozenset(map(str, known)), str(entry.get("type") or "str")
+        takes = bool(entry["takes_value"])
+        needs = takes and entry.get("nargs") in (None, "+")
+        is_open = bool(entry.get("names"))
+        option = Option(flag, takes, bool(entry.get("negatable")), most, choices, kind, is_open, needs)
         options |= dict.fromkeys(names, option)
     return Capabilities(
         version=str(document["vllm"]),

@@ -40,9 +40,9 @@ def drift(known: Mapping[str, Any], now: Mapping[str, Any]) -> Drift:
 def _differences(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]:
     """What an option takes now that it did not, or the other way round; other names of it are told as flags."""
     for key, value in sorted(entry.items()):
-        if key == "aliases" or was.get(key) == value:
-            continue
         before = was.get(key)
+        if key == "aliases" or before == value or (key == "names" and before is None):
+            continue
         if isinstance(before, list) and isinstance(value, list):
             old, new = set(map(str, before)), set(map(str, value))
             words = (("without", old - new), ("with", new - old))

@@ -8,12 +8,14 @@ between them, hence the lookups by name.
 
 import argparse
 import contextlib
+import enum
 import importlib
 import importlib.metadata
 import inspect
 import json
 import os
 import sys
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -165,6 +167,7 @@ def _console_script_works() -> bool:
 
 def _options(parser: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
     options: dict[str, dict[str, Any]] = {}
+    fields = _fields()
     for action in parser._actions:
         if not action.option_strings or isinstance(action, argparse._HelpAction | argparse._VersionAction):
             continue
@@ -182,7 +185,32 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
             "type": kind,
             "json": is_json,
         }
+        # What the field behind it takes, where the parser lets every word pass; plugins may bring more.
+        if takes_value and action.choices is None and (words := _names(fields.get(action.dest))):
+            options[flag]["names"] = sorted(words)
     return options
+
+
+def _fields() -> Mapping[str, Any]:
+    """What the fields of an engine's arguments are annotated with, by the names that options set."""
+    try:
+        fields = first(("vllm.engine.arg_utils",), "EngineArgs").__dataclass_fields__
+    except Exception as error:  # they are a help, as the names in `asked`
+        sys.stderr.write(f"EngineArgs: {type(error).__name__}: {error}\n")
+        return {}
+    return {name: field.type for name, field in fields.items()}
+
+
+def _names(annotation: Any) -> set[str]:
+    """The words that a type consists of: a Literal's, or an enumeration's names and numbers."""
+    if typing.get_origin(annotation) is typing.Literal:
+        return {str(value) for value in typing.get_args(annotation)}
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        numbers = {str(member.value) for member in annotation if isinstance(member.value, int)}
+        return {"auto", *annotation.__members__, *numbers}
+    if typing.get_origin(annotation) in (list, set, tuple, dict):
+        return set()
+    return {word for part in typing.get_args(annotation) for word in _names(part)}
 
 
 def _kind(converter: Any) -> tuple[str, bool]:

@@ -2,7 +2,8 @@
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,14 +89,15 @@ def _from_json(flag: str, value: str) -> Mapping[str, Any]:
 
 def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, ...]:
     """The person's own flags, if this vLLM has all of them. Raises UsageError naming the first that it has not."""
-    takes, flag = 0, ""  # values that the last flag can still take
+    takes, flag, lacks = 0, "", False  # values that the last flag can still take, and whether it has none yet
     for word in extra:
         if not word.startswith("-") or _is_number(word):
             if takes < 1:
                 raise UsageError(f"{word!r} belongs to no flag.", "After -- come vLLM's flags, each with its value.")
-            takes -= 1
+            takes, lacks = takes - 1, False
             check_choice(flag, word, extra, capabilities)
             continue
+        _refuse_bare(flag, lacks)
         flag, sign, value = word.partition("=")
         # Dotted forms set one entry of a JSON value (--limit-mm-per-prompt.image 4); -O3 and -cc.mode are vLLM's own.
         stem = flag.split(".")[0]
@@ -108,25 +110,56 @@ def check_extra(extra: Sequence[str], capabilities: Capabilities) -> tuple[str, 
             near = difflib.get_close_matches(flag, list(capabilities.options), 2, 0.6)
             hint = f"Did you mean {' or '.join(near)}?" if near else "`vllm serve --help=all` lists its flags."
             raise UsageError(f"vLLM {capabilities.version} has no flag {flag}.", hint)
+        if sign and option is not None and not option.takes_value:
+            raise UsageError(f"{flag} takes no value, and {value!r} is given.", f"Write {flag} alone, or leave it out.")
         if sign:
             check_choice(flag, value, extra, capabilities)
+        lacks = not sign and option is not None and option.needs_value and flag == stem
         takes = 0 if sign or option is None or not option.takes_value else option.most_values
         takes = 1 if stem == "-O" or (flag != stem and not sign) else takes
+    _refuse_bare(flag, lacks)
     return tuple(extra)
+
+
+def _refuse_bare(flag: str, lacks: bool) -> None:
+    if lacks:
+        raise UsageError(f"{flag} has no value.", "After -- come vLLM's flags, each with its value.")
 
 
 def check_choice(flag: str, value: str, extra: Sequence[str], capabilities: Capabilities) -> None:
     """Raises UsageError where a flag takes some values only and this is none; a plugin of `extra` may bring more."""
     option = capabilities.options.get(flag)
-    if option is None or not option.choices or value in option.choices or value.casefold() == "none":
+    if option is None or value.casefold() == "none":
         return
-    if any(word.partition("=")[0] == f"{option.flag}-plugin" for word in extra):
+    if (wanted := _KINDS.get(option.kind)) and not wanted[0](value):
+        raise UsageError(f"{option.flag} of vLLM {capabilities.version} cannot be {value!r}.", f"It takes {wanted[1]}.")
+    known = {choice.casefold() for choice in option.choices} if option.open else option.choices
+    if not known or (value.casefold() if option.open else value) in known:
+        return
+    # A class of one's own is named by its module: package.module.Class.
+    if (option.open and "." in value) or any(word.partition("=")[0].endswith("-plugin") for word in extra):
         return
     near = difflib.get_close_matches(value, list(option.choices), 3, 0.5)
     raise UsageError(
         f"{option.flag} of vLLM {capabilities.version} cannot be {value!r}.",
         f"Did you mean {' or '.join(near)}?" if near else f"It takes: {', '.join(sorted(option.choices))}.",
     )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+#: How values of a kind are told, and what they are called. Whole numbers may be written as 32k (vLLM's own way).
+_KINDS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "int": (re.compile(r"-?\d+|\d+(?:\.\d+)?[kKmMgGtT]|auto").fullmatch, "a whole number"),
+    "float": (re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?").fullmatch, "a number"),
+    "json": (_is_json, "JSON"),
+}
 
 
 def _is_number(word: str) -> bool:

@@ -195,6 +195,17 @@ def test_an_unknown_flag_is_refused_when_the_command_is_made(vllm: str) -> None:
         ({"quantization": "gguf"}, (), "--quantization of vLLM 0.33.0 cannot be 'gguf'"),
         ({"reasoning_parser": "qwen"}, (), "Did you mean qwen3"),
         ({}, ("--mamba-cache-dtype", "foo"), "It takes: auto, bfloat16, float16, float32"),
+        ({"kv_cache_dtype": "foo"}, (), "--kv-cache-dtype of vLLM 0.33.0 cannot be 'foo'. It takes: auto, bfloat16"),
+        ({"attention_backend": "FLASH_ATN"}, (), "Did you mean FLASH_ATTN"),
+        ({}, ("--kv-cache-dtype=foo",), "cannot be 'foo'"),
+        ({}, ("--tokenizer-mode", "foo"), "It takes: alpamayo2_super, auto"),
+        ({}, ("--seed", "abc"), "--seed of vLLM 0.33.0 cannot be 'abc'. It takes a whole number."),
+        ({}, ("-tp", "two"), "--tensor-parallel-size of vLLM 0.33.0 cannot be 'two'"),
+        ({}, ("--gpu-memory-utilization=most",), "It takes a number."),
+        ({}, ("--compilation-config", "{bad"), "It takes JSON."),
+        ({}, ("--enforce-eager=yes",), "--enforce-eager takes no value"),
+        ({}, ("--max-num-seqs",), "--max-num-seqs has no value"),
+        ({}, ("--seed", "--enforce-eager"), "--seed has no value"),
         ({}, ("--scheduling-policy=fifo",), "--scheduling-policy of vLLM 0.33.0 cannot be 'fifo'"),
     ],
 )
@@ -204,6 +215,22 @@ def test_a_value_that_vllm_does_not_know_is_refused_before_a_start(
     with pytest.raises(UsageError) as refused:
         command(plan("l40s", "MAI-UI-8B", overrides=overrides, extra=extra))
     assert said in f"{refused.value.what} {refused.value.remedy}"
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("--attention-backend", "flash_attn"),
+        ("--distributed-executor-backend", "mine.module.Executor"),
+        ("--max-model-len", "32k"),
+        ("--max-model-len=auto",),
+        ("--kv-cache-memory-bytes", "4G"),
+        ("--optimization-level", "2"),
+        ("--kv-cache-dtype", "mine", "--reasoning-parser-plugin", "mine.py"),
+    ],
+)
+def test_a_value_in_another_spelling_that_vllm_takes_is_passed_on(extra: tuple[str, ...]) -> None:
+    assert check_extra(extra, snapshot(NEW)) == extra
 
 
 def test_a_value_that_a_plugin_brings_is_passed_on() -> None:
