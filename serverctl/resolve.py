@@ -76,9 +76,21 @@ class Resolved:
         if not all(model.strip() for model in models):
             raise UsageError("The name of the other model is empty.", "Name it: --beside MAI-UI-2B.")
         others = (replace(self.goal, model=model, overrides={}, extra=()) for model in models)
+        named = [_canonical(model) for model in (self.goal.model, *models) if model is not None]
+        _refuse_twice([model.casefold() for model in named if model])
         parts = plans_for(self.hardware, [self.goal, *others], self.capabilities.version)
+        _refuse_twice([part.plan.model.source for part in parts])
         return tuple(
             replace(self, goal=part.goal, hardware=replace(self.hardware, gpus=_cards_of(part.plan))) for part in parts
+        )
+
+
+def _refuse_twice(models: Sequence[str]) -> None:
+    """Raises UsageError where two of some models are the same."""
+    if len(set(models)) < len(models):
+        raise UsageError(
+            "The same model is named twice.",
+            "One server answers several agents at a time; --preset throughput serves a model with every card.",
         )
 
 

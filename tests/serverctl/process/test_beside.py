@@ -148,5 +148,5 @@ def test_the_same_model_beside_twice_is_refused_before_any_start(machine: Machin
     machine.cards("RTX 4090")
     done = machine.run("up", "--model", models[0], "--beside", models[1], "--beside", models[1])
     assert done.returncode == 2
-    assert "Two servers would be called 'second_model'." in done.stderr
+    assert "The same model is named twice." in done.stderr
     assert not machine.starts
