@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from foundation.configs import load_config
-from foundation.errors import UsageError
+from foundation.errors import MaiError
 from serverctl.calibration import read_measurements
 from serverctl.hardware.catalogue import cards, plain_names
 from serverctl.hardware.facts import Hardware
@@ -86,7 +86,7 @@ def _own_models(all_of_them: bool) -> tuple[Model, ...]:
     for name in AUTOMATIC_MODELS:
         try:
             found.append(find_model(name, allow_network=False))
-        except UsageError:
+        except MaiError:
             if all_of_them:
                 raise
     return tuple(found)

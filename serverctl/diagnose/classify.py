@@ -148,7 +148,8 @@ def classify(lines: Sequence[LogLine], report: StartReport, exit_status: int | N
     if dead is not None:
         kind = Kind.ENGINE_DIED if served or error is None else Kind.EXITED
         found_dead = CONSEQUENCE.search(dead)
-        return failed(kind, evidence=error or _sentence(dead, found_dead.start() if found_dead else 0))
+        said = error or _sentence(dead, found_dead.start() if found_dead else 0)
+        return failed(kind, evidence=said, numbers=numbers(kind, error) if error else {})
     if exit_status is not None:
         return failed(Kind.EXITED, evidence=error or _last_text(lines))
     if error is not None and not served and not _went_on(lines, error):

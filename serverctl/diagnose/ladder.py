@@ -251,10 +251,10 @@ _LADDERS: Mapping[Kind, Callable[[_View], Iterator[Step]]] = {
     Kind.ATTENTION: _attention,
     Kind.NETWORK: _retry_once("the download broke off: what is there is kept, and it goes on"),
     Kind.INNER_PORT: _retry_once("vLLM chooses other ports for its processes"),
-    Kind.EXITED: _unknown,
+    **dict.fromkeys((Kind.EXITED, Kind.ENGINE_DIED), _unknown),
     Kind.CRASHED: _crashed,
     **dict.fromkeys(
-        (Kind.CUDA, Kind.NCCL, Kind.ENGINE_DIED, Kind.KILLED, Kind.STALLED, Kind.HUNG),
+        (Kind.CUDA, Kind.NCCL, Kind.KILLED, Kind.STALLED, Kind.HUNG),
         _retry_once("started afresh"),
     ),
 }

@@ -12,7 +12,7 @@ _TEXTS: dict[str, tuple[re.Pattern[str], ...]] = {
     for entry in load_config("vllm/failures.toml")["numbers"]
     for kind in entry["kinds"]
 }
-_NAMES = frozenset({"architecture", "flag", "model", "model_type", "module"})
+_NAMES = frozenset({"architecture", "error", "flag", "model", "model_type", "module"})
 
 
 def numbers(kind: Kind, text: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Place:
     def missing(self, file: str) -> Defect:
         """A file that is not there, or whose link leads nowhere."""
         dangling = (self.folder / file).is_symlink()
-        what = f"{file} is a link to a file that is gone" if dangling else f"{file} is missing"
+        what = f"{file} is a link that leads nowhere" if dangling else f"{file} is missing"
         return Defect(f"{what} in {self.name}", self._again(file, gone=True), stops=self.repo is None, missing=True)
 
     def broken(self, file: str, error: BrokenFileError | OSError) -> Defect:

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError
+from serverctl.models.configuration import strange_values
 from serverctl.models.defects import Defect, Place, read_object
 from serverctl.models.find import cached_snapshot, hub_is_off, look_for_hub, repo_folder
 from serverctl.models.hub_marks import changed
@@ -55,11 +56,13 @@ def check_files(place: Place, flags: Sequence[str] = ()) -> list[Defect]:
         return [place.unfit(error.what.rstrip("."))]
     brought = load_config("files.toml")["flags"]
     skipped = {part for word in flags for part in brought.get(word.split("=")[0], ())}
+    if strange := next(strange_values(config, shape), None):
+        return [place.unfit(strange)]
     parts = {
         "weights": check_weights(place, config, shape),
         "tokenizer": check_tokenizer(place, config, shape.text.vocabulary),
         "processor": _processor(place, config, shape),
-        "template": _template(place),
+        "template": _template(place, config),
         "rest": (*_optional(place), *changed(place)),
     }
     return [defect for part, defects in parts.items() if part not in skipped for defect in defects]
@@ -87,6 +90,19 @@ def refuse_bad_files(model: Model, flags: Sequence[str]) -> bool:
         more = f" `mai-server doctor` lists {len(bad) - 1} more." if len(bad) > 1 else ""
         raise NoStartError("CORRUPT", f"{bad[0].what}.", f"{bad[0].remedy[:1].upper()}{bad[0].remedy[1:]}.{more}")
     return place is not None and not any(defect.missing for defect in found)
+
+
+def refuse_unknown_method(model: Model, known: Collection[str]) -> None:
+    """Raises NoStartError where weights are quantised in a way that this vLLM does not know; `known` may be empty."""
+    method = model.shape.quantization
+    plain = {name.replace("_", "-") for name in known} | set(load_config("files.toml")["other_names"])
+    if method is None or not known or method.lower().replace("_", "-") in plain:
+        return
+    said = "does not say how (quant_method)" if method == "unknown" else f"says {method!r}"
+    text = "Use another checkpoint: 16-bit weights, fp8, AWQ, GPTQ or compressed-tensors."
+    raise NoStartError(
+        "QUANT_UNKNOWN", f"{model.name} is quantised, and its config.json {said}: vLLM knows none.", text
+    )
 
 
 def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:
@@ -127,46 +143,83 @@ def _processor(place: Place, config: Mapping[str, Any], shape: Shape) -> Iterato
 
 def _unlike(file: str, found: Mapping[str, Any], config: Mapping[str, Any], shape: Shape) -> Iterator[str]:
     """Where a processor's settings are those of another model, as clauses."""
-    if shape.vision is None or str(config.get("model_type")) not in load_config("files.toml")["known"]:
+    if shape.vision is None or not _is_known(config):
         return
     nested = found.get("image_processor")
     image = nested if isinstance(nested, Mapping) else found
-    for name, size in (("patch_size", shape.vision.patch), ("merge_size", shape.vision.merge)):
-        number = image.get(name)
-        if isinstance(number, int) and number != size:
-            yield f"{file} says {name} {number}, and config.json {size},"
-
-
-def _template(place: Place) -> Iterator[Defect]:
-    """Without a chat template vLLM starts, and refuses every request of a chat."""
-    there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
-    for file in there:
-        path = place.folder / file
-        try:
-            _look_at_template(path)
-        except (BrokenFileError, OSError) as error:
-            yield place.broken(file, error)
-        except UnicodeDecodeError:
-            yield place.broken(file, BrokenFileError("is no text: it is damaged"))
-    if there:
+    classes = [str(each["processor_class"]) for each in (found, image) if each.get("processor_class")]
+    classes += [str(image["image_processor_type"])] if image.get("image_processor_type") else []
+    beginning = load_config("files.toml")["processors"]["begin"]
+    if foreign := next((name for name in classes if not name.startswith(beginning)), None):
+        yield f"{file} names {foreign}, and config.json a {config['model_type']},"
         return
+    if image is found and file != _PROCESSORS[0]:
+        return  # how pictures are cut stands in the other file
+    defaults = load_config("files.toml")["processors"]["defaults"]
+    for name, size in (("patch_size", shape.vision.patch), ("merge_size", shape.vision.merge)):
+        number = image.get(name, defaults[name])
+        if number != size:
+            yield f"{file} says {name} {number}, and config.json {size},"
+    for name in ("image_mean", "image_std"):
+        if (shades := image.get(name)) is not None and not _are_shades(shades, shape.vision.channels, name):
+            yield f"{file} says {name} {str(shades)[:40]}, which is not one number above 0 a colour,"
+
+
+def _are_shades(shades: object, channels: int, name: str) -> bool:
+    numbers = shades if isinstance(shades, list) else []
+    return len(numbers) == channels and all(
+        isinstance(number, int | float) and (number > 0 or (name == "image_mean" and number == 0)) for number in numbers
+    )
+
+
+def _is_known(config: Mapping[str, Any]) -> bool:
+    return str(config.get("model_type")) in load_config("files.toml")["known"]
+
+
+def _template(place: Place, config: Mapping[str, Any]) -> Iterator[Defect]:
+    """Without a chat template vLLM starts, and refuses every request of a chat; with another's it answers badly."""
+    there = [file for file in load_config("files.toml")["chat_templates"] if (place.folder / file).exists()]
     try:
         settings = json.loads((place.folder / "tokenizer_config.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         settings = {}  # that the file is broken is told of the tokenizer
-    if not (isinstance(settings, Mapping) and settings.get("chat_template")):
+    settings = settings if isinstance(settings, Mapping) else {}
+    marks = _marks(settings) if _is_known(config) else []
+    for file in there:
+        path = place.folder / file
+        try:
+            text = _look_at_template(path)
+        except (BrokenFileError, OSError) as error:
+            yield place.broken(file, error)
+        except UnicodeDecodeError:
+            yield place.broken(file, BrokenFileError("is no text: it is damaged"))
+        else:
+            if text and marks and not any(mark in text for mark in marks):
+                yield place.unfit(f"{file} writes none of the tokenizer's own marks, as {marks[0]},")
+    if not there and not settings.get("chat_template"):
         yield place.missing("chat_template.jinja")
 
 
-def _look_at_template(path: Path) -> None:
-    """Raises BrokenFileError, OSError, UnicodeDecodeError."""
+def _marks(settings: Mapping[str, Any]) -> list[str]:
+    """Tokens that no words become, and that a chat template puts between messages, by tokenizer_config.json."""
+    found: list[Any] = [settings.get("eos_token")]
+    for name in ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder"):
+        group = settings.get(name)
+        found += group.values() if isinstance(group, Mapping) else group if isinstance(group, list) else ()
+    texts = [token.get("content") if isinstance(token, Mapping) else token for token in found]
+    return [text for text in texts if isinstance(text, str) and text.startswith("<|")]
+
+
+def _look_at_template(path: Path) -> str:
+    """Its text; "" where it is no file. Raises BrokenFileError, OSError, UnicodeDecodeError."""
     if not path.is_file():
-        return
+        return ""
     text = path.read_text(encoding="utf-8")
     if not text.strip():
         raise BrokenFileError("is empty")
     if path.suffix == ".jinja" and _ends_within(text):
         raise BrokenFileError("is cut off: it ends within a tag or a block")
+    return text
 
 
 def _ends_within(template: str) -> bool:
@@ -187,6 +240,10 @@ def _optional(place: Place) -> Iterator[Defect]:
         if not (place.folder / file).exists():
             continue
         try:
-            read_object(place, file)
+            found = read_object(place, file)
         except (BrokenFileError, OSError) as error:
             yield replace(place.broken(file, error), stops=False)
+            continue
+        most = found.get("max_new_tokens")
+        if file == "generation_config.json" and most is not None and not (type(most) is int and most > 0):
+            yield place.broken(file, BrokenFileError(f"says max_new_tokens {most}: vLLM does not start with that"))

@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -59,7 +60,7 @@ def find_model(name: str, allow_network: bool = True) -> Model:
     known, checkpoint = _known(name)
     folder = _folder(name)
     # A folder beside us that only happens to be called like a known model is not meant.
-    if folder is not None and (known is None or (folder / "config.json").is_file()):
+    if folder is not None and (known is None or _holds_model(folder)):
         return _from_folder(folder)
     if name.startswith(("/", "./", "../", "~")):
         raise UsageError(f"There is no folder {name}.", "Name a model's folder, a known model or a repository.")
@@ -99,10 +100,20 @@ def _folder(name: str) -> Path | None:
         return None
 
 
+def _holds_model(folder: Path) -> bool:
+    """Whether a config.json is in a folder. Raises EnvironmentLacksError where the folder may not be read."""
+    try:
+        return (folder / "config.json").is_file()
+    except PermissionError as error:
+        raise EnvironmentLacksError(
+            f"{folder} may not be read.", f"Make it readable: chmod u+rx {shlex.quote(str(folder))}."
+        ) from error
+
+
 def whole_name(name: str) -> str:
     """A model's name for a process that runs in another place: of a model's folder, the whole path."""
     folder = _folder(name)
-    return str(folder) if folder is not None and (folder / "config.json").is_file() else name
+    return str(folder) if folder is not None and _holds_model(folder) else name
 
 
 def _known(name: str) -> tuple[Known | None, Quantized | None]:
@@ -167,7 +178,7 @@ def _weights_in(folder: Path) -> Path | None:
 
 
 def _from_folder(folder: Path) -> Model:
-    if not (folder / "config.json").is_file():
+    if not _holds_model(folder):
         raise UsageError(
             f"{folder} has no config.json, so it holds no model.", "Name the folder with the model's files."
         )
@@ -250,10 +261,16 @@ def _pixels(files: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.", "Download the model again, or mend the file.") from error
+    except OSError as error:
+        raise EnvironmentLacksError(
+            f"{path} cannot be read: {error.strerror}.", "Is it yours, and its disk there?"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise EnvironmentLacksError(
+            f"{path} cannot be read: it is no JSON, cut off or damaged.", "Download it again, or mend it."
+        ) from error
     if not isinstance(document, dict):
-        raise UsageError(f"{path} holds no JSON object.", "Download the model again, or mend the file.")
+        raise EnvironmentLacksError(f"{path} holds no JSON object: it is damaged.", "Download it again, or mend it.")
     return document
 
 

@@ -37,7 +37,7 @@ def _mark_of(path: Path) -> str | None:
             return mark
         beside = path.parent / ".cache" / "huggingface" / "download" / f"{path.name}.metadata"
         mark = beside.read_text(encoding="ascii").splitlines()[1].strip()
-    except (OSError, ValueError, IndexError):
+    except (OSError, RuntimeError, ValueError, IndexError):  # RuntimeError: links in a circle (Python 3.11, 3.12)
         return None
     return mark if _MARK.fullmatch(mark) else None
 

@@ -42,10 +42,12 @@ class BrokenFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor of a file: the format's name of its numbers, and its shape."""
+    """One tensor of a file: the format's name of its numbers, its shape, and where it begins and ends, in bytes."""
 
     dtype: str
     shape: tuple[int, ...]
+    begin: int
+    end: int
 
 
 def check_beginning(begin: bytes, size: int) -> None:
@@ -82,10 +84,10 @@ def read_tensors(path: Path) -> Mapping[str, Tensor]:
         raise BrokenFileError("has a header that is no JSON: it is no safetensors file, or damaged") from error
     if not isinstance(header, dict):
         raise BrokenFileError("has a header that is no JSON object: it is damaged")
-    return _tensors(header, size - 8 - length)
+    return _tensors(header, 8 + length, size - 8 - length)
 
 
-def _tensors(header: dict[str, Any], room: int) -> dict[str, Tensor]:
+def _tensors(header: dict[str, Any], first: int, room: int) -> dict[str, Tensor]:
     """The tensors of a header, whose numbers must fill the rest of the file exactly. Raises BrokenFileError."""
     found: dict[str, Tensor] = {}
     places: list[tuple[int, int]] = []
@@ -100,7 +102,7 @@ def _tensors(header: dict[str, Any], room: int) -> dict[str, Tensor]:
         bits = _BITS.get(dtype)
         if bits is not None and end - begin != (prod(shape) * bits + 7) // 8:
             raise BrokenFileError(f"has a header whose sizes of {name} do not agree: it is damaged")
-        found[name] = Tensor(dtype, shape)
+        found[name] = Tensor(dtype, shape, first + begin, first + end)
         places.append((begin, end))
     places.sort()
     reached = 0

@@ -200,10 +200,9 @@ def read_shape(config: Mapping[str, Any], origin: str) -> Shape:
 def _size(entries: Mapping[str, Any], name: str, default: int | None = None) -> int:
     """A size that must be there, or has a default; 1 or more. Raises KeyError or ValueError."""
     value = entries[name] if default is None else entries.get(name) or default
-    number = int(value)
-    if isinstance(value, bool) or not 1 <= number <= _LARGEST:
-        raise ValueError(f"{name} is {str(value)[:40]}")
-    return number
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= _LARGEST or value % 1:
+        raise ValueError(f"{name} is {str(value)[:40]!r}")  # transformers takes no number that is written as a text
+    return int(value)
 
 
 def _text_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> TextShape:
@@ -264,6 +263,9 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
     vision = config.get("vision_config")
     if not isinstance(vision, Mapping):
         return None
+    depth, seen = _size(vision, "depth"), vision.get("deepstack_visual_indexes") or ()
+    if any(not isinstance(place, int) or place >= depth for place in seen):
+        raise ValueError(f"deepstack_visual_indexes is {str(seen)[:40]}, of {depth} layers")
     model_type = str(config.get("model_type") or "")
     kinds: tuple[VisionKind, ...] = get_args(VisionKind)
     kind: VisionKind = next((kind for kind in kinds if model_type.startswith(kind)), "qwen2_vl")
@@ -275,7 +277,7 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
         positions = (_size(vision, "image_size", 336) // patch) ** 2
     return VisionShape(
         kind=kind,
-        depth=_size(vision, "depth"),
+        depth=depth,
         hidden=width,
         heads=_size(vision, "num_heads", 16),
         intermediate=_size(vision, "intermediate_size", int(float(ratio) * width) if ratio else 4 * width),
@@ -285,7 +287,7 @@ def _vision_shape(config: Mapping[str, Any], text: Mapping[str, Any]) -> VisionS
         channels=_size(vision, "in_channels", int(vision.get("in_chans") or 3)),
         out_hidden=_size(vision, "out_hidden_size", _size(text, "hidden_size")),
         positions=positions,
-        deepstack=len(vision.get("deepstack_visual_indexes") or ()),
+        deepstack=len(seen),
     )
 
 

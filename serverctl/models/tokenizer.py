@@ -60,10 +60,20 @@ def _look_at(place: Place, file: str, config: Mapping[str, Any], vocabulary: int
         raise _MisfitError(f"{file} has tokens up to number {most:,}, and config.json says {vocabulary:,} tokens")
     if str(config.get("model_type")) not in load_config("files.toml")["known"]:
         return
+    if isinstance(model, Mapping) and isinstance(words, dict) and not _in_order(words, model.get("merges")):
+        raise BrokenFileError("does not number its words in the order in which they are merged: it is damaged")
     for name in _NAMED:
         number = config.get(name)
         if isinstance(number, int) and number not in added and not _is_special(words, number):
             raise _MisfitError(f"config.json says that {name} is {number:,}, and {file} has no such token")
+
+
+def _in_order(words: Mapping[str, int], merges: object) -> bool:
+    """Whether words have their numbers in the order of their merges, as in all byte-level vocabularies of Qwen's."""
+    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in (merges or ()))  # type: ignore[attr-defined]
+    joined = (pair[0] + pair[1] for pair in pairs if isinstance(pair, list) and len(pair) == 2)
+    numbers = [words[word] for word in joined if word in words]
+    return all(one <= other for one, other in pairwise(numbers))
 
 
 def _is_special(words: Mapping[str, int] | list[Any], number: int) -> bool:

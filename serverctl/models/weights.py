@@ -1,17 +1,19 @@
 """Looks at a model's weights before a start: are all files there and whole, and do they fit config.json.
 
-Only headers are read: of a hundred files in a few hundredths of a second.
+Headers are read, and a few pieces of the numbers: of a hundred files in a few hundredths of a second.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 from foundation.configs import load_config
+from serverctl.models.contents import strange_tensor
 from serverctl.models.defects import Defect, Place, read_object
 from serverctl.models.safetensors import BrokenFileError, Tensor, check_beginning, read_tensors
-from serverctl.models.shape import Shape, VisionShape
+from serverctl.models.shape import Shape
 
 INDEX = "model.safetensors.index.json"
 _NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.safetensors$")
@@ -20,6 +22,12 @@ _BESIDE = ("consolidated", "adapter_", "optimizer")
 #: A layer of the language model, and a block of the vision tower, in all of transformers' ways to name them.
 _LAYER = re.compile(r"^(?!.*(?:visual|vision|mtp|draft))(?:.*\.)?layers\.(\d+)\.")
 _BLOCK = re.compile(r"^(?:model\.)?visual\.blocks\.(\d+)\.")
+#: A number within a name, and a head that guesses tokens ahead: it has layers of its own.
+_NUMBER, _HEAD = re.compile(r"\.\d+(?=\.)"), re.compile(r"\b(?:mtp|draft)\b")
+#: Matrices that are looked into, over all files.
+_MOST_SEEN = 128
+#: How PyTorch's own files begin: a zip archive, or (before 1.6) a pickle.
+_PICKLES = (b"PK\x03\x04", b"\x80")
 #: How many files or tensors are named in one sentence.
 _MOST_NAMED = 3
 
@@ -48,6 +56,8 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
             continue
         try:
             tensors = read_tensors(place.folder / name)
+            if strange := strange_tensor(place.folder / name, tensors, max(4, _MOST_SEEN // len(names))):
+                raise BrokenFileError(strange)
         except (BrokenFileError, OSError) as error:
             whole = False
             yield place.broken(name, error)
@@ -56,7 +66,7 @@ def check_weights(place: Place, config: Mapping[str, Any], shape: Shape) -> Iter
         where |= dict.fromkeys(tensors, name)
     if whole:
         yield from _against_index(place, index, where)
-        unfit = (*_quantization(place, held, shape), *misfits(held, config, shape))
+        unfit = [*_quantization(place, held, shape)] or [*misfits(held, config, shape)]
         yield from map(place.unfit, unfit[:_MOST_NAMED])
 
 
@@ -89,7 +99,12 @@ def _other_weights(place: Place) -> Iterator[Defect]:
     for path in others:
         try:
             with path.open("rb") as file:
-                check_beginning(file.read(512), path.stat().st_size)
+                begin = file.read(512)
+            check_beginning(begin, path.stat().st_size)
+            if path.suffix != ".gguf" and not begin.startswith(_PICKLES):
+                raise BrokenFileError("is no file of weights: it does not begin as PyTorch's do")
+            if begin.startswith(_PICKLES[0]) and not is_zipfile(path):
+                raise BrokenFileError("is cut off: its end is missing")
         except (BrokenFileError, OSError) as error:
             yield place.broken(path.name, error)
     if not others:
@@ -108,42 +123,102 @@ def misfits(tensors: Mapping[str, Tensor], config: Mapping[str, Any], shape: Sha
 
     Demanded is only what every checkpoint that vLLM can load has; shapes only where a model's layers are known.
     """
-    text = shape.text
+    text, kind = shape.text, str(config.get("model_type"))
     layers = {int(found[1]) for name in tensors if (found := _LAYER.match(name))}
     if layers and (short := sorted(set(range(text.layers)) - layers)):
         yield f"config.json says {text.layers} layers, and the weights have no layer {short[0]}"
-    if str(config.get("model_type")) not in load_config("files.toml")["known"]:
+    if kind not in load_config("files.toml")["known"]:
         return
     if (more := max(layers, default=0) + 1) > text.layers:
         yield f"config.json says {text.layers} layers, and the weights have {more}"
-    queries, keys = text.heads * text.head_dim, text.kv_heads * text.head_dim
-    yield from _sized(tensors, "embed_tokens.weight", (text.vocabulary, text.hidden))
-    yield from _sized(tensors, "lm_head.weight", (text.vocabulary, text.hidden))
-    yield from _sized(tensors, "layers.0.self_attn.q_proj.weight", (queries, text.hidden))
-    yield from _sized(tensors, "layers.0.self_attn.k_proj.weight", (keys, text.hidden))
-    if not text.experts:
-        yield from _sized(tensors, "layers.0.mlp.gate_proj.weight", (text.intermediate, text.hidden))
-    if shape.quantization is None and _says_untied(config) and not _of(tensors, "lm_head.weight"):
-        yield "config.json says that the output head is no copy of the embeddings, and the weights have no lm_head"
-    yield from _tower(tensors, shape.vision)
+    blocks = {int(found[1]) for name in tensors if (found := _BLOCK.match(name))}
+    if shape.vision is not None and not blocks:
+        yield "config.json says that it sees pictures, and the weights have no vision tower"
+        return
+    if shape.vision is None and blocks:
+        yield "config.json has no vision_config, and the weights have a vision tower"
+        return
+    if shape.vision is not None and (depth := max(blocks) + 1) != shape.vision.depth:
+        yield f"config.json says {shape.vision.depth} blocks of the vision tower, and the weights have {depth}"
+        return
+    if layers == set(range(text.layers)):
+        yield from _unlike(tensors, _expected(kind, config, shape), _sides(shape), shape)
+
+
+def _expected(kind: str, config: Mapping[str, Any], shape: Shape) -> Mapping[str, Sequence[str]]:
+    """The names of sides of a known model's tensors, by the ending of their names."""
+    table = load_config("files.toml")["tensors"]
+    parts = ["all", kind.removesuffix("_moe")]
+    parts += [] if shape.text.experts else ["dense"]
+    parts += ["untied"] if _says_untied(config) else []
+    return {
+        ending: sides
+        for part in parts
+        for ending, sides in table.get(part, {}).items()
+        if shape.vision is not None or not ending.startswith("visual.")
+    }
+
+
+def _sides(shape: Shape) -> Mapping[str, int]:
+    """How long each side is, by config.json."""
+    text, tower = shape.text, shape.vision
+    sides = {
+        "vocabulary": text.vocabulary,
+        "hidden": text.hidden,
+        "intermediate": text.intermediate,
+        "head": text.head_dim,
+        "queries": text.heads * text.head_dim,
+        "keys": text.kv_heads * text.head_dim,
+    }
+    if tower is None:
+        return sides
+    return sides | {
+        "tower": tower.hidden,
+        "tower_qkv": 3 * tower.hidden,
+        "tower_inner": tower.intermediate,
+        "tower_out": tower.out_hidden,
+        "merged": tower.hidden * tower.merge**2,
+        "channels": tower.channels,
+        "frames": tower.temporal_patch,
+        "patch": tower.patch,
+        "positions": tower.positions,
+    }
+
+
+def _unlike(
+    tensors: Mapping[str, Tensor], expected: Mapping[str, Sequence[str]], sides: Mapping[str, int], shape: Shape
+) -> Iterator[str]:
+    """The first tensor that has another shape than config.json says, or is missing: where one is, many are."""
+    found: dict[str, dict[str, Tensor]] = {ending: {} for ending in expected}
+    for name, tensor in tensors.items():
+        if _HEAD.search(name):
+            continue
+        generic = _NUMBER.sub(".*", name)
+        for ending in (name, generic):
+            place = next((known for known in found if ending == known or ending.endswith(f".{known}")), None)
+            if place is not None:
+                found[place][name] = tensor
+                break
+    packed = shape.quantization is not None
+    for ending, there in found.items():
+        count = shape.text.layers if ending.startswith("layers.*") else 1
+        if shape.vision is not None and ending.startswith("visual."):
+            count = shape.vision.depth if ".blocks." in ending else shape.vision.deepstack if ".*" in ending else 1
+        if len(there) < count and not packed:
+            yield f"the weights have {len(there)} of {count} tensors {ending}"
+            return
+        wanted = tuple(sides[side] for side in expected[ending])
+        for name, tensor in there.items():
+            if tensor.shape != wanted and not _is_packed(name, tensors, ["I8", "U8", "F4"]):
+                said, has = (" x ".join(map(str, each)) for each in (wanted, tensor.shape))
+                yield f"{name} has {has} numbers, and config.json says {said},"
+                return
 
 
 def _says_untied(config: Mapping[str, Any]) -> bool:
     nested = config.get("text_config")
     said = [each.get("tie_word_embeddings") for each in (config, nested) if isinstance(each, Mapping)]
     return any(each is False for each in said) and not any(each is True for each in said)
-
-
-def _tower(tensors: Mapping[str, Tensor], vision: VisionShape | None) -> Iterator[str]:
-    if vision is None:
-        return
-    blocks = {int(found[1]) for name in tensors if (found := _BLOCK.match(name))}
-    if not blocks:
-        yield "config.json says that it sees pictures, and the weights have no vision tower"
-    elif short := sorted(set(range(vision.depth)) - blocks):
-        yield f"config.json says {vision.depth} blocks of the vision tower, and the weights have no block {short[0]}"
-    patch = (vision.hidden, vision.channels, vision.temporal_patch, vision.patch, vision.patch)
-    yield from _sized(tensors, "visual.patch_embed.proj.weight", patch)
 
 
 def _quantization(place: Place, tensors: Mapping[str, Tensor], shape: Shape) -> Iterator[str]:
@@ -160,18 +235,3 @@ def _quantization(place: Place, tensors: Mapping[str, Tensor], shape: Shape) -> 
 
 def _is_packed(name: str, tensors: Mapping[str, Tensor], numbers: Sequence[str]) -> bool:
     return name.endswith(".weight") and tensors[name].dtype in numbers
-
-
-def _of(tensors: Mapping[str, Tensor], ending: str) -> str | None:
-    """The name of the tensor of the language model, or vision tower, that ends so."""
-    found = [name for name in tensors if name == ending or name.endswith(f".{ending}")]
-    return min(found, key=len, default=None)
-
-
-def _sized(tensors: Mapping[str, Tensor], ending: str, wanted: tuple[int, ...]) -> Iterator[str]:
-    """A tensor must have the shape that config.json gives it; what is packed has another."""
-    name = _of(tensors, ending)
-    if name is None or tensors[name].shape == wanted or _is_packed(name, tensors, ["I8", "U8", "F4"]):
-        return
-    said, has = (" x ".join(map(str, sides)) for sides in (wanted, tensors[name].shape))
-    yield f"{name} has {has} numbers, and config.json says {said},"

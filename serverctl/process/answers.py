@@ -24,6 +24,8 @@ from serverctl.process.probe import PROBE_SIDE, Answer
 WORDS = "open the window and read the words on the screen"
 #: What a chat template may put around a picture: Qwen's has a token before and one after it.
 _MOST_FRAME = 8
+#: So many of the likeliest tokens are asked for (vLLM's default allows 20); such as are as likely as this are alike.
+_OTHERS, _SAME = 20, 1e-6
 #: Flags of a person's own with which the model's files do not say what the server reads.
 _OWN_WORDS, _OWN_PICTURES = ("--tokenizer", "--hf-overrides", "--tokenizer-mode"), ("--hf-overrides", "--chat-template")
 
@@ -50,16 +52,18 @@ def question(port: int, key: str, name: str, plan: Plan, seconds: float) -> Verd
     if wrong := _words(port, key, name, model, plan.extra):  # first: without words every question is refused
         return Verdict(wrong=wrong)
     began = time.monotonic()
-    answer = probe.ask_model(port, key, name, sees, seconds)
+    answer = probe.ask_model(port, key, name, sees, seconds, _OTHERS)
     took = time.monotonic() - began
     if not answer.ok:
+        if "Out of range float" in answer.body:  # Python's words about NaN in JSON
+            return Verdict(wrong="what it computes are no numbers: its weights are damaged")
         if answer.status == 400 and "chat template" in answer.body:
             return Verdict(wrong="it has no chat template: it refuses every conversation")
         if answer.status == 400 and "template" in answer.body:  # Jinja's own words, whatever they are
             return Verdict(wrong=f"its chat template is broken, so it refuses every conversation: {answer.body[:300]}")
         said = f"HTTP {answer.status}: {answer.body}" if answer.status else answer.body
         return Verdict(silent=said, refused=answer.status is not None)
-    wrong = _picture(port, key, name, plan, answer) if sees else ""
+    wrong = _choice(answer) or (_picture(port, key, name, plan, answer) if sees else "")
     return Verdict(wrong=wrong, seconds=took)
 
 
@@ -79,6 +83,15 @@ def _words(port: int, key: str, name: str, model: Model, flags: Sequence[str]) -
     back = _of(probe.ask(port, "/detokenize", key, {"model": name, "tokens": tokens}, 20.0), "prompt")
     if isinstance(back, str) and back.strip() != WORDS:
         return f"of the words “{WORDS}” it made tokens that say “{back.strip()[:80]}”"
+    return ""
+
+
+def _choice(answer: Answer) -> str:
+    """What is wrong with how it chose the token; "" where nothing is, or it does not say."""
+    with suppress(LookupError, TypeError):
+        likely = [each["logprob"] for each in _of(answer, "choices")[0]["logprobs"]["content"][0]["top_logprobs"]]
+        if len(likely) == _OTHERS and (None in likely or max(likely) - min(likely) < _SAME):
+            return "it prefers no word to another: its weights are zeros, or damaged"
     return ""
 
 

@@ -17,7 +17,7 @@ from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
 from serverctl.diagnose.ladder import Step, next_step
 from serverctl.diagnose.stages import Stage, StartReport
-from serverctl.models.files import NoStartError, needs_no_hub
+from serverctl.models.files import NoStartError, needs_no_hub, refuse_unknown_method
 from serverctl.models.find import downloaded_bytes
 from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
@@ -152,6 +152,8 @@ class Owner:
                 with contextlib.suppress(MaiError):
                     prepared = prepare(self._request, goal)
                     self._goal = goal
+        if not self._goal.force:
+            refuse_unknown_method(prepared.plan.model, prepared.capabilities.quantizations)
         offline = not self._goal.force and needs_no_hub(prepared.plan.model, self._goal.extra)
         return replace(prepared, offline=offline)
 
@@ -316,6 +318,8 @@ class Owner:
         if failure.kind is Kind.PORT and self._request.port is not None:
             text = f"Port {self._request.port} is your own choice, so no other one is taken."
             return Step("stop", text)
+        if state.ready_at is None and failure.serving:  # the first question was its end, and will be the next time
+            failure = replace(failure, stage=Stage.LISTENING)
         step = next_step(failure, plan, self._goal, self._earlier)
         self._earlier = (*self._earlier, failure.kind)
         return step

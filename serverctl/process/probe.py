@@ -72,12 +72,16 @@ def metrics_page(port: int, key: str = "", seconds: float = 3.0) -> str | None:
     return answer.body if answer.ok else None
 
 
-def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0) -> Answer:
-    """One token about a small picture: the whole way through the model, its vision tower included."""
+def ask_model(port: int, key: str, model: str, image: bool = True, seconds: float = 120.0, others: int = 0) -> Answer:
+    """One token about a small picture: the whole way through the model, its vision tower included.
+
+    With it come as many `others`: the likeliest tokens, and how likely each was.
+    """
     content = text_of_question()
     if image:
         content.insert(0, {"type": "image_url", "image_url": {"url": _picture()}})
     payload = {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1, "temperature": 0}
+    payload |= {"logprobs": True, "top_logprobs": others} if others else {}
     return ask(port, "/v1/chat/completions", key, payload, seconds)
 
 

@@ -47,28 +47,52 @@ def _script(path: Path, source: Path) -> None:
 
 
 def tiny_model(folder: Path) -> Path:
-    """A folder with a model that is small enough for any machine's processor; its weights are zeros."""
+    """A folder with a model that is small enough for any machine's processor; its weights are all the same number."""
     folder.mkdir(parents=True)
     shape = json.loads((ROOT / "configs" / "models" / "shapes" / "qwen3-vl-2b.json").read_text())
     text = {**shape["text_config"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     text |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 1000}
     vision = {**shape["vision_config"], "hidden_size": 64, "intermediate_size": 128, "depth": 2, "out_hidden_size": 64}
+    vision |= {"deepstack_visual_indexes": [1]}
     config = {**shape, "text_config": text, "vision_config": vision, "tie_word_embeddings": True}
     (folder / "config.json").write_text(json.dumps(config))
-    (folder / "preprocessor_config.json").write_text(json.dumps(shape["image"]))
+    (folder / "preprocessor_config.json").write_text(json.dumps({**shape["image"], "patch_size": 16}))
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     letters = {letter: number for number, letter in enumerate("Ġabcdefghijklmnopqrstuvwxyz")}
     tokenizer = {"model": {"type": "BPE", "vocab": letters, "merges": []}, "decoder": {"type": "ByteLevel"}}
     (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "added_tokens": _special(config)}))
-    layers = [f"model.language_model.layers.{number}.self_attn" for number in range(2)]
-    shapes = {
-        "model.language_model.embed_tokens.weight": (1000, 64),
-        **{f"{layer}.q_proj.weight": (64, 64) for layer in layers},
-        **{f"{layer}.k_proj.weight": (32, 64) for layer in layers},
-        **{f"model.visual.blocks.{number}.norm1.weight": (64,) for number in range(2)},
-    }
-    write_weights(folder / "model.safetensors", shapes)
+    write_weights(folder / "model.safetensors", tiny_shapes())
     return folder
+
+
+def tiny_shapes() -> dict[str, tuple[int, ...]]:
+    """The names and shapes of all matrices and norms of the tiny model, as transformers saves them."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.language_model.embed_tokens.weight": (1000, 64),
+        "model.language_model.norm.weight": (64,),
+        "model.visual.patch_embed.proj.weight": (64, 3, 2, 16, 16),
+        "model.visual.pos_embed.weight": (2304, 64),
+    }
+    merger = {"linear_fc1.weight": (256, 256), "linear_fc2.weight": (64, 256)}
+    shapes |= {f"model.visual.merger.{name}": shape for name, shape in {"norm.weight": (64,), **merger}.items()}
+    shapes |= {
+        f"model.visual.deepstack_merger_list.0.{name}": shape
+        for name, shape in {"norm.weight": (256,), **merger}.items()
+    }
+    layer: dict[str, tuple[int, ...]] = {
+        "input_layernorm.weight": (64,), "post_attention_layernorm.weight": (64,),
+        "self_attn.q_proj.weight": (64, 64), "self_attn.k_proj.weight": (32, 64), "self_attn.v_proj.weight": (32, 64),
+        "self_attn.o_proj.weight": (64, 64), "self_attn.q_norm.weight": (16,), "self_attn.k_norm.weight": (16,),
+        "mlp.gate_proj.weight": (128, 64), "mlp.up_proj.weight": (128, 64), "mlp.down_proj.weight": (64, 128),
+    }  # fmt: skip
+    block: dict[str, tuple[int, ...]] = {
+        "norm1.weight": (64,), "norm2.weight": (64,), "attn.qkv.weight": (192, 64), "attn.proj.weight": (64, 64),
+        "mlp.linear_fc1.weight": (128, 64), "mlp.linear_fc2.weight": (64, 128),
+    }  # fmt: skip
+    for number in range(2):
+        shapes |= {f"model.language_model.layers.{number}.{name}": shape for name, shape in layer.items()}
+        shapes |= {f"model.visual.blocks.{number}.{name}": shape for name, shape in block.items()}
+    return shapes
 
 
 def _special(config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -77,7 +101,7 @@ def _special(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def write_weights(path: Path, shapes: dict[str, tuple[int, ...]], dtype: str = "BF16") -> None:
-    """A safetensors file with tensors of zeros, two bytes a number (or one, where they are so); a hole on the disk."""
+    """A safetensors file, two bytes a number (or one, where they are so): all the same, or a hole where it is large."""
     header: dict[str, Any] = {}
     reached = 0
     for name, shape in shapes.items():
@@ -87,6 +111,8 @@ def write_weights(path: Path, shapes: dict[str, tuple[int, ...]], dtype: str = "
     raw = json.dumps(header).encode()
     with path.open("wb") as file:
         file.write(len(raw).to_bytes(8, "little") + raw)
+        if reached < 2**24:
+            file.write(b"\x3c" * reached)
         file.truncate(8 + len(raw) + reached)
 
 

@@ -10,8 +10,10 @@ A scenario is an object; everything is optional:
     before        {STAGE: [action, ...]}: done before that stage is printed (the names of serverctl.diagnose.stages)
     serving       [action, ...]: done once the server answers
     chat          "ok", "fail" (500), "hang", "die" (the engine dies of the question), "drop" (the connection breaks),
-                  "no template" (400, as without a chat template), "broken template"
-    reads         "words wrong" (three tokens, whatever is said), "picture wrong" (of another size), "no picture"
+                  "no template" (400, as without a chat template), "broken template", "no numbers" (400, as of NaN),
+                  "die of an error" (the engine says which)
+    reads         "words wrong" (three tokens, whatever is said), "picture wrong" (of another size), "no picture",
+                  "all alike" (no token is likelier than another)
     metrics       "recorded", "old" (names before 0.10), "none" (404)
     running       requests in flight, as /metrics tells
     listens       false: the port is never opened, though the log says so
@@ -402,7 +404,13 @@ class Server:
                 return 400, '{"error":{"message":"unexpected end of template","code":400}}'
             case "no template":
                 return 400, '{"error":{"message":"default chat template is no longer allowed","code":400}}'
+            case "no numbers":
+                return 400, '{"error":{"message":"Out of range float values are not JSON compliant","code":400}}'
             case "fail":
+                return 500, '{"error":{"message":"EngineCore encountered an issue.","type":"InternalServerError"}}'
+            case "die of an error":
+                out("(EngineCore pid=2) ERROR 11-21 10:00:30 [core.py:900] RuntimeError: shape is invalid for input\n")
+                os.kill(self.engine, signal.SIGKILL)
                 return 500, '{"error":{"message":"EngineCore encountered an issue.","type":"InternalServerError"}}'
             case "die":
                 out(
@@ -416,10 +424,15 @@ class Server:
             return 404, json.dumps({"error": {"message": f"The model `{request.get('model')}` does not exist."}})
         time.sleep(request.get("fake_seconds", 0))
         message = {"role": "assistant", "content": "Hi"}
+        alike = self.scenario.get("reads") == "all alike"
+        likely = [{"logprob": -5.0 - (0 if alike else rank)} for rank in range(request.get("top_logprobs", 0))]
         return 200, json.dumps(
             {
                 "id": "x", "object": "chat.completion", "model": self.name,
-                "choices": [{"index": 0, "message": message, "finish_reason": "length"}],
+                "choices": [
+                    {"index": 0, "message": message, "finish_reason": "length",
+                     "logprobs": {"content": [{"top_logprobs": likely}]}}
+                ],
                 "usage": {"prompt_tokens": 16 + self.picture(body), "completion_tokens": 1, "total_tokens": 81},
             }
         )  # fmt: skip

@@ -116,6 +116,17 @@ class TestFolders:
         (tmp_path / "MAI-UI-8B").mkdir()
         assert find_model("MAI-UI-8B").source == "Tongyi-MAI/MAI-UI-8B"
 
+    def test_one_that_may_not_be_read_is_told_as_that(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = write(tmp_path / "closed", config__json=CONFIG)
+
+        def refuse(path: Path) -> bool:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(Path, "is_file", refuse)  # the tests may run as root, who may read everything
+        with pytest.raises(EnvironmentLacksError, match="may not be read") as refusal:
+            find_model(str(folder))
+        assert f"chmod u+rx {folder}" in refusal.value.remedy
+
     def test_one_without_a_config_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         for name in ("empty", "./empty", str(tmp_path / "empty")):
@@ -132,7 +143,7 @@ class TestFolders:
     @pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', "[" * 100_000, "\x00\xff"])
     def test_a_broken_config_is_named(self, tmp_path: Path, text: str) -> None:
         folder = write(tmp_path / "m", config__json=text)
-        with pytest.raises(UsageError, match=r"config\.json"):
+        with pytest.raises(EnvironmentLacksError, match=r"config\.json"):
             find_model(str(folder))
 
     def test_a_config_of_something_else_is_named_with_what_it_lacks(self, tmp_path: Path) -> None:
@@ -243,7 +254,7 @@ class TestTheHubsCache:
 
     def test_a_broken_file_in_it_is_named(self, hub_cache: Path) -> None:
         cache(hub_cache, "Tongyi-MAI/MAI-UI-2B", config__json="{half")
-        with pytest.raises(UsageError, match=r"config\.json cannot be read"):
+        with pytest.raises(EnvironmentLacksError, match=r"config\.json cannot be read"):
             find_model("MAI-UI-2B")
 
     def test_bytes_of_a_download_are_counted_parts_included(self, hub_cache: Path) -> None:
@@ -346,7 +357,7 @@ class TestTheHub:
 
     def test_a_broken_config_from_it_is_named(self, answers: dict[str, Any]) -> None:
         answers["config.json"] = "{"
-        with pytest.raises(UsageError, match=r"config\.json cannot be read"):
+        with pytest.raises(EnvironmentLacksError, match=r"config\.json cannot be read"):
             find_model("somebody/something")
 
     def test_known_models_are_not_asked_for(self, answers: dict[str, Any]) -> None:

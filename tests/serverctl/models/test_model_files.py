@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stubs.controlled import tiny_model, write_weights
+from stubs.controlled import tiny_model, tiny_shapes, write_weights
 
 from foundation.errors import EnvironmentLacksError
 from serverctl.models.defects import Place
@@ -22,10 +22,9 @@ POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\ns
 
 def split(folder: Path) -> Path:
     """The tiny model's weights in two files with an index."""
-    one, two = {"model.language_model.embed_tokens.weight": (1000, 64)}, {}
-    for number in range(2):
-        two[f"model.language_model.layers.{number}.self_attn.k_proj.weight"] = (32, 64)
-        two[f"model.visual.blocks.{number}.norm1.weight"] = (64,)
+    shapes = tiny_shapes()
+    one = {name: shape for name, shape in shapes.items() if "embed_tokens" in name}
+    two = {name: shape for name, shape in shapes.items() if name not in one}
     (folder / "model.safetensors").unlink()
     for shard, shapes in zip(SHARDS, (one, two), strict=True):
         write_weights(folder / shard, shapes)
@@ -73,6 +72,44 @@ def dangle(path: Path) -> None:
     path.symlink_to(path.parent / "gone")
 
 
+def circle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def fill(path: Path, number: bytes) -> None:
+    """All of a file's numbers become the same."""
+    raw = path.read_bytes()
+    begin = 8 + int.from_bytes(raw[:8], "little")
+    path.write_bytes(raw[:begin] + number * ((len(raw) - begin) // len(number)))
+
+
+def blank(path: Path) -> None:
+    """The second half was never written."""
+    raw = path.read_bytes()
+    path.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2))
+
+
+def edit_shapes(folder: Path, change: Callable[[str, tuple[int, ...]], tuple[str, tuple[int, ...]]]) -> None:
+    shapes = dict(change(name, shape) for name, shape in tiny_shapes().items())
+    for shard in (*SHARDS, INDEX):
+        (folder / shard).unlink()
+    write_weights(folder / "model.safetensors", shapes)
+
+
+def rename_tensor(folder: Path, part: str) -> None:
+    edit_shapes(folder, lambda name, shape: (name.replace(part, "something_else"), shape))
+
+
+def turn_tensor(folder: Path, part: str) -> None:
+    edit_shapes(folder, lambda name, shape: (name, shape[::-1] if part in name else shape))
+
+
+def shuffle(path: Path) -> None:
+    merges = [["a", "b"], ["b", "c"], ["c", "d"]]
+    edit(path, model__merges=merges, model__vocab={"a": 0, "b": 1, "c": 2, "d": 3, "ab": 5, "bc": 4, "cd": 6})
+
+
 #: What is done to the folder, and words of the only finding.
 BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "lfs pointer": (lambda f: (f / SHARDS[0]).write_text(POINTER), (SHARDS[0], "LFS pointer", "4.6 GiB", "lfs pull")),
@@ -85,7 +122,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "no json": (lambda f: (f / SHARDS[1]).write_bytes(b"\4" + b"\0" * 7 + b"nope"), (SHARDS[1], "no JSON")),
     "web page": (lambda f: (f / SHARDS[1]).write_text("<!DOCTYPE html><html>"), (SHARDS[1], "web page")),
     "shard missing": (lambda f: (f / SHARDS[1]).unlink(), (f"{SHARDS[1]} is missing", "again")),
-    "shard's link broken": (lambda f: dangle(f / SHARDS[1]), (SHARDS[1], "a link to a file that is gone")),
+    "shard's link broken": (lambda f: dangle(f / SHARDS[1]), (SHARDS[1], "a link that leads nowhere")),
     "index broken": (lambda f: cut(f / INDEX), (INDEX, "no JSON")),
     "index of another": (rename_in_index, ("model.nothing.weight", "does not")),
     "index outside": (lambda f: edit(f / INDEX, weight_map={"a": "../x"}), (INDEX, "outside")),
@@ -93,7 +130,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "width": (lambda f: edit(f / "config.json", text_config__num_key_value_heads=4), ("k_proj", "32 x 64", "64 x 64")),
     "more layers": (lambda f: edit(f / "config.json", text_config__num_hidden_layers=3), ("3 layers", "no layer 2")),
     "fewer layers": (lambda f: edit(f / "config.json", text_config__num_hidden_layers=1), ("1 layers", "have 2")),
-    "deeper tower": (lambda f: edit(f / "config.json", vision_config__depth=9), ("9 blocks", "no block 2")),
+    "deeper tower": (lambda f: edit(f / "config.json", vision_config__depth=9), ("9 blocks", "have 2")),
     "no lm_head": (lambda f: edit(f / "config.json", tie_word_embeddings=False), ("lm_head",)),
     "awq": (
         lambda f: edit(f / "config.json", quantization_config={"quant_method": "awq", "bits": 4}),
@@ -134,6 +171,38 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         lambda f: header(f / SHARDS[0], {"a": {"dtype": "I8", "shape": [10**400], "data_offsets": [0, 10**400]}}),
         (SHARDS[0], "no disk holds"),
     ),
+    "zeros at the end": (lambda f: blank(f / SHARDS[1]), (SHARDS[1], "nothing but zeros", "broken off")),
+    "no numbers": (lambda f: fill(f / SHARDS[0], b"\xff\x7f"), (SHARDS[0], "holds no numbers in", "damaged")),
+    "one tensor missing": (lambda f: rename_tensor(f, "layers.1.mlp.up_proj"), ("1 of 2 tensors", "up_proj")),
+    "one kind missing": (lambda f: rename_tensor(f, "q_norm"), ("0 of 2 tensors", "q_norm")),
+    "one tensor turned": (lambda f: turn_tensor(f, "layers.1.mlp.up_proj"), ("64 x 128", "128 x 64")),
+    "other width of the tower": (
+        lambda f: edit(f / "config.json", vision_config__out_hidden_size=99), ("64 x 256", "99 x 256"),
+    ),
+    "no tower wanted": (lambda f: edit(f / "config.json", vision_config=None), ("no vision_config", "have a vision")),
+    "layers that are none": (
+        lambda f: edit(f / "config.json", vision_config__deepstack_visual_indexes=[7]), ("[7]", "of 2 layers"),
+    ),
+    "a size in quotes": (lambda f: edit(f / "config.json", text_config__hidden_size="64"), ("hidden_size is '64'",)),
+    "a format that is none": (lambda f: edit(f / "config.json", dtype="int4"), ("dtype int4", "no format")),
+    "no number": (lambda f: edit(f / "config.json", text_config__rope_theta="five"), ("rope_theta five",)),
+    "odd heads": (lambda f: edit(f / "config.json", vision_config__num_heads=3), ("64 wide with 3 heads",)),
+    "another model_type": (lambda f: edit(f / "config.json", model_type="llama"), ("Qwen3VL", "model_type llama")),
+    "architectures no list": (lambda f: edit(f / "config.json", architectures="Q"), ("architectures Q", "no list")),
+    "words in another order": (lambda f: shuffle(f / "tokenizer.json"), ("tokenizer.json", "order", "merged")),
+    "processor without patches": (
+        lambda f: (f / "preprocessor_config.json").write_text("{}"), ("patch_size 14", "16"),
+    ),
+    "processor of another": (
+        lambda f: edit(f / "preprocessor_config.json", image_processor_type="SiglipImageProcessor"), ("names Siglip",),
+    ),
+    "no colours": (lambda f: edit(f / "preprocessor_config.json", image_std=[0, 1, 1]), ("image_std [0, 1, 1]",)),
+    "template of another": (
+        lambda f: (f / "tokenizer_config.json").write_text('{"eos_token": {"content": "<|im_end|>"}}'),
+        ("chat_template.jinja", "none of", "<|im_end|>"),
+    ),
+    "endless answers": (lambda f: (f / "generation_config.json").write_text('{"max_new_tokens": -4}'), ("-4",)),
+    "links in a circle": (lambda f: circle(f / SHARDS[0]), (SHARDS[0], "a link that leads nowhere")),
     "config without sizes": (lambda f: (f / "config.json").write_text("{}"), ("config.json", "cannot be computed")),
 }  # fmt: skip
 
@@ -151,7 +220,7 @@ def test_each_defect_is_one_sentence_with_what_and_what_to_do(folder: Path, name
     for word in words:
         assert word in str(found)
     assert found.remedy
-    assert found.stops is not ("generation_config" in str(found))
+    assert found.stops is not ("generation_config" in str(found) and "JSON" in str(found))
     assert str(found).count("; ") == 1
     assert str(found).endswith(".")
 
@@ -242,17 +311,18 @@ def test_fp8_weights_need_a_word_in_the_configuration(tmp_path: Path) -> None:
 
 
 def test_a_model_of_an_unknown_kind_is_only_asked_for_what_all_have(folder: Path) -> None:
-    edit(folder / "config.json", model_type="something_new", text_config__vocab_size=2000, vision_config__depth=9)
+    edit(folder / "config.json", model_type="something_new", architectures=["SomethingNew"])
+    edit(folder / "config.json", text_config__vocab_size=2000, vision_config__depth=9)
     edit(folder / "preprocessor_config.json", patch_size=14, processor_class="NewProcessor")
     assert check_files(Place(folder)) == []
 
 
-def test_of_large_files_only_the_headers_are_read(folder: Path) -> None:
+def test_of_large_files_only_headers_and_a_few_pieces_are_read(folder: Path) -> None:
     shapes = {f"model.language_model.layers.{number}.mlp.up_proj.weight": (30_000, 30_000) for number in range(2)}
     write_weights(folder / SHARDS[1], shapes)  # 3.6 GB that a read would show: a hole on the disk
     (folder / INDEX).unlink()
     (found,) = check_files(Place(folder))
-    assert "no vision tower" in str(found)
+    assert "holds nothing but zeros in model.language_model.layers." in str(found)
 
 
 def test_a_numbered_set_without_an_index_is_counted(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from planning import NEW, card, machine, plan
 
-from foundation.errors import UsageError
+from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.commands import up
 from serverctl.commands.plan import main
 from serverctl.hardware.facts import GIB
@@ -45,7 +45,7 @@ def test_broken_files_of_one_of_our_models_matter_only_where_it_could_be_chosen(
         (repo / file).write_text(text)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     assert plan("h100", "MAI-UI-8B").model.name == "MAI-UI-8B"
-    with pytest.raises(UsageError, match=r"config\.json cannot be read"):
+    with pytest.raises(EnvironmentLacksError, match=r"config\.json cannot be read"):
         plan("h100", None)
 
 

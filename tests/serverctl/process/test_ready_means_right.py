@@ -32,6 +32,8 @@ def failed_with(machine: Machine, kind: str, starts: int, goal: Goal | None = No
         ({"reads": "no picture"}, "left the picture out"),
         ({"chat": "no template"}, "no chat template"),
         ({"chat": "broken template"}, "its chat template is broken"),
+        ({"reads": "all alike"}, "prefers no word to another"),
+        ({"chat": "no numbers"}, "what it computes are no numbers"),
     ],
 )
 def test_a_server_that_answers_wrong_is_not_ready_and_not_started_again(
@@ -46,6 +48,19 @@ def test_broken_files_cost_no_start_and_the_sentence_says_what_to_do(machine: Ma
     failure = failed_with(machine, "CORRUPT", starts=0)
     assert "Git LFS pointer" in failure["title"]
     assert "lfs pull" in failure["remedy"]
+
+
+def test_an_engine_that_dies_of_the_very_first_question_would_do_so_again(machine: Machine) -> None:
+    machine.scenario({"chat": "die of an error"})
+    failure = failed_with(machine, "ENGINE_DIED", starts=1)
+    assert "RuntimeError" in failure["cause"]
+    assert "dmesg" not in failure["remedy"]
+
+
+def test_a_way_to_quantise_that_this_vllm_does_not_know_costs_no_start(machine: Machine) -> None:
+    config = json.loads((machine.model / "config.json").read_text())
+    (machine.model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "qqq"}}))
+    assert "says 'qqq'" in failed_with(machine, "QUANT_UNKNOWN", starts=0)["title"]
 
 
 def test_files_are_not_looked_at_where_a_person_insists(machine: Machine) -> None:
