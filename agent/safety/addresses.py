@@ -12,6 +12,10 @@ from foundation.configs import load_config
 
 #: Characters that a path or a search may have without being much. A search of ten words has about 60.
 _MUCH = 80
+_NUMBER = re.compile(r"[0-9.]+|[0-9a-f:]*:[0-9a-f:]*")
+#: Parts of a host's name below which anybody may have a name.
+_SHARED = frozenset({"co", "com", "org", "net", "ac", "gov", "edu", "or", "ne", "go", "gv"})
+_OWN_NETWORK = (".local", ".lan", ".home", ".internal", ".box", ".localdomain", ".home.arpa", ".onion")
 _HOST = re.compile(r"localhost|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}")
 
 
@@ -43,6 +47,24 @@ def facts_of(url: str, instruction: str) -> frozenset[Fact]:
     if parts.username or parts.password or sum(map(len, left)) > _MUCH or any(len(word) > _MUCH // 2 for word in left):
         found.add("carries much")
     return frozenset(found)
+
+
+def names_site(url: str, instruction: str) -> bool:
+    """Whether a person who wrote this may have meant the site: they name its host, or what it is called by.
+
+    A host alone tells nobody anything, unless it is a number or of the own network, where routers and the like listen.
+    """
+    parts = _parts(url)
+    if parts is None:
+        return True
+    host = (parts.hostname or "").removeprefix("www.")
+    own = "." not in host or _NUMBER.fullmatch(host) or host.endswith(_OWN_NETWORK)
+    bare = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
+    said = instruction.casefold()
+    labels = [] if own else [one for one in host.split(".")[-3:-1] if one not in _SHARED]
+    named = bool(labels) and labels[-1] in re.findall(r"[\w-]+", said)
+    usual = (parts.scheme, parts.netloc, parts.path) in _searches()
+    return usual or named or (bare and not own) or _is_named(parts, said)
 
 
 def _is_named(parts: SplitResult, said: str) -> bool:

@@ -31,7 +31,7 @@ from agent.actions import (
 )
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.spots import TEXT_ROLES, captions
+from agent.safety.spots import HOLDING, TEXT_ROLES, captions
 from agent.safety.text import found, matches, one_line, spelled
 from agent.safety.written import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.screen.outline import Element
@@ -56,15 +56,6 @@ _ActionName: TypeAlias = Literal[
 ]
 _POINTING = frozenset({"click", "long_press", "move", "drag", "scroll", "press", "activate"})
 _ON_DESKTOP = _POINTING | {"type", "key", "hold"}
-#: Roles of what holds other elements, or text: their names say nothing about a click on them.
-_HOLDING = frozenset(
-    {
-        "application", "desktop frame", "dialog", "file chooser", "filler", "form", "frame", "glass pane", "grouping",
-        "html container", "internal frame", "landmark", "layered pane", "list", "list box", "menu bar", "page tab list",
-        "panel", "paragraph", "root pane", "scroll pane", "split pane", "status bar", "table", "terminal", "text",
-        "tool bar", "tree", "tree table", "viewport", "window",
-    }
-)  # fmt: skip
 #: Which conditions say something about which actions.
 _CONDITIONS: dict[str, frozenset[str]] = {
     "keys": frozenset({"key", "hold"}),
@@ -322,7 +313,7 @@ def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
     Keys press no field that they go to.
     """
     for element in situation.elements:
-        if element.role in _HOLDING or element.role.startswith("document") or (typing and element.role in TEXT_ROLES):
+        if element.role in HOLDING or element.role.startswith("document") or (typing and element.role in TEXT_ROLES):
             continue
         yield element.name
         yield element.label

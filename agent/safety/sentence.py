@@ -5,17 +5,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
-from agent.actions import TYPING, Action, HoldKeys, PressKeys, TypeText
+from agent.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
 from agent.geometry import DesktopPoint
-from agent.safety.addresses import facts_of
+from agent.safety.addresses import facts_of, names_site
 from agent.safety.situation import Fact, Situation
 from agent.safety.spots import captions
 from agent.safety.words import plain
 from foundation.configs import load_config
 
 _QUOTED = re.compile(r"[\"“„«‘']([^\"“”„«»‘’']{1,80})[\"”“»’']")
-#: An address; one that begins a line goes on after spaces, as browsers take it.
+#: An address; one that begins a line goes on after spaces, as browsers take it, and may lack what says that it is one.
 _ADDRESS = re.compile(r"(?m)^[ \t]*https?://[^\n]+|https?://\S+")
+_BARE = re.compile(
+    r"(?mi)^[ \t]*(?:(?:[\w-]+\.)+(?:[a-z]{2,24}|\d{1,3})|localhost|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#]\S*)?[ \t]*$"
+)
 _WORD = re.compile(r"[^\W_]+")
 #: Words are the same whatever their endings, if so many letters of the shorter one agree.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
@@ -41,7 +44,7 @@ class Sentence:
         if isinstance(action, PressKeys | HoldKeys) and self._quotes_chord(action.keys):
             return frozenset({"in your words"})
         if isinstance(action, TypeText):
-            return _of_addresses(action.text, self.text) - {"named site", "usual search"}
+            return _of_addresses(action.text, self.text)
         caption = _caption(action, seen)
         if not caption or self._done[caption] >= self._times(caption):
             return frozenset()
@@ -90,11 +93,18 @@ class Sentence:
 
 
 def _of_addresses(text: str, sentence: str) -> frozenset[Fact]:
-    return frozenset(fact for url in map(str.strip, _ADDRESS.findall(text)) for fact in facts_of(url, sentence))
+    """What is known of the addresses in a text that is typed."""
+    written = [one.strip() for one in _ADDRESS.findall(text)]
+    bare = [f"http://{one.strip()}" for one in _BARE.findall(text)]
+    much = any("carries much" in facts_of(url, sentence) for url in written)
+    unnamed = any(not names_site(url, sentence) for url in (*written, *bare))
+    told: tuple[tuple[Fact, bool], ...] = (("carries much", much), ("unnamed address", unnamed))
+    return frozenset(fact for fact, holds in told if holds)
 
 
 def _caption(action: Action[DesktopPoint], seen: Situation) -> str:
-    return _bare(next(iter(captions(seen, typing=isinstance(action, TYPING))), ""))
+    called = captions(seen, typing=isinstance(action, TYPING))
+    return _bare(" ".join(called if isinstance(action, Drag) else called[:1]))
 
 
 def _bare(text: str) -> str:

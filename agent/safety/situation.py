@@ -31,7 +31,11 @@ Fact: TypeAlias = Literal[
     "a search",  # it goes into a field that is called a search, a filter or an address
     "a bare letter",  # one character, where no text has the focus: a shortcut of whatever it is
     "a harmless command",  # the line in a terminal that this is part of only reads, lists or changes the directory
-    "a switch",  # it hits a check box, a switch and the like, which can be put back
+    "a switch",  # it hits a check box, a switch and the like, which sends nothing by itself
+    "a row",  # it goes to one of a list, a table or a tree, or to an icon; for a drag, it ends there
+    "a value",  # it goes to a slider, a combo box and the like, which the wheel and the arrows change
+    "own clipboard",  # the run copied or cut something itself
+    "unnamed address",  # the text holds an address of a site that the person's sentence does not name
     "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
     "launcher",  # the desktop's own launcher was opened by a key just before
     "mnemonic",  # alt and one character: presses whatever has that character underlined

@@ -1,10 +1,12 @@
 """What follows from where an action goes: the window, its edges, and what would be hit or gets what is typed."""
 
-from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, points_of
+from difflib import SequenceMatcher
+
+from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
-from agent.safety.words import shipped_words
+from agent.safety.words import plain, shipped_words
 from agent.screen.outline import Element
 
 TEXT_ROLES = frozenset(
@@ -15,17 +17,35 @@ _ONE_LINE = frozenset({"entry", "password text", "spin button", "editbar", "auto
 #: Taller than this, in pixels, nothing is a field of one line.
 _TALLEST_LINE = 64
 MENU_ITEMS = frozenset({"menu item", "check menu item", "radio menu item", "tearoff menu item", "menu"})
-#: What does something at once when it is pressed. Links lead elsewhere, rows and tabs show, switches can be put back.
-_BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "split button", "menu item"})
+_SWITCHES = frozenset({"check box", "radio button", "switch", "toggle switch", "check menu item", "radio menu item"})
+#: What does something at once when it is pressed. Links lead elsewhere, tabs show.
+_BUTTONS = _SWITCHES | {"push button", "button", "toggle button", "push button menu", "split button", "menu item"}
+#: What is chosen from a list; a press only marks it, but in settings it is what is set.
+_ROWS = frozenset(
+    {"list item", "list box option", "table cell", "table row", "tree item", "tree table cell", "icon", "desktop icon"}
+)
+#: What has a value that the wheel and the arrows change.
+_VALUES = frozenset({"slider", "spin button", "combo box", "dial", "scale"})
+#: Roles of what holds other elements, or text: their names say nothing about what is done there.
+HOLDING = frozenset(
+    {
+        "application", "desktop frame", "dialog", "file chooser", "filler", "form", "frame", "glass pane", "grouping",
+        "html container", "internal frame", "landmark", "layered pane", "list", "list box", "menu bar", "page tab list",
+        "panel", "paragraph", "root pane", "scroll pane", "split pane", "status bar", "table", "terminal", "text",
+        "tool bar", "tree", "tree table", "viewport", "window",
+    }
+)  # fmt: skip
 #: What may be written or drawn like a button and has a role that says nothing: pages make buttons of anything.
 _SILENT = frozenset(
     {"canvas", "dialog", "document web", "drawing area", "filler", "frame", "grouping", "html container", "image",
      "label", "layered pane", "link", "panel", "section", "static", "unknown", "window"}
 )  # fmt: skip
-_SWITCHES = frozenset({"check box", "radio button", "switch", "check menu item", "radio menu item"})
-
 #: What the button that closes a window is away from the corner at most, in pixels.
 _CORNER, _TITLE_BAR = 56, 48
+#: A text of so many characters is as likely meant for shortcuts.
+_SHORTEST_TEXT = 3
+#: What was read is another name than the one that is told, if it has so many letters and less than this in common.
+_LEAST_READ, _ALIKE = 3, 0.6
 
 
 def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> set[Fact]:
@@ -35,6 +55,10 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
         found.add("a switch")
     if seen.elements and all(one.role == "link" for one in seen.elements):
         found.add("a link")
+    if seen.elements and seen.elements[-1].role in _ROWS:
+        found.add("a row")
+    if seen.elements and seen.elements[-1].role in _VALUES:
+        found.add("a value")
     if place is not None and place.dialog:
         found.add("a dialog")
     if isinstance(action, TYPING):
@@ -42,12 +66,11 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
             found.add("unknown focus")
         elif seen.elements[-1].role in _BUTTONS:
             found |= _pressed(place, seen)
-        if isinstance(action, PressKeys | HoldKeys) and is_letter(action) and "a text" not in found:
+        if _is_short(action) and "a text" not in found:
             found.add("a bare letter")
-        bare = place is not None and place.dialog and "a text" not in found  # some toolkits need no alt in a dialog
-        if isinstance(action, PressKeys | HoldKeys) and (
-            is_mnemonic(frozenset(action.keys)) or (bare and is_letter(action))
-        ):
+            if place is not None and place.dialog:  # some toolkits need no alt in a dialog
+                found.add("mnemonic")
+        if isinstance(action, PressKeys | HoldKeys) and is_mnemonic(frozenset(action.keys)):
             found.add("mnemonic")
         return found
     found -= {"one line", "a long text"}
@@ -76,10 +99,24 @@ def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
 
 
 def captions(seen: Situation, *, typing: bool) -> list[str]:
-    """What that is called which is pressed: by its application, or else by what is written there."""
-    named = [one.name or one.label for one in seen.elements if one.role in _BUTTONS | _SWITCHES]
+    """What that is called which is pressed: by its application, or else by what is written there.
+
+    By both where something else is written on a button than it is called: either may be the lie.
+    """
+    named = [one.name or one.label for one in seen.elements if one.role in _BUTTONS | _ROWS | _VALUES]
     told = [name for name in named if name.strip()]
-    return told or ([] if typing or not seen.words.strip() else [seen.words])
+    read = "" if typing else seen.words
+    if told and ("drawn as a button" not in seen.facts or any(_is_like(name, read) for name in told)):
+        return told
+    return [*told, *([read] if read.strip() else [])]
+
+
+def _is_like(name: str, read: str) -> bool:
+    """Whether a name is what was read, as far as reading is exact; signs and single letters are hardly read."""
+    one, other = plain(name), plain(read)
+    if sum(map(str.isalpha, other)) < _LEAST_READ:
+        return True
+    return one in other or other in one or SequenceMatcher(None, one, other).ratio() >= _ALIKE
 
 
 def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:
@@ -116,6 +153,12 @@ def is_mnemonic(keys: frozenset[str]) -> bool:
     """Whether a chord opens a menu or presses a button by its underlined letter."""
     rest = keys - {"alt", "altgr", "shift"}
     return bool(keys & {"alt", "altgr"}) and len(rest) == 1 and all(len(key) == 1 and key.isalnum() for key in rest)
+
+
+def _is_short(action: Action[DesktopPoint]) -> bool:
+    """Whether an action enters so few characters that they are keys of whatever is there rather than a text."""
+    text = spelled(action)
+    return 0 < len(text) <= (_SHORTEST_TEXT if isinstance(action, TypeText) else 1) and not text.isspace()
 
 
 def is_letter(action: Action[DesktopPoint]) -> bool:

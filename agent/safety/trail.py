@@ -91,7 +91,7 @@ class _Here:
     all_selected: bool = False
     selected: int = 0  # characters, about
     credit: int = 0  # characters before the caret that the run typed itself
-    menu: bool = False  # one was opened by keys
+    menu: bool = False  # one was opened
     focus: Element | None = None  # what had the focus then
     aimed: str = ""  # what was written where the last action clicked
 
@@ -127,6 +127,7 @@ class Trail:
     _typed: _Typed = field(default_factory=lambda: _Typed(None))
     _here: _Here = field(default_factory=_Here)
     _launcher: bool = False
+    _copied: bool = False  # what the clipboard holds came from there by this run
     _own: dict[Hashable, str] = field(default_factory=dict)  # windows with the run's own text, by their titles
     _met: dict[Hashable, None] = field(default_factory=dict)
     _lost: dict[str, int] = field(default_factory=dict)  # characters taken out of documents, by application
@@ -177,6 +178,8 @@ class Trail:
             found.add("text was lost")
         if here.all_selected and _replaces(action, seen):
             found.add("all is replaced")
+        if self._copied:
+            found.add("own clipboard")
         if place is not None and self._form.is_at(window, place) and len(self._form.fields) > 1:
             found.add("a form")
         if not isinstance(action, TYPING):
@@ -243,6 +246,7 @@ class Trail:
         self._count(action, keys, app, seen, window)
         if "ctrl" in keys and "s" in keys:
             self._saved(app)
+        self._copied = self._copied or ("ctrl" in keys and bool(keys & {"c", "x", "insert"}))
         if keys in _MENUS or is_mnemonic(keys):
             here.menu, here.focus = True, focus_of(seen)
         elif "escape" in keys or (chosen and not is_letter(action)):
@@ -313,11 +317,16 @@ class Trail:
         kept = here.all_selected and isinstance(action, Click) and not text and bool(seen.elements)
         if not isinstance(action, Click | LongPress | Drag):
             return
-        self._here = _Here(window, all_selected=kept and here.window == window)
+        opens = isinstance(action, Click) and (
+            action.button == "right" or any(one.role == "menu" for one in seen.elements)
+        )
+        self._here = _Here(window, all_selected=kept and here.window == window, menu=opens)
         if not isinstance(action, Click) or action.button != "left" or _replaces(action, seen):  # it may have pasted
             self._typed = replace(self._typed, edited=True)
         if any(shipped_words("selects everything").found(one) for one in said):
             self._here.all_selected = True
+        if any(shipped_words("copies").found(one) for one in said):
+            self._copied = True
         if any(shipped_words("saves").found(one) for one in said):
             self._saved(app)
         if isinstance(action, Click) and action.button == "left":

@@ -50,8 +50,7 @@ class WordList:
 
     def __init__(self, phrases: Iterable[str], harmless: Iterable[str] = ()) -> None:
         self._whole = tuple(phrases)
-        self._wanted = _any_of(self._whole)
-        self._harmless = _any_of(harmless)
+        self._left_out = tuple(harmless)
 
     def covers(self, text: str) -> bool:
         """Whether a caption says one of the phrases and nothing else, or is a number, a sign or a single letter.
@@ -59,6 +58,16 @@ class WordList:
         Here a word that is a star stands for any words: "show *" covers "Show all files".
         """
         return any(_is_covered(one, self._names) for one in _called(text))
+
+    # Each list is searched in one of these ways only, and a long one takes a while to compile.
+
+    @cached_property
+    def _wanted(self) -> re.Pattern[str]:
+        return _any_of(self._whole)
+
+    @cached_property
+    def _harmless(self) -> re.Pattern[str]:
+        return _any_of(self._left_out)
 
     @cached_property
     def _names(self) -> re.Pattern[str]:

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, TypeText
+from agent.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.desktop.apps.catalogue import App
 from agent.desktop.apps.linux import installed_apps
 from agent.geometry import DesktopPoint, Region
@@ -97,7 +97,7 @@ def step_of(told: Mapping[str, Any] | str, where: Mapping[str, Any]) -> Step:
     facts: set[Fact] = {"not the system's"} if told.get("foreign") else set()
     facts |= {"may be a program"} if told.get("program") else set()
     # What no element tells and has words on it may be a button, as pictures show it; `plain` is none.
-    facts |= {"drawn as a button"} if not ("role" in told or told.get("plain")) else set()
+    facts |= {"drawn as a button"} if told.get("drawn") or not ("role" in told or told.get("plain")) else set()
     opens = None
     if isinstance(action, OpenApp):
         opens = (
@@ -137,6 +137,7 @@ _KINDS = (
     "middle_click",
     "hold_at",
     "drag",
+    "scroll",
     "type",
     "press",
     "keys",
@@ -163,6 +164,8 @@ def _action_of(told: Mapping[str, Any]) -> tuple[Action[DesktopPoint], str]:
             return LongPress(at), value
         case "drag":
             return Drag(DesktopPoint(300, 300), at), value
+        case "scroll":
+            return Scroll(at, 0, 3), value
         case "type":
             return TypeText(value), ""
         case "hold":
@@ -177,13 +180,15 @@ def _element(told: str, more: Mapping[str, Any]) -> Element:
     role = next((one for one in _ROLES if told == one or told.startswith(f"{one} ")), told.split(maxsplit=1)[0])
     tall = role in ("text", "document text") and not more.get("one_line")
     box = Region(300, 300, 400, 300 if tall else 30)
-    states = frozenset({"multi line", "editable"} if tall else {"focused"})
+    states = frozenset(
+        {"multi line", "editable"} if tall else {"focused", *({"editable"} if more.get("editable") else ())}
+    )
     return Element(1, role, told[len(role) :].strip(), box, states=states)
 
 
 _ROLES = ("push button", "toggle button", "check box", "check menu item", "radio button", "radio menu item",
           "menu item", "password text", "spin button", "combo box", "list item", "table cell", "page tab",
-          "document text", "document web", "tree item", "desktop icon")  # fmt: skip
+          "document text", "document web", "tree item", "desktop icon", "list box")  # fmt: skip
 
 
 def risky(path: Path) -> Iterator[tuple[str, Task]]:

@@ -29,7 +29,7 @@ def judged(action: Action[DesktopPoint], place: Place, *hit: Element, words: str
     return SHIPPED.question(action, Situation(place, place, words, hit, facts=seen.facts | said))
 
 
-@pytest.mark.parametrize("role", ["push button", "toggle button", "menu item"])
+@pytest.mark.parametrize("role", ["push button", "toggle button", "menu item", "check box", "switch", "radio button"])
 def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str) -> None:
     question = judged(PRESS, PLACE, element(role, "Defragment"))
     assert question is not None
@@ -38,9 +38,7 @@ def test_a_button_that_nobody_listed_asks_and_says_so_in_one_sentence(role: str)
     )
 
 
-@pytest.mark.parametrize(
-    "role", ["link", "list item", "page tab", "check box", "switch", "table cell", "icon", "entry"]
-)
+@pytest.mark.parametrize("role", ["link", "list item", "page tab", "table cell", "icon", "entry"])
 def test_what_is_no_button_does_not_ask_by_a_name_that_nobody_listed(role: str) -> None:
     assert judged(PRESS, PLACE, element(role, "Defragment")) is None
 
@@ -210,7 +208,7 @@ def test_enter_in_a_field_where_buttons_weigh_asks_but_in_a_search() -> None:
 
 def test_every_switch_asks_where_protection_is_set_up() -> None:
     for title, asks in (("Privacy", True), ("Datenschutz", True), ("Appearance", False)):
-        question = judged(PRESS, Place("Gnome-control-center", title), element("switch", "Whatever it is"))
+        question = judged(PRESS, Place("Gnome-control-center", title), element("switch", "Dark style"))
         assert (question is not None) is asks
 
 

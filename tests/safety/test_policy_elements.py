@@ -142,8 +142,8 @@ def test_scrolling_over_a_dangerous_button_asks_nothing():
 @pytest.mark.parametrize(
     ("role", "name", "asks"),
     [
-        ("check box", "Send me news", False),
-        ("switch", "Delete old mails", False),
+        ("check box", "Send me news", True),
+        ("switch", "Delete old mails", True),
         ("switch", "Firewall", True),
         ("check box", "I agree to the terms", True),
         ("check box", "Start automatically", True),
@@ -153,6 +153,6 @@ def test_scrolling_over_a_dangerous_button_asks_nothing():
         ("push button", "Send", True),
     ],
 )
-def test_what_only_switches_or_opens_a_menu_or_takes_text_is_no_button(role, name, asks):
+def test_a_switch_is_a_button_and_what_opens_a_menu_or_takes_text_is_none(role, name, asks):
     situation = Trail().judge(Click(POINT), on(element(role, name), words=name))
     assert (SHIPPED.question(Click(POINT), situation) is not None) is asks
