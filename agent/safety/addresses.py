@@ -12,7 +12,6 @@ from foundation.configs import load_config
 
 #: Characters that a path or a search may have without being much. A search of ten words has about 60.
 _MUCH = 80
-_NUMBER = re.compile(r"[0-9.]+|[0-9a-f:]*:[0-9a-f:]*")
 #: Parts of a host's name below which anybody may have a name.
 _SHARED = frozenset({"co", "com", "org", "net", "ac", "gov", "edu", "or", "ne", "go", "gv"})
 _OWN_NETWORK = (".local", ".lan", ".home", ".internal", ".box", ".localdomain", ".home.arpa", ".onion")
@@ -58,13 +57,14 @@ def names_site(url: str, instruction: str) -> bool:
     if parts is None:
         return True
     host = (parts.hostname or "").removeprefix("www.")
-    own = "." not in host or _NUMBER.fullmatch(host) or host.endswith(_OWN_NETWORK)
-    bare = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
-    said = instruction.casefold()
-    labels = [] if own else [one for one in host.split(".")[-3:-1] if one not in _SHARED]
-    named = bool(labels) and labels[-1] in re.findall(r"[\w-]+", said)
+    labels, said = host.split("."), instruction.casefold()
+    own = len(labels) == 1 or ":" in host or labels[-1][:1].isdigit() or host.endswith(_OWN_NETWORK)
+    registered = labels[-3 if _SHARED & set(labels[-2:-1]) else -2 :]
+    named = not own and registered[0] in re.findall(r"[\w-]+", said)
+    alone = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
+    bare = alone and not own and labels == registered  # what else stands in a host is told to whoever has it
     usual = (parts.scheme, parts.netloc, parts.path) in _searches()
-    return usual or named or (bare and not own) or _is_named(parts, said)
+    return usual or named or bare or _is_named(parts, said)
 
 
 def _is_named(parts: SplitResult, said: str) -> bool:

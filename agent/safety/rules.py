@@ -225,10 +225,12 @@ class Rule(PolicyPart):
     def finds(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> Iterator[str]:
         """The pieces of the text that an action enters in which a pattern of this rule is found, as they are read."""
         text = spelled(action)
-        standing = [(situation.typed, situation.judged), *((left, 0) for left in situation.erased)]
+        standing = [(situation.typed, "", situation.judged), *((*around, 0) for around in situation.standing)]
         for pattern in self.patterns if text else ():
-            for before, judged in standing:
-                yield from islice(matches(pattern, text, before, judged), _MOST_FOUND)
+            for before, after, judged in standing:
+                if after and text.isspace():  # a tab or a line end within a text leads elsewhere
+                    continue
+                yield from islice(matches(pattern, text + after, before, judged), _MOST_FOUND)
 
     def _is_entered(self, action: Action[DesktopPoint], situation: Situation) -> bool:
         return next(self.finds(action, situation), None) is not None

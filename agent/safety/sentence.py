@@ -15,9 +15,10 @@ from foundation.configs import load_config
 
 _QUOTED = re.compile(r"[\"“„«‘']([^\"“”„«»‘’']{1,80})[\"”“»’']")
 #: An address; one that begins a line goes on after spaces, as browsers take it, and may lack what says that it is one.
-_ADDRESS = re.compile(r"(?m)^[ \t]*https?://[^\n]+|https?://\S+")
+_ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
 _BARE = re.compile(
-    r"(?mi)^[ \t]*(?:(?:[\w-]+\.)+(?:[a-z]{2,24}|\d{1,3})|localhost|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#]\S*)?[ \t]*$"
+    r"(?mi)^[ \t]*(?:(?:(?:[\w-]+\.)+(?:[a-z]{2,24}|\d{1,10})|localhost|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#][^\n]*)?"
+    r"|[\w-]+/)[ \t]*$"
 )
 _WORD = re.compile(r"[^\W_]+")
 #: Words are the same whatever their endings, if so many letters of the shorter one agree.

@@ -80,7 +80,8 @@ class Situation:
     #: What was typed into the focused window just before, so that a text in pieces is judged as a whole.
     typed: str = ""
     judged: int | None = None  # so many characters of it were judged as they stand; None for all
-    erased: tuple[str, ...] = ()  # what else may stand there, where it is not known how much was taken away again
+    #: What else may stand before and after the caret, where it is not known where that is, or how much was erased.
+    standing: tuple[tuple[str, str], ...] = ()
     asked: str = ""  # what the dialog says that a press answers
     #: Why what lies there may be something else than what the model says it wants, as a clause.
     doubt: str = ""

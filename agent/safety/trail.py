@@ -61,12 +61,20 @@ class _Typed:
     judged: int | None = None  # so many characters of it were judged as they stand; None for all
     erased: tuple[str, ...] = ()  # what may stand there instead, where it is not known how much was taken away
     edited: bool = False  # the caret may stand elsewhere, or a completion have come, since the last line end
+    moved: bool = False  # the caret may stand anywhere in it
 
     @property
     def line(self) -> str | None:
         """What stands on the last line; None where that is not known."""
         last = self.text.replace("\r", "\n").rpartition("\n")[2]
         return None if self.edited or self.erased or len(last) == _REMEMBERED else last
+
+    @property
+    def standing(self) -> tuple[tuple[str, str], ...]:
+        """What else may stand before and after the caret."""
+        first = max(0, len(self.text) - _ERASED)
+        splits = ((self.text[:at], self.text[at:]) for at in range(first, len(self.text)))
+        return (*((one, "") for one in self.erased), *(splits if self.moved else ()))
 
     def after(self, action: Action[DesktopPoint]) -> "_Typed":
         """What stands there after an action."""
@@ -75,9 +83,10 @@ class _Typed:
             moved = isinstance(action, PressKeys | HoldKeys) and not entered and not set(action.keys) <= _MODIFIERS
             edited = "\t" in entered or ((self.edited or moved) and not _enters(action))
             kept = tuple((one + entered)[-_REMEMBERED:] for one in self.erased)  # still not known which of them it is
-            return _Typed(self.window, (self.text + entered)[-_REMEMBERED:], None, kept, edited)
+            text = (self.text + entered)[-_REMEMBERED:]
+            return _Typed(self.window, text, None, kept, edited, self.moved or moved)
         if isinstance(action, PressKeys) and not {"ctrl", "alt", "super"} & set(action.keys):
-            return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased))
+            return _Typed(self.window, self.text[:-1], 0, tuple(one[:-1] for one in self.erased), moved=self.moved)
         # A word, a line, or as many as the key repeats: whatever is left is a beginning of what stood there.
         ends = range(max(0, len(self.text) - _ERASED), len(self.text))
         return _Typed(self.window, self.text, 0, tuple(self.text[:end] for end in ends))
@@ -153,7 +162,7 @@ class Trail:
         before = self._typed if self._typed.window == window else _Typed(window)
         aimed = self._here.aimed if self._here.window == window and not facts & {"a text"} else ""
         return replace(
-            seen, typed=before.text, judged=before.judged, erased=before.erased, words=seen.words or aimed,
+            seen, typed=before.text, judged=before.judged, standing=before.standing, words=seen.words or aimed,
             facts=frozenset(facts),
         )  # fmt: skip
 
@@ -323,6 +332,7 @@ class Trail:
         self._here = _Here(window, all_selected=kept and here.window == window, menu=opens)
         if not isinstance(action, Click) or action.button != "left" or _replaces(action, seen):  # it may have pasted
             self._typed = replace(self._typed, edited=True)
+        self._typed = replace(self._typed, moved=self._typed.window == window and bool(self._typed.text))
         if any(shipped_words("selects everything").found(one) for one in said):
             self._here.all_selected = True
         if any(shipped_words("copies").found(one) for one in said):

@@ -109,7 +109,9 @@ def test_keys_choose_unseen_from_a_menu_that_a_click_opened(opened: Click[Deskto
         ("about:memory\n", True), ("file:///home/me/x\n", True), ("magnet:?xt=urn:x\n", True), ("web+pay:1\n", True),
         ("192.168.1.1\n", True), ("localhost:631/admin\n", True), ("fritz.box\n", True), ("http://[::1]/\n", True),
         ("https://evil.test/?p=1\n", True), ("wikipedia.evil.test/x\n", True), ("http://a:b@example.org/\n", True),
-        ("https://en.wikipedia.org/wiki/Moon\n", False), ("example.org\n", False), ("site:debian.org notes\n", False),
+        ("https://en.wikipedia.org/wiki/Moon\n", False), ("example.org\n", False),
+        ("my-card-4111.evil.test\n", True), ("//evil.test/x\n", True), ("HTTP:evil.test\n", True),
+        ("site:debian.org notes\n", False),
         ("time in Tokyo\n", False), ("ratio 16:9\n", False),
     ],
 )  # fmt: skip
@@ -122,6 +124,23 @@ def test_letters_are_commands_in_some_editors() -> None:
     vim = Place("Gvim", "a.txt (~) - GVIM")
     assert Run().asks(TypeText("ggdG"), vim, hit("text")) is not None
     assert Run().asks(PressKeys(("x",)), vim, hit("text")) is not None
+
+
+def test_a_text_that_is_put_together_out_of_order_is_judged_as_it_may_stand() -> None:
+    dialog, field = Place("Mousepad", "Save As", dialog=True), hit("entry", "Name:")
+    for before, moves, then in (("bashrc", ["home"], "."), ("x.top", ["left"] * 3, "desk")):
+        run = Run()
+        assert run.asks(TypeText(before), dialog, field) is None
+        for key in moves:
+            run.asks(PressKeys((key,)), dialog, field)
+        assert run.asks(TypeText(then), dialog, field) is not None
+
+
+def test_a_menu_of_applications_asks_for_what_it_starts() -> None:
+    menu = Place("Plasmashell", "Application Launcher")
+    assert Run().asks(PRESS, menu, hit("list item", "GParted")) is not None
+    assert Run().asks(PRESS, menu, hit("list item", "Firefox")) is None
+    assert Run().asks(TypeText("gparted\n"), menu, BAR) is not None
 
 
 def test_a_few_letters_typed_where_no_text_has_the_focus_are_shortcuts() -> None:

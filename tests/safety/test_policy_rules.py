@@ -553,7 +553,9 @@ def test_a_drag_without_a_start_is_outside_every_region(tmp_path: Path) -> None:
 def test_what_is_left_after_an_erasure_is_judged_anew() -> None:
     erased = Situation(focused=Place("Mousepad", ""), typed="sudo", judged=0)
     assert SHIPPED.question(TypeText(" ls"), erased) is not None
-    unknown = Situation(focused=Place("Mousepad", ""), typed="sudX", judged=0, erased=("sud", "su", "s"))
+    unknown = Situation(
+        focused=Place("Mousepad", ""), typed="sudX", judged=0, standing=(("sud", ""), ("su", ""), ("s", ""))
+    )
     assert SHIPPED.question(TypeText("o ls"), unknown) is not None
     assert SHIPPED.question(TypeText("den"), unknown) is None
 
