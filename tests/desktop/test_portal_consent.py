@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jeepney import DBusAddress, HeaderFields, new_signal
@@ -129,6 +130,22 @@ def test_what_is_not_allowed_is_one_sentence_with_what_to_do_and_is_not_kept(
         open_portal(environ, None, StopSwitch(), token)
     assert told.value.remedy and told.value.exit_status is ExitStatus.ENVIRONMENT
     assert token.read() == ""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"devices": ("s", "all")},
+        {"streams": ("as", ["none"])},
+        {"streams": ("a(ua{sv})", [(42, {"size": ("s", "large")})])},
+    ],
+)
+def test_an_answer_of_another_shape_is_told_in_a_sentence(
+    portal: FakePortal, environ: dict[str, str], token: RestoreToken, more: dict[str, Any]
+) -> None:
+    portal.starts = [allowed(**more)]
+    with pytest.raises(EnvironmentLacksError, match="cannot be read"):
+        open_portal(environ, None, StopSwitch(), token)
 
 
 def test_a_refusal_keeps_nobody_from_being_asked_again(

@@ -109,10 +109,11 @@ def open_portal(
         session = PortalSession(bus, _Asking(bus, stop, seconds), monitor)
         session.start(token)
         return session
-    except BusError as error:
+    except (BusError, LookupError, TypeError, ValueError) as error:  # the last ones for answers of another shape
         bus.close()
+        why = str(error) if isinstance(error, BusError) else "its answer cannot be read"
         raise EnvironmentLacksError(
-            f"The desktop portal failed ({error}).", "Log out and in again, or use --sandbox."
+            f"The desktop portal failed ({why}).", "Log out and in again, or use --sandbox."
         ) from error
     except BaseException:
         bus.close()
