@@ -5,12 +5,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jeepney import HeaderFields, Message, MessageType, new_error, new_method_call, new_method_return
+from jeepney import HeaderFields, Message, MessageType, new_error, new_method_call, new_method_return, new_signal
 from jeepney.bus_messages import message_bus
 from jeepney.wrappers import DBusAddress
 from stubs.benches import GnomeBench
@@ -169,6 +169,41 @@ def test_nobody_but_kwin_is_believed(bus: dict[str, str], monkeypatch: pytest.Mo
     with closing(kwin), pytest.raises(EnvironmentLacksError):
         windows.windows()
     ends.set()
+
+
+def test_only_the_shell_itself_can_press_the_stop_key(bus: dict[str, str]) -> None:
+    shell, liar, stop, ends = Bus(bus, 60), Bus(bus, 60), StopSwitch(), threading.Event()
+    shell.send_and_get_reply(message_bus.RequestName("org.gnome.Shell"))
+
+    def grant() -> None:
+        for _ in iter(ends.is_set, True):
+            with suppress(TimeoutError):
+                message = shell.receive(timeout=0.05)
+                if message.header.fields.get(HeaderFields.member) == "Grab":
+                    shell.send(new_method_return(message, "u", (5,)))
+
+    granting = threading.Thread(target=grant)
+    granting.start()
+    key = ShellStopKey(bus, stop, "ctrl+f9")
+    ends.set()
+    granting.join()
+    assert key.remark == ""
+
+    pressed = new_signal(DBusAddress("/org/mai_agent/Windows", None, "org.mai_agent.Windows"), "Pressed", "u", (5,))
+    liar.send(pressed)
+    [names] = liar.ask(
+        DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus"), "ListNames"
+    )
+    for name in (one for one in names if one.startswith(":")):  # the key's connection is one of them
+        pressed.header.fields[HeaderFields.destination] = name
+        liar.send(pressed)
+    assert liar.owned("org.gnome.Shell"), "all of it has been handed on"
+    time.sleep(0.3)
+    assert not stop.stopped
+    pressed.header.fields.pop(HeaderFields.destination)
+    shell.send(pressed)
+    wait_until(lambda: stop.stopped, "the run is stopped")
+    shell.close()
 
 
 def test_without_a_shell_or_kwin_windows_are_not_known(bus: dict[str, str]) -> None:

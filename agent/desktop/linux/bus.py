@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import psutil
-from jeepney import DBusAddress, Message, MessageFlag, MessageType, new_method_call
+from jeepney import DBusAddress, HeaderFields, Message, MessageFlag, MessageType, new_method_call
 from jeepney.bus import get_bus
 from jeepney.bus_messages import message_bus
 from jeepney.io.blocking import DBusConnection, DBusConnectionBase
@@ -63,12 +63,17 @@ class Bus(DBusConnection):  # type: ignore[misc]  # its library has no types
         message.header.flags |= 0 if start else MessageFlag.no_auto_start
         return self._send(message)
 
-    def listen(self, rule: str) -> None:
-        """Hear the signals that a rule of D-Bus fits; see `heard`. Raises BusError."""
-        self.ask(DBUS, "AddMatch", "s", rule)
+    def listen(self, sender: str, path: str, interface: str, member: str = "") -> None:
+        """Hear signals from who has the name `sender`, of any name for no `member`; see `heard`. Raises BusError."""
+        rule = f"type='signal',sender='{sender}',path='{path}',interface='{interface}'"
+        self.ask(DBUS, "AddMatch", "s", f"{rule},member='{member}'" if member else rule)
 
     def heard(self) -> Iterator[Message]:
-        """The signals that came since, without waiting. Raises BusError: the bus was lost, and so were signals."""
+        """The signals that came since, without waiting. Raises BusError: the bus was lost, and so were signals.
+
+        The bus holds back what no rule fits, but for signals that a program sends to us alone: those are left out, as
+        any program may send them.
+        """
         for _ in range(_MOST_SIGNALS):
             try:
                 message = self.receive(timeout=0)
@@ -76,7 +81,8 @@ class Bus(DBusConnection):  # type: ignore[misc]  # its library has no types
                 return
             except Exception as error:
                 raise BusError(f"the session bus was lost: {error}") from error
-            if message.header.message_type == MessageType.signal:
+            to_us_alone = HeaderFields.destination in message.header.fields
+            if message.header.message_type == MessageType.signal and not to_us_alone:
                 yield message
 
     def _send(self, message: Any) -> tuple[Any, ...]:

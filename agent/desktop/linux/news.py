@@ -8,7 +8,7 @@ from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
 from agent.desktop.linux.kde import marks
 
-_RULE = "type='signal',interface='org.xfce.Xfconf',path='/org/xfce/Xfconf'"
+_XFCONF = "org.xfce.Xfconf"
 #: Seconds for connecting to the bus.
 _PATIENCE = 0.5
 #: Properties of XFCE that are remembered, and the longest name: they are a stranger's.
@@ -32,7 +32,7 @@ class SettingsNews:
         with suppress(BusError):
             bus = Bus(self._environ, _PATIENCE)
             try:
-                bus.listen(_RULE)
+                bus.listen(_XFCONF, "/org/xfce/Xfconf", _XFCONF)
             except BusError:
                 bus.close()
                 raise

@@ -18,7 +18,7 @@ _SHELL = "org.gnome.Shell"
 _WINDOWS = DBusAddress("/org/mai_agent/Windows", _SHELL, "org.mai_agent.Windows")
 #: Seconds for one look; it takes 2 ms.
 _PATIENCE = 3.0
-_PRESSED = "type='signal',path='/org/mai_agent/Windows',interface='org.mai_agent.Windows',member='Pressed'"
+_PRESSED = "Pressed"
 _POLL = 0.03
 _REASON = "the stop key was pressed"
 #: GNOME goes through its panels with the usual chord.
@@ -77,7 +77,7 @@ class ShellStopKey:
             self.remark = _unwatched(chord, error)
             return
         try:
-            bus.listen(_PRESSED)
+            bus.listen(_SHELL, _WINDOWS.object_path, _WINDOWS.interface, _PRESSED)
             got = next((one for one in chords if self._grab(bus, one)), "")
         except BusError as error:
             bus.close()
@@ -111,7 +111,7 @@ class ShellStopKey:
                     self._stop.stop(_REASON)
 
     def _is_ours(self, message: Message) -> bool:
-        return (message.header.fields.get(HeaderFields.member), message.body) == ("Pressed", (self._number,))
+        return (message.header.fields.get(HeaderFields.member), message.body) == (_PRESSED, (self._number,))
 
 
 def _unwatched(chord: str, error: BusError) -> str:
