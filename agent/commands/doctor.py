@@ -13,7 +13,7 @@ from dataclasses import replace
 from agent.commands.arguments import add_desktop, add_sandbox, check_sandbox
 from agent.commands.trying import DesktopDoctor, attempted, display
 from agent.desktop.base import DEFAULT_CHORD
-from agent.desktop.factory import asks_consent, needed_programs
+from agent.desktop.factory import needed_programs, wants_portal
 from agent.desktop.finding import Finding
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
@@ -130,7 +130,7 @@ def _session(kind: DesktopKind) -> Iterator[Finding]:
 
     if os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY"):
         yield from session.folders(os.environ)
-    if asks_consent(os.environ, kind):
+    if wants_portal(os.environ, kind):
         yield from session.portal(os.environ)
 
 

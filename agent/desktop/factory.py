@@ -6,7 +6,7 @@ asks for them by name.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +26,7 @@ _LOOK = (
     "Look at your screen: the desktop asks there whether mai-agent may see and use it. Choose a monitor, "
     'switch on "Allow Remote Interaction" where there is such a switch, and press Share.'
 )
-_NEITHER = "This is a Wayland session whose compositor lets programs neither see nor touch the screen by wlroots' "
+_LACKING = "This is a Wayland session whose compositor lets programs {do} by wlroots' protocols (it lacks {what})."
 
 
 def open_desktop(
@@ -102,8 +102,17 @@ def describe_display(environ: Mapping[str, str], kind: DesktopKind = "auto") -> 
 def asks_consent(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
     """Whether the person is asked by the desktop itself before it can be seen and used: by the desktop portal.
 
-    Never raises; of a compositor that cannot be reached it is told when it is opened.
+    Never raises; what cannot be used is told when it is opened.
     """
+    if not wants_portal(environ, kind):
+        return False
+    with suppress(EnvironmentLacksError):
+        return _chosen(environ, kind) == "portal"
+    return False
+
+
+def wants_portal(environ: Mapping[str, str], kind: DesktopKind = "auto") -> bool:
+    """Whether the desktop portal is the way in, whether or not there is one. Never raises."""
     if MARK in environ or not _has_displays() or not environ.get("WAYLAND_DISPLAY"):
         return False
     if kind != "auto":
@@ -187,12 +196,22 @@ def _on_wayland(
         lack = _portal_lacks(session)
         if not lack:
             return "portal"
-    told = f"{_NEITHER}protocols (it lacks {', '.join(missing)})." if missing else ""
+    told = _LACKING.format(do=_kept_from(missing), what=", ".join(missing)) if missing else ""
     never = "X11's tools are never used on a Wayland session: they see X clients alone."
     raise EnvironmentLacksError(
         " ".join(one for one in (told, lack, never) if one),
         f"{_SANDBOX}, log in to GNOME, KDE, sway or another desktop that has one of these ways, or to an X11 session.",
     )
+
+
+def _kept_from(missing: Sequence[str]) -> str:
+    """What a compositor does not let programs do that lacks these interfaces."""
+    from agent.desktop.wlroots.desktop import FOR_TOUCHING
+
+    untouched = FOR_TOUCHING & set(missing)
+    if set(missing) <= untouched:
+        return "see the screen, but not touch it,"
+    return "neither see nor touch the screen" if untouched else "touch the screen, but not see it,"
 
 
 def _portal_lacks(session: Mapping[str, str]) -> str:

@@ -1,5 +1,5 @@
 # The first program inside the tree (`enter` starts it): a desktop without a screen, and then what is to be run on it.
-#   session.sh gnome|kde COMMAND...
+#   session.sh KIND COMMAND...         (the kinds: see below)
 # Nothing here is asked of the person: this desktop has none. On gnome the record is written that the portal writes when
 # somebody allows something in its dialog, and the token is where the program keeps it; on kde no portal can be had, as it
 # captures nothing without a graphics card.
@@ -20,12 +20,47 @@ wait_for() { # wait_for COMMAND...: for 30 seconds
 # One bus plays the system's too, as an empty one: gnome-shell cannot do without.
 export DBUS_SESSION_BUS_ADDRESS=unix:path=$XDG_RUNTIME_DIR/bus DBUS_SYSTEM_BUS_ADDRESS=unix:path=$XDG_RUNTIME_DIR/bus
 dbus-daemon --session --fork --nopidfile --address="$DBUS_SESSION_BUS_ADDRESS"
-pipewire >pipewire.log 2>&1 &
-wait_for test -S "$XDG_RUNTIME_DIR/pipewire-0"
-wireplumber >wireplumber.log 2>&1 &
 
+start_pipewire() {
+  pipewire >pipewire.log 2>&1 &
+  wait_for test -S "$XDG_RUNTIME_DIR/pipewire-0"
+  wireplumber >wireplumber.log 2>&1 &
+}
+
+# shows COMMAND...: a compositor that chooses the name of its socket itself
+shows() {
+  unset WAYLAND_DISPLAY
+  export WLR_BACKENDS=headless WLR_RENDERER=pixman WLR_LIBINPUT_NO_DEVICES=1
+  "$@" >compositor.log 2>&1 &
+  wait_for sockets
+  WAYLAND_DISPLAY=$(sockets)
+  export WAYLAND_DISPLAY
+}
+sockets() { (cd "$XDG_RUNTIME_DIR" && ls -d wayland-? 2>/dev/null); }
+resize() { wait_for wlr-randr --output HEADLESS-1 --custom-mode "${SIZE:-1280x800}"; }
+
+# MAI_TEST_LACKS tells the conformance suite what a compositor does not offer: there it asks for that to be said.
 case $kind in
+sway)
+  shows sway -c /dev/null
+  SWAYSOCK=$(ls "$XDG_RUNTIME_DIR"/sway-ipc.*.sock)
+  export SWAYSOCK
+  resize
+  ;;
+labwc | phoc)
+  shows "$kind"
+  resize
+  export MAI_TEST_LACKS="windows stop_key"
+  ;;
+cage)
+  shows cage -- sleep infinity
+  resize
+  export MAI_TEST_LACKS="windows names stop_key clipboard"
+  ;;
+wlmaker) shows wlmaker ;;
+weston) shows weston --backend=headless --renderer=pixman --width=1280 --height=800 --idle-time=0 ;;
 gnome)
+  start_pipewire
   export XDG_CURRENT_DESKTOP=GNOME
   gsettings set org.gnome.desktop.interface toolkit-accessibility true
   gsettings set org.gnome.desktop.interface enable-animations false
@@ -55,6 +90,7 @@ gnome)
     "{'': ['yes']}" "<('GNOME', uint32 1, <(int64 0, int64 $now, uint32 3, true, [(uint32 0, uint32 1, <'MetaVendor:MetaVirtualMonitor:0x00'>)])>)>" >/dev/null
   ;;
 kde)
+  start_pipewire
   # Not KDE_FULL_SESSION: KWin 6.3 falls over it where there is no Plasma.
   export XDG_CURRENT_DESKTOP=KDE
   dbus-update-activation-environment WAYLAND_DISPLAY XDG_CURRENT_DESKTOP XDG_SESSION_TYPE LIBGL_ALWAYS_SOFTWARE >/dev/null

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stubs.benches import ROOT, SwayBench, bench_of
+from stubs.benches import ROOT, WlrootsBench, bench_of
 from stubs.sway import PlainSway
 
 from agent.actions import Click, Move
@@ -38,7 +38,7 @@ def test_what_is_seen_on_a_scaled_monitor_is_clicked_where_it_was_seen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scale: str, logical: tuple[int, int]
 ) -> None:
     with sway_of(monkeypatch, f"resolution 1280x800 position 0 0 scale {scale}") as sway:
-        bench = SwayBench(sway, tmp_path)
+        bench = WlrootsBench(sway, tmp_path)
         desktop = bench.open()
         frame = desktop.screen.grab()
         assert frame.viewport.captured == Size(1280, 800)
@@ -57,7 +57,7 @@ def test_what_is_seen_on_a_scaled_monitor_is_clicked_where_it_was_seen(
 @pytest.mark.parametrize("turn", ["90", "180", "270", "flipped", "flipped-90", "flipped-180", "flipped-270"])
 def test_a_turned_monitor_is_seen_upright(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, turn: str) -> None:
     with sway_of(monkeypatch, f"resolution 800x600 position 0 0 scale 1 transform {turn}") as sway:
-        bench = SwayBench(sway, tmp_path)
+        bench = WlrootsBench(sway, tmp_path)
         desktop = bench.open()
         region, image = desktop.monitors[0], desktop.screen.grab().image
         assert region.size == (Size(600, 800) if turn.endswith(("90", "270")) else Size(800, 600))
@@ -79,7 +79,7 @@ def test_monitors_to_the_left_and_above_are_reached(monkeypatch: pytest.MonkeyPa
     with sway_of(monkeypatch, *outputs) as sway:
         assert [one["name"] for one in sway.tree()["nodes"]][1:] == ["HEADLESS-1", "HEADLESS-2"]
         sway.do("focus output HEADLESS-2")
-        bench = SwayBench(sway, tmp_path)
+        bench = WlrootsBench(sway, tmp_path)
         desktop = bench.open(monitor=2)
         assert desktop.monitors == [Region(0, 0, 1280, 800), Region(-500, -300, 500, 300)]
         frame = desktop.screen.grab()
@@ -105,7 +105,7 @@ def test_a_compositor_that_goes_away_ends_the_run_with_a_sentence(
 ) -> None:
     with sway_of(monkeypatch, "resolution 1280x800 position 0 0 scale 1") as sway:
         stop = StopSwitch()
-        desktop = SwayBench(sway, tmp_path).open(stop)
+        desktop = WlrootsBench(sway, tmp_path).open(stop)
         desktop.watch("none", None)
         desktop.hand.perform(Move(DesktopPoint(100, 100)))
         sway.kill()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from agent.desktop.wlroots.input import WlrootsInput
+from agent.desktop.wlroots.sway import RUN_COMMAND, Sway
 from agent.geometry import Size
 from agent.safety.stop import StopSwitch
 
@@ -50,6 +51,8 @@ class Bench:
 
     #: A stop key that is free there.
     chord: tuple[str, ...] = ("ctrl", "alt", "shift", "escape")
+    #: Abilities that this desktop does not have, and what else it does not offer.
+    lacks: frozenset[str] = frozenset()
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
@@ -88,12 +91,21 @@ class Bench:
         """The desktop."""
         return open_desktop(stop or StopSwitch(), monitor)
 
+    def needs(self, desktop: Desktop, ability: str) -> None:
+        """Skip the test where this desktop is known to lack an ability, and says so itself."""
+        assert getattr(desktop.abilities, ability) == (ability not in self.lacks)
+        if ability in self.lacks:
+            pytest.skip(f"this desktop lacks it: {ability}")
+
     def other(self, code: str) -> "subprocess.Popen[str]":
         """Another process with our code, which opens the desktop itself."""
         return subprocess.Popen(
             [sys.executable, "-c", code], env=self.server.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+
+    def makes_room(self) -> None:
+        """Other windows can be seen beside ours from now on, or above it."""
 
     def person_presses(self, *keys: str) -> None:
         """The person presses a chord."""
@@ -133,8 +145,14 @@ class X11Bench(Bench):
         return self.server.call(*command)
 
 
-class SwayBench(Bench):
-    """On a sway without screens."""
+class WlrootsBench(Bench):
+    """On a sway without screens, or another compositor with its protocols."""
+
+    def makes_room(self) -> None:
+        """See `Bench`: sway shows nothing above a window that fills its monitor."""
+        if path := self.server.environ.get("SWAYSOCK"):
+            with closing(Sway(path)) as sway:
+                sway.ask(RUN_COMMAND, "fullscreen disable")
 
     def _input(self) -> WlrootsInput:
         return WlrootsInput(socket_of(self.server.environ), Pointer((0, 0)))
@@ -156,7 +174,10 @@ class SwayBench(Bench):
 
     @contextmanager
     def person_copied(self, text: str) -> Iterator[Callable[[], str]]:
-        """See `Bench`."""
+        """See `Bench`; where no program can, nobody did."""
+        if "clipboard" in self.lacks:
+            yield lambda: text
+            return
         theirs, reading = (WlrootsClipboard(socket_of(self.server.environ)) for _ in range(2))
         theirs.give({"text/plain;charset=utf-8": text.encode()})
 
@@ -170,7 +191,7 @@ class SwayBench(Bench):
 
 
 class ThisSession:
-    """The session of GNOME that this process was started in."""
+    """The session that this process was started in."""
 
     def __init__(self, folder: Path) -> None:
         self.environ = dict(os.environ)
@@ -233,9 +254,15 @@ class GnomeBench(Bench):
 def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
     """A desktop of a kind, named by this process's environment meanwhile; "session" is the one that we are in."""
     if kind == "session":
-        here = GnomeBench(ThisSession(folder))
-        yield here
-        here.person.leaves()
+        session = ThisSession(folder)
+        if os.environ.get("XDG_CURRENT_DESKTOP") == "GNOME":
+            here = GnomeBench(session)
+            yield here
+            here.person.leaves()
+            return
+        other = WlrootsBench(session, folder)
+        other.lacks = frozenset(os.environ.get("MAI_TEST_LACKS", "").split())
+        yield other
         return
     with pytest.MonkeyPatch.context() as patch:
         for name in ("DISPLAY", "WAYLAND_DISPLAY", "SWAYSOCK"):
@@ -261,4 +288,4 @@ def bench_of(kind: str, folder: Path) -> Iterator[Bench]:
         with PlainSway() as sway:
             for name, value in sway.variables.items():
                 patch.setenv(name, value)
-            yield SwayBench(sway, folder)
+            yield WlrootsBench(sway, folder)

@@ -21,6 +21,7 @@ from agent.desktop.trial.report import copied_text
 from agent.desktop.trial.seeing import look_for
 from agent.desktop.trial.window import TrialWindow
 from agent.desktop.windows import Windows
+from agent.desktop.witness import Witness
 from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
@@ -102,11 +103,13 @@ class Trial:
             yield Finding("released", ok=not held, detail=told, remedy="Press and release it once." if held else "")
 
     _window_opened = False
+    _window_seen = False
 
     def _open(self, opened: ExitStack) -> None:
         self._hand = self._desktop.hand
         if self._watch:
-            watched = TakeoverWatch(_Ends(self._stop), self._hand.rest, lambda _: False)
+            # To one compositor (cage) a window that appears, as ours, is the same as a person who uses the mouse.
+            watched = TakeoverWatch(_Ends(self._stop), self._hand.rest, lambda _: not self._window_seen)
             self._desktop.watch(self._watch, watched if self._desktop.abilities.takeover else None)
         opened.callback(self._hand.close)
         opened.callback(self._put_pointer_back, self._pointer())
@@ -125,7 +128,7 @@ class Trial:
                 "input", ok=None, detail="mouse and keyboard were not tried: the window was not found on the screen"
             )
             return
-        self._origin = origin
+        self._origin, self._window_seen = origin, True
         yield from self._told_by_windows()
         pointer = self._points()
         yield pointer
@@ -154,12 +157,13 @@ class Trial:
         yield self._tried("chord", self._presses_chord)
         yield self._tried("clipboard", self._copies)
 
-    def _tried(self, name: str, call: Callable[[], tuple[bool, str]]) -> Finding:
+    def _tried(self, name: str, call: Callable[[], tuple[bool | None, str]]) -> Finding:
         self._window.forget()
+        ok: bool | None = False
         try:
             ok, told = call()
         except ActionFailedError as error:
-            ok, told = False, str(error)
+            told = str(error)
         return Finding(name, ok=ok, detail=told, remedy="" if ok else _REMEDIES.get(name.partition(",")[0], _REMEDY))
 
     def _told_by_windows(self) -> Iterator[Finding]:
@@ -276,7 +280,7 @@ class Trial:
         told = "+".join([*keys[0]["modifiers"], keys[0]["name"]]) if keys else "nothing"
         return ok, f"ctrl+shift+k arrived as {told}"
 
-    def _copies(self) -> tuple[bool, str]:
+    def _copies(self) -> tuple[bool | None, str]:
         """Copy by ctrl+c what the window gives, and have the desktop tell what the clipboard holds."""
         self._sure()
         witness = self._desktop.open_witness(self._environ)
@@ -284,6 +288,8 @@ class Trial:
             return False, "this desktop does not tell what the clipboard holds"
         with closing(witness):
             witness.changes()  # returns once it has seen how it was
+            if lacking := _said_of_clipboard(witness):
+                return None, lacking
             self._do(PressKeys(("ctrl", "c")))
             copied = self._window.wait("copied", "not copied")
             if copied is None or copied["kind"] != "copied":
@@ -296,7 +302,7 @@ class Trial:
                 return any(wanted in one for one in told)
 
             ok = self._window.wait_for(is_told)
-        said = next((remark for remark in witness.remarks if "clipboard" in remark), "")
+        said = _said_of_clipboard(witness)
         return (
             ok,
             f"what was copied is read: {told[0]}" if ok else said or f"what is read: {', '.join(told) or 'nothing'}",
@@ -342,3 +348,8 @@ class Trial:
         if at is not None and not self._stop.stopped:
             with suppress(ActionFailedError, EnvironmentLacksError, StoppedError):
                 self._hand.perform(Move(DesktopPoint(*at)))
+
+
+def _said_of_clipboard(witness: Witness) -> str:
+    """Why the clipboard is not told, as a sentence; "" where it is."""
+    return next((remark for remark in witness.remarks if "clipboard" in remark), "")

@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Mapping
+from contextlib import closing, suppress
+from functools import cached_property
 
 from agent.desktop.clipboard_watch import HungError
 from agent.desktop.wayland.transfer import read_all, write_all
@@ -23,8 +25,6 @@ class WlrootsClipboard:
         path: of the compositor's socket.
     """
 
-    lacks = ""
-
     def __init__(self, path: str) -> None:
         self._path = path
         self._connection: Connection | None = None
@@ -32,6 +32,13 @@ class WlrootsClipboard:
         self._offers: dict[int, list[str]] = {}  # kinds, by the number of what is offered
         self._held: int | None = None  # the number of what is in the clipboard
         self._given: Mapping[str, bytes] = {}  # what we gave it, as long as it holds that
+
+    @cached_property
+    def lacks(self) -> str:
+        """See `Clipboard.lacks`."""
+        with suppress(EnvironmentLacksError), closing(Connection(self._path)) as connection:
+            return "" if any(map(connection.has, _MANAGERS)) else "this desktop tells no program what it holds."
+        return ""
 
     def kinds(self) -> list[str]:
         """See `Clipboard.kinds`."""

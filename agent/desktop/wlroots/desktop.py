@@ -33,6 +33,8 @@ from agent.safety.stop import StopSwitch
 
 #: What a compositor must offer to be worked with, besides a way of copying its screen.
 NEEDED = (POINTERS, KEYBOARDS, "wl_shm", "wl_seat")
+#: By what of it, and of what copying needs, the screen is touched; by all other it is seen.
+FOR_TOUCHING = frozenset({POINTERS, KEYBOARDS, "wl_seat"})
 _CORNER = "On Wayland, the pointer in a corner of the screen does not stop a run."
 _PANELS = "Panels, notifications and open menus are not told here: a click there counts as one on what lies below."
 

@@ -203,6 +203,8 @@ def test_a_line_end_at_the_end_is_enter(bench: Bench, desktop: Desktop) -> None:
 
 
 def test_the_clipboard_holds_afterwards_what_it_held(bench: Bench, desktop: Desktop) -> None:
+    if "clipboard" in bench.lacks:
+        pytest.skip("this desktop tells no program what the clipboard holds")
     clear(bench, desktop)
     with bench.person_copied("über Кли́п 漢") as told:
         desktop.hand.perform(TypeText("日本語 " * 20))
@@ -244,7 +246,7 @@ def test_a_point_of_the_capture_is_clicked_where_it_was_seen(bench: Bench, deskt
 
 
 def test_the_window_is_told_by_its_name_and_place(bench: Bench, desktop: Desktop) -> None:
-    assert desktop.abilities.windows
+    bench.needs(desktop, "windows")
     windows = desktop.open_windows()
     assert windows is not None
     desktop.hand.perform(Click(AREA))
@@ -255,6 +257,19 @@ def test_the_window_is_told_by_its_name_and_place(bench: Bench, desktop: Desktop
     assert region is not None and region.size == Size(1280, 800)
     assert active.pid is not None and windows.is_ordinary(active.id)
     assert next(layer.window.id for layer in windows.layers()) == active.id
+    windows.close()
+
+
+def test_the_window_with_the_focus_is_told_at_least_by_its_name(bench: Bench, desktop: Desktop) -> None:
+    if "names" in bench.lacks:
+        assert desktop.open_windows() is None
+        pytest.skip("this desktop tells nothing of its windows")
+    windows = desktop.open_windows()
+    assert windows is not None
+    desktop.hand.perform(Click(AREA))
+    active = windows.active()
+    assert active is not None and active.title == "probe"
+    assert active.id in [one.id for one in windows.windows()]
     windows.close()
 
 
@@ -298,7 +313,7 @@ def test_what_a_killed_hand_held_is_released(bench: Bench, desktop: Desktop) -> 
 
 
 def test_the_stop_key_stops(bench: Bench, desktop: Desktop, stop: StopSwitch) -> None:
-    assert desktop.abilities.stop_key
+    bench.needs(desktop, "stop_key")
     assert desktop.watch("+".join(bench.chord), None) == ""
     assert not stop.stopped
     bench.person_presses(*bench.chord)
@@ -316,7 +331,7 @@ class Steering:
 
 
 def test_a_person_who_takes_over_is_seen_and_our_own_hand_is_not(bench: Bench, desktop: Desktop) -> None:
-    assert desktop.abilities.takeover
+    bench.needs(desktop, "takeover")
     steering = Steering()
     desktop.watch("none", TakeoverWatch(steering, desktop.hand.rest, lambda _: False))
     for x in (300, 500, 700):
