@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from agent.desktop.titled_terminal import titled_window
 from agent.desktop.windows import OpenWindows, WindowId, Windows
 from foundation.errors import EnvironmentLacksError
 from foundation.printing import is_terminal
@@ -23,12 +24,21 @@ _REMARK = (
 )
 
 
+_UNPLACED = (
+    "Where the window of this terminal is, is not told here: nothing is typed into it, but keep it off the screen that "
+    "the agent works on, because the agent sees it and could click in it."
+)
+#: Terminals, by TERM, that have no window with a title.
+_UNTITLED = ("", "dumb", "linux")
+
+
 @dataclass(frozen=True, slots=True)
 class Own:
     """Our own windows (several where one program shows several and does not say which is ours), and what to tell."""
 
     windows: frozenset[WindowId] = frozenset()
     remark: str = ""
+    placed: bool = True  # the desktop tells where they are, so that they can be hidden
 
 
 def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], bool]) -> Own:
@@ -44,9 +54,15 @@ def find_own(open_windows: OpenWindows, shows: Callable[[Mapping[str, str]], boo
     served = bool(os.environ.get("TEXTUAL_DRIVER"))  # in some browser, on this desktop or another
     visible = served or is_terminal("output")
     found: frozenset[WindowId] = frozenset()
+    placed = True
     if windows := open_windows():
         with closing(windows), suppress(EnvironmentLacksError):
             found = frozenset(one for process in here for one in _windows_of(process, windows))
+            if not found and not served and all(one.pid is None for one in windows.windows()):
+                found = frozenset(one for process in here for one in _titled(process, windows))
+            placed = all(windows.region(one) is not None for one in found)
+    if found and not placed:
+        return Own(found, _UNPLACED, placed=False)
     return Own(found, "" if found or not visible else _REMARK)
 
 
@@ -85,6 +101,16 @@ def _environ(process: psutil.Process) -> Mapping[str, str]:
 
 def _is_local(environ: Mapping[str, str]) -> bool:
     return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
+
+
+def _titled(process: psutil.Process, windows: Windows) -> frozenset[WindowId]:
+    """The window of the terminal that a process hangs on, as it shows what is written there."""
+    if _environ(process).get("TERM", "") in _UNTITLED:
+        return frozenset()
+    with suppress(psutil.Error, OSError):
+        if terminal := process.terminal():
+            return titled_window(terminal, windows)
+    return frozenset()
 
 
 def _windows_of(process: psutil.Process, windows: Windows) -> list[WindowId]:

@@ -11,7 +11,7 @@ from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.own_windows import Own, find_own
 from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.windows import Connection, receiver
+from agent.desktop.windows import Connection, WindowId, receiver
 from agent.safety.policy import Approver
 from agent.screen.capture import Screen
 
@@ -38,7 +38,8 @@ class ProtectedDesktop:
         own, home, open_windows = self._own.windows, desktop.home, desktop.open_windows
         self.applications = desktop.applications
         self.open_windows = open_windows
-        self.screen: Screen = MaskedScreen(desktop.screen, own, open_windows) if own else desktop.screen
+        hidden = own if self._own.placed else frozenset[WindowId]()
+        self.screen: Screen = MaskedScreen(desktop.screen, hidden, open_windows) if hidden else desktop.screen
         self.surroundings = DesktopSurroundings(
             self.screen,
             desktop.applications,

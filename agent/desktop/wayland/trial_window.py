@@ -42,6 +42,9 @@ class WaylandWindow:
         compositor, self._shared = connection.bind("wl_compositor", 4), connection.bind("wl_shm", 1)
         shell = connection.bind("xdg_wm_base", 1, self._of_shell)
         self._shell = shell
+        self._devices = 0
+        self._seat = connection.bind("wl_seat", 5, self._of_seat)
+        connection.roundtrip()  # Mir tells a keyboard that comes after the focus nothing of it
         self._surface = connection.new()
         connection.request(compositor, 0, "n", self._surface)
         self._role, self._top = connection.new(self._of_role), connection.new(self._of_top)
@@ -49,8 +52,6 @@ class WaylandWindow:
         connection.request(self._role, 1, "n", self._top)
         connection.request(self._top, 2, "s", TITLE)
         connection.request(self._top, 3, "s", APP)
-        self._devices = 0
-        self._seat = connection.bind("wl_seat", 5, self._of_seat)
         if connection.has("wl_data_device_manager"):
             self._clipboard = _Clipboard(connection, self._seat)
             report.copy, report.paste = self._copy, self._paste

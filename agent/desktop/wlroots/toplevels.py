@@ -37,6 +37,7 @@ class ToplevelWindows:
     def __init__(self, path: str, pointer: Pointer) -> None:
         self._pointer = pointer
         self._known: dict[int, _Toplevel] = {}  # by their objects, in the order in which they came
+        self._used: list[int] = []  # those that got the focus, the last one at the end
         self._connection = connection = Connection(path)
         try:
             self._manager = connection.bind(TOPLEVELS, 3, self._of_manager)
@@ -59,9 +60,9 @@ class ToplevelWindows:
         return next((_window(number, one) for number, one in self._read().items() if _ACTIVATED in one.states), None)
 
     def stacking(self) -> list[WindowId]:
-        """See `Windows.stacking`: the one with the focus last; of the others, no order is told."""
-        known = sorted(self._read().items(), key=lambda one: _ACTIVATED in one[1].states)
-        return [number for number, _ in known]
+        """See `Windows.stacking`: those that had the focus since this was opened last, in that order."""
+        known = self._read()
+        return sorted(known, key=lambda number: self._used.index(number) if number in self._used else -1)
 
     def at(self, x: int, y: int) -> Window | None:  # noqa: ARG002 -- the protocol's
         """See `Windows.at`: not told."""
@@ -133,9 +134,12 @@ class ToplevelWindows:
                 told.app = arguments.text()
             case 4:
                 data = arguments.data()
-                told.states = frozenset(struct.unpack(f"={len(data) // 4}I", data))
+                before, told.states = told.states, frozenset(struct.unpack(f"={len(data) // 4}I", data))
+                if _ACTIVATED in told.states - before:
+                    self._used = [one for one in self._used if one != number] + [number]
             case 6:
                 self._known.pop(number, None)
+                self._used = [one for one in self._used if one != number]
                 self._connection.request(number, _DESTROY)
                 self._connection.forget(number)
             case 7:
