@@ -70,8 +70,27 @@ def key(_: Any, event: Any, kind: str) -> bool:
     return False
 
 
+def moved(_: Any, event: Any) -> None:
+    at = place(event)["x"], place(event)["y"]
+    known[:] = at
+    tell("motion", state=int(event.state), x=at[0], y=at[1])
+
+
+def look() -> bool:
+    """On Wayland GTK 3 may keep a last movement that came while it drew until the next event: its place is known."""
+    pointer = window.get_display().get_default_seat().get_pointer()
+    _, x, y, state = window.get_window().get_device_position_double(pointer)
+    if known and known != [x, y] and y >= 60:
+        known[:] = x, y
+        tell("motion", state=int(state), x=x, y=y)
+    return True
+
+
+known: list[float] = []
 paint()
-area.connect("motion-notify-event", lambda _, event: tell("motion", state=int(event.state), **place(event)))
+area.connect("motion-notify-event", moved)
+if "wayland" in os.environ.get("GDK_BACKEND", ""):
+    GLib.timeout_add(100, look)
 area.connect("button-press-event", pressed)
 area.connect("button-release-event", lambda _, event: tell("release", button=event.button, **place(event)))
 area.connect("scroll-event", scrolled)
