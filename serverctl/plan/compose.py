@@ -1,5 +1,6 @@
 """One try at a plan: given cards, precision and images, the settings, their reasons, and whether they fit."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -154,10 +155,12 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
         return card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
 
     budget = budgeted(settings)
-    if _capped_slots(draft, preset, budget, tokens + LEAST_TEXT_TOKENS):
+    if capped_slots(draft, preset, budget, tokens + LEAST_TEXT_TOKENS):
         budget = budgeted(draft.settings())
     needed = _needed(draft, images, tokens, preset)
-    cap = max(limits.max_model_len, preset.least_context)
+    # Not shorter than what the model's own client keeps: hybrid models keep many screenshots in little room.
+    whole = 0 if draft.has("max_model_len") else math.ceil(needed / CUDA_BLOCK) * CUDA_BLOCK
+    cap = max(limits.max_model_len, preset.least_context, whole)
     if isinstance(fixed := draft.values.get("max_model_len"), int):
         cap = min(cap, fixed)
     context = _context(draft, model, budget, cap)
@@ -175,7 +178,7 @@ def compose(model: Model, precision: Precision, layout: Layout, images: int, tas
     return Candidate(model, precision, layout, settings, draft.reasons, budget, context, needed, cap)
 
 
-def _capped_slots(draft: Draft, preset: Preset, budget: Budget, smallest: int) -> bool:
+def capped_slots(draft: Draft, preset: Preset, budget: Budget, smallest: int) -> bool:
     """Bounds slots that a preset leaves to vLLM by the requests of the smallest size that the KV cache holds."""
     held = max(1, budget.held(smallest))
     if "max_num_seqs" not in preset.leave or "max_num_seqs" in draft.values or held >= LEAST_SLOTS_OF_VLLM:

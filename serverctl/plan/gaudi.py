@@ -10,7 +10,14 @@ from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import several_servers
 from serverctl.plan.cards import split, tensor_parallel_sizes
-from serverctl.plan.compose import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser
+from serverctl.plan.compose import (
+    CONTEXT_STEPS,
+    LEAST_TEXT_TOKENS,
+    TEXT_TOKENS,
+    Draft,
+    capped_slots,
+    decide_reasoning_parser,
+)
 from serverctl.plan.env import of_preset
 from serverctl.plan.goal import CannotPlanError, Plan, Reason
 from serverctl.plan.memory import Budget, Seeds, card_budget
@@ -73,6 +80,7 @@ def plan_gaudi(cards: tuple[Gpu, ...], model: Model, task: Task) -> Plan:
     wanted = draft.values["max_model_len"]
     wanted = wanted if isinstance(wanted, int) else length
     size = next((n for n in able if budgets[n].longest_context >= wanted), able[-1])
+    capped_slots(draft, preset, budgets[size], count * tokens + LEAST_TEXT_TOKENS)
     if size > 1:
         draft.decide("tensor_parallel_size", size, "the model does not fit on fewer cards", _SOURCE)
     used = cards[: size * stages * engines]

@@ -39,6 +39,7 @@ class Range:
 class SpeedTable:
     """The numbers of `configs/speed.toml`."""
 
+    least_seconds_a_layer: float
     seconds_a_layer: float
     least_share_of_compute: float
     computed_per_image_token: float
@@ -94,7 +95,8 @@ def speed_of(plan: Plan, table: SpeedTable, screen: tuple[int, int]) -> Speed:
     speed = Speed(request, held * len(plan.replicas))
     if not plan.gpus or plan.gpus[0].bandwidth_gb_s is None or settings.spec_method is not None:
         return speed
-    launch = table.seconds_a_layer * model.shape.text.layers
+    layers = model.shape.text.layers
+    launch = Range(table.least_seconds_a_layer * layers, table.seconds_a_layer * layers)
     alone, together = (_seconds_a_token(plan, launch, request, requests) for requests in (1, held))
     one, everybody = alone.per(1), together.per(held)
     prompt = _prompt_seconds(plan, table, image)
@@ -126,13 +128,13 @@ def _exactly(value: float | None) -> Range | None:
     return None if not value or value <= 0 else Range(value, value)
 
 
-def _seconds_a_token(plan: Plan, launch: float, context: int, requests: int) -> Range:
+def _seconds_a_token(plan: Plan, launch: Range, context: int, requests: int) -> Range:
     """Seconds of one step of the decoder, which gives each of some requests one token."""
     bandwidth = (plan.gpus[0].bandwidth_gb_s or 0) * 1e9
     budget = plan.budget
     cache = (context + budget.states * budget.block) * budget.token  # a state is read and written: its two copies
     read = bytes_a_token(plan.model, plan.settings, budget, requests) + requests * cache
-    return Range(read / bandwidth, read / bandwidth + launch)
+    return Range(read / bandwidth + launch.low, read / bandwidth + launch.high)
 
 
 def _prompt_seconds(plan: Plan, table: SpeedTable, image: int) -> Range | None:

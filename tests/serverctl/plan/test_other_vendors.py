@@ -65,6 +65,13 @@ class TestGaudi:
         with pytest.raises(CannotPlanError):
             plan("gaudi-2*2", "MAI-UI-8B", overrides={"tensor_parallel_size": 4})
 
+    def test_many_agents_get_as_many_slots_as_the_cache_holds_requests(self) -> None:
+        made = plan("gaudi-3*8", "MAI-UI-8B", "throughput")
+        slots, smallest = made.settings.max_num_seqs, 3 * 2040 + 1024
+        assert slots is not None
+        assert slots == made.budget.held(smallest) < 256
+        assert len(made.replicas) == 8
+
     @pytest.mark.parametrize(
         ("name", "model", "listed"),
         [("gaudi-3", "MAI-UI-8B", True), ("gaudi-2", "MAI-UI-8B", False), ("gaudi-2", "Qwen2.5-VL-7B-Instruct", True)],

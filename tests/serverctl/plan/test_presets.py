@@ -267,3 +267,22 @@ def test_memory_of_a_card_with_nothing_but_a_preset_is_never_promised_twice() ->
     for preset in PRESETS:
         made = plan("a100-80", "MAI-UI-8B", preset)
         assert made.budget.used + made.budget.kv <= 80 * GIB
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model", "images"),
+    [
+        ("t4", "Qwen3.5-4B", 20),
+        ("l4", "Qwen3.5-4B", 20),
+        ("rtx-4060", "Qwen3.5-0.8B", 20),
+        ("t4", "Qwen3-VL-4B-Instruct", 5),
+    ],
+)
+def test_where_the_cache_holds_them_the_context_is_long_enough_for_all_screenshots_of_the_models_own_client(
+    gpu: str, model: str, images: int
+) -> None:
+    made = plan(gpu, model)
+    assert made.settings.images == images == made.model.history_images
+    assert made.context >= images * made.model.image_tokens(1920, 1080, made.settings.longest_edge) + 4096
+    assert made.max_concurrency >= 1.2
+    assert not any("screenshots that" in text for text in made.warnings)

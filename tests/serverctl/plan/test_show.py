@@ -54,7 +54,7 @@ def test_the_bar_is_as_wide_as_asked_and_shows_every_part(sizes: list[int], widt
 
 def test_a_plan_is_printed_with_its_reasons() -> None:
     hardware = machine(card(80, 79.0, name="NVIDIA [bold]H100"))
-    made = plan(hardware, "MAI-UI-8B", overrides={"max_num_seqs": 3}, extra=("--seed", "[red]"))
+    made = plan(hardware, "MAI-UI-8B", overrides={"max_num_seqs": 3}, extra=("--revision", "[red]"))
     out = StringIO()
     print_plan(Console(file=out, width=140, highlight=False), made, command(made), hardware)
     text = out.getvalue()
