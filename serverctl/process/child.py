@@ -165,7 +165,8 @@ class Child:
 def server_env(environ: Mapping[str, str], extra: Mapping[str, str], key: str, run: str) -> dict[str, str]:
     """A server's environment: ours, the plan's, the key (not on the command line, where `ps` shows it), the mark."""
     # OMP_THREAD_LIMIT: vLLM's attention on the processor (0.32) waits for ever for the threads that it does not get.
-    unwanted = ("VLLM_API_KEY", "VLLM_HOST_IP", "OMP_THREAD_LIMIT")
+    # PYTHONPATH and PYTHONHOME would bring other libraries into vLLM's own environment (ROS sets them for every shell).
+    unwanted = ("VLLM_API_KEY", "VLLM_HOST_IP", "OMP_THREAD_LIMIT", "PYTHONPATH", "PYTHONHOME")
     env = {name: value for name, value in environ.items() if name not in unwanted}
     if env.get("VLLM_LOGGING_LEVEL", "INFO").upper() in ("WARNING", "ERROR", "CRITICAL"):
         del env["VLLM_LOGGING_LEVEL"]  # stages and memory are INFO lines

@@ -12,6 +12,7 @@ from stubs.controlled import Machine
 
 from serverctl.diagnose.stages import Stage
 from serverctl.process import control
+from serverctl.process.child import server_env
 from serverctl.process.state import Folder
 
 
@@ -38,6 +39,13 @@ def test_the_key_is_readable_by_its_owner_only_and_not_on_the_command_line(machi
     assert not any(key in word for word in machine.starts[0]["argv"])
     assert machine.starts[0]["environ"]["VLLM_API_KEY"] == key
     assert key not in machine.log()
+
+
+def test_libraries_of_a_persons_shell_do_not_come_into_vllms_environment() -> None:
+    shell = {"PYTHONPATH": "/opt/ros/lib", "PYTHONHOME": "/usr", "HOME": "/home/me", "VLLM_API_KEY": "theirs"}
+    env = server_env(shell, {"HF_HUB_OFFLINE": "1"}, "key", "mark")
+    assert not {"PYTHONPATH", "PYTHONHOME"} & env.keys()
+    assert (env["HOME"], env["HF_HUB_OFFLINE"], env["VLLM_API_KEY"]) == ("/home/me", "1", "key")
 
 
 def test_a_server_listens_on_loopback_only(machine: Machine) -> None:
