@@ -53,10 +53,11 @@ class Comparison:
     def _rows_of(self, base: Measurement) -> Iterator[Row]:
         settings = [{one.setting: one for one in report.measurements} for report in self.reports]
         measured = [measurements.get(base.setting) for measurements in settings]
+        together = base.setting.concurrency
         for latency in LATENCIES:
             first, *others = ([] if one is None else one.by_number(latency) for one in measured)
             pairs = zip(measured[1:], others, strict=True)
-            differences = [_judged(base, one, compare_pairs(first, values), latency) for one, values in pairs]
+            differences = [_judged(base, one, compare_pairs(first, values, together), latency) for one, values in pairs]
             means = tuple(None if one is None else _mean(one.values(latency)) for one in measured)
             ratios = (None if one is None else one.ratio for one in differences)
             yield Row(base.setting, latency, means, (None, *differences), (None, *ratios))

@@ -154,7 +154,7 @@ def _blocks(benches: "Sequence[_Bench]", setting: Setting) -> list[list[tuple[in
     if not benches:
         return []
     groups = benches[0].groups
-    size = len(groups) if len(benches) == 1 else 2 * setting.concurrency
+    size = len(groups) if len(benches) == 1 else setting.concurrency
     return [groups[begin : begin + size] for begin in range(0, len(groups), max(1, size))]
 
 

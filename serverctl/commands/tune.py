@@ -4,7 +4,7 @@ import argparse
 import os
 import time
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foundation.arguments import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
@@ -19,6 +19,9 @@ from serverctl.tune.advice import Advice, Reading, advise, changes
 from serverctl.tune.arithmetic import unseen_images, vision_share
 from serverctl.tune.bottleneck import NAMES, find_bottleneck
 from serverctl.tune.window import Window
+
+if TYPE_CHECKING:
+    from serverctl.bench.report import Measurement
 
 _DESCRIPTION = """Say what holds a server up under its load: slots, the KV cache, prefill, decode, image processing, or
 the clients; and what would help. Judged is the load of now, or else the last one that the server's record holds."""
@@ -159,3 +162,19 @@ def _show_tried(tried: list[Tried]) -> None:
     for one in tried:
         kept = "kept" if one.verdict.better else "taken back"
         put(f"{one.advice.setting} = {one.advice.value}: {one.verdict.because}; {kept}.")
+        for when, half in (("before", one.before), ("after", one.after)):
+            if half is not None:
+                put(*(f"    {when + ':':<7} {_figures(measured)}" for measured in half.measurements))
+
+
+def _figures(measured: "Measurement") -> str:
+    """What a half of a trial measured."""
+    whole, first = measured.summary("total_ms"), measured.summary("ttft_ms")
+    if whole is None or first is None:
+        return "no request was answered"
+    rate = measured.rates["requests_per_s"]
+    often = "" if rate is None else f", {rate:.2f} requests a second"
+    return (
+        f"{whole.mean / 1000:.2f} s a request (half of them under {whole.p50 / 1000:.2f}), first token after "
+        f"{first.mean / 1000:.2f} s{often} ({whole.n} requests: {measured.setting})"
+    )

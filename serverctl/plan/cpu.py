@@ -93,8 +93,10 @@ def _context(model: Model, settings: Settings, budget: Budget) -> int:
         )
     if context > budget.longest_context:
         raise CannotPlanError(
-            f"A context of {context:,} tokens needs {size_in_words(budget.request_bytes(context))} of KV cache, and it "
-            f"has {size_in_words(budget.kv)}: room for {budget.longest_context:,} tokens.",
-            "Ask for a shorter context, or for more with --set kv_cache_memory_bytes=BYTES.",
+            f"A context of {context:,} tokens does not fit into a KV cache of {size_in_words(budget.kv)}: it has "
+            f"room for {budget.longest_context:,}.",
+            # vLLM keeps one block for itself.
+            "Ask for a shorter context, or for more cache with --set kv_cache_memory_bytes="
+            f"{budget.request_bytes(context + budget.block)}.",
         )
     return context

@@ -84,7 +84,8 @@ def judge(before: "Report", after: "Report") -> Verdict:
     """Whether the server is better after: the whole times of the same requests are shorter, by more than noise."""
     if after.failed > before.failed:
         return Verdict(False, f"{after.failed} of {after.measured} requests failed", None)
-    difference = compare_pairs(_times(before), _times(after))
+    together = max((one.setting.concurrency for one in before.measurements), default=1)
+    difference = compare_pairs(_times(before), _times(after), together)
     if difference is None:
         return Verdict(False, "too few requests were answered in both halves of the trial", None)
     return _verdict(difference)

@@ -31,7 +31,7 @@ from serverctl.bench.report import Measurement, Report, ServerDiedError
 from serverctl.bench.run import Progress, measure
 from serverctl.bench.sample import Sample
 from serverctl.bench.screens import screenshot
-from serverctl.bench.stats import compare, percentile, summarize
+from serverctl.bench.stats import compare_pairs, percentile, summarize
 from serverctl.bench.workload import Setting, Workload
 from serverctl.chat import Endpoint, Failure
 from serverctl.commands import bench as command
@@ -74,15 +74,15 @@ def test_a_summary_says_how_many_values_it_has() -> None:
 
 def test_the_same_samples_differ_within_noise() -> None:
     values = [10.0, 11.0, 9.0, 10.5, 12.0, 8.0]
-    difference = compare(values, values)
+    difference = compare_pairs(values, values)
     assert difference is not None
     assert (difference.ratio, difference.verdict) == (1.0, "within noise")
 
 
 def test_a_spread_as_large_as_the_difference_is_noise_and_a_small_one_is_not() -> None:
-    wild = compare([10.0, 30.0, 12.0, 25.0, 15.0, 28.0], [11.0, 33.0, 14.0, 26.0, 17.0, 30.0])
-    calm = compare([10.0, 10.1, 10.2, 9.9, 10.0, 10.1], [11.0, 11.1, 11.2, 10.9, 11.0, 11.1])
-    better = compare([11.0, 11.1, 11.2, 10.9, 11.0, 11.1], [10.0, 10.1, 10.2, 9.9, 10.0, 10.1])
+    wild = compare_pairs([10.0, 30.0, 12.0, 25.0, 15.0, 28.0], [16.0, 26.0, 21.0, 20.0, 24.0, 23.0])
+    calm = compare_pairs([10.0, 10.1, 10.2, 9.9, 10.0, 10.1], [11.0, 11.1, 11.2, 10.9, 11.0, 11.1])
+    better = compare_pairs([11.0, 11.1, 11.2, 10.9, 11.0, 11.1], [10.0, 10.1, 10.2, 9.9, 10.0, 10.1])
     assert wild is not None
     assert calm is not None
     assert better is not None
@@ -93,19 +93,36 @@ def test_a_spread_as_large_as_the_difference_is_noise_and_a_small_one_is_not() -
 
 
 def test_few_samples_have_a_ratio_and_no_verdict() -> None:
-    difference = compare([1.0, 2.0], [2.0, 4.0])
+    difference = compare_pairs([1.0, 2.0], [2.0, 4.0])
     assert difference is not None
     assert (difference.ratio, difference.low, difference.verdict) == (2.0, None, "too few samples")
-    assert compare([], [1.0]) is None
+    assert compare_pairs([], [1.0]) is None
 
 
 @pytest.mark.parametrize(("count", "judged"), [(3, False), (4, False), (5, True)])
 def test_a_verdict_needs_five_samples_on_both_sides(count: int, judged: bool) -> None:
     few, many = [10.0, 10.1, 10.2, 9.9, 10.0][:count], [20.0, 20.1, 20.2, 19.9, 20.0, 20.1]
-    for difference in (compare(few, many), compare(many, few)):
+    for difference in (compare_pairs(few, many), compare_pairs(many, few)):
         assert difference is not None
         assert (difference.verdict != "too few samples") is judged
         assert (difference.low is not None) is judged
+
+
+@pytest.mark.parametrize(("requests", "together"), [(16, 4), (20, 4), (32, 8), (20, 1)])
+def test_equal_servers_on_a_busy_machine_are_rarely_told_apart(requests: int, together: int) -> None:
+    """Whatever else the machine does meets all requests that are under way: it is no evidence sixteen times over."""
+    dice = np.random.default_rng(7)
+
+    def times() -> list[float]:
+        busy = np.repeat(dice.lognormal(0, 0.3, -(-requests // together)), together)[:requests]
+        return [float(one) for one in 100 * busy * dice.lognormal(0, 0.1, requests)]
+
+    found = [compare_pairs(times(), times(), together) for _ in range(300)]
+    told = sum(one is not None and one.verdict != "within noise" for one in found)
+    assert told <= 0.1 * len(found)
+    half = compare_pairs(times(), [one / 3 for one in times()], together)
+    assert half is not None
+    assert half.verdict == "lower"
 
 
 # ------------------------------------------------------------------------------------------------------- workload

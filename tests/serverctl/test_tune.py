@@ -544,6 +544,19 @@ def test_a_change_that_is_better_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.dumps(tried[0].to_json())
 
 
+def test_the_figures_of_both_halves_of_a_trial_are_the_proof(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tune._show_tried(Restarts(monkeypatch, {1: SLOW, 8: [0.5 * time for time in SLOW]}).try_slots())
+    lines = capsys.readouterr().out.splitlines()
+    assert "max_num_seqs = 8: requests take x0.50" in lines[0]
+    assert "kept" in lines[0]
+    assert "before:" in lines[1]
+    assert "0.14 s a request" in lines[1]
+    assert "after:" in lines[2]
+    assert "0.07 s a request" in lines[2]
+
+
 def test_a_change_that_is_not_better_is_taken_back_and_does_not_come_back_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -47,7 +47,9 @@ class Gate:
                 pass
             message = f"The server is about to be away for a while: try again in {again} s."
             told = {"message": message, "type": "ServiceUnavailable", "code": 503}
-            await _answer(send, 503, {"error": told}, [(b"retry-after", again.encode())])
+            # A connection that is kept would break under the next request when the server goes.
+            headers = [(b"retry-after", again.encode()), (b"connection", b"close")]
+            await _answer(send, 503, {"error": told}, headers)
             return
         self._inside += 1
         try:

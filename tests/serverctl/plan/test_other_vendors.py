@@ -144,7 +144,7 @@ class TestProcessor:
         [
             ({"images": 20}, "do not fit into a context"),
             ({"max_model_len": 1024}, "do not fit into a context"),
-            ({"max_model_len": 100_000}, "needs 10.7 GiB of KV cache"),
+            ({"max_model_len": 100_000}, "kv_cache_memory_bytes=11"),
             ({"max_model_len": 1_000_000}, "was made for 262,144 tokens"),
         ],
     )

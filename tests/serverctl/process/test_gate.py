@@ -64,6 +64,7 @@ def test_a_shut_gate_asks_clients_to_come_again_and_lets_the_controller_and_look
         folder.shut_gate()
         status, headers, body = await server.ask()
         assert (status, headers[b"retry-after"]) == (503, b"10")
+        assert headers[b"connection"] == b"close", "a kept one would break under the next request"
         assert "try again in 10 s" in body["error"]["message"]
         assert server.read == 3, "who still sends pictures would see a broken pipe instead of the answer"
         assert server.came == 1
