@@ -108,6 +108,9 @@ def test_litellm_knows_each_model_by_its_name_and_how_the_servers_share_the_card
         "http://127.0.0.1:8000/v1", "http://127.0.0.1:8001/v1",
     ]  # fmt: skip
     assert {entry["litellm_params"]["api_key"] for entry in entries} == {"os.environ/VLLM_API_KEY"}
+    router = yaml.safe_load(text)["router_settings"]
+    assert router["num_retries"] > 0, "a server that is gone must not fail the requests that it was to get"
+    assert router["cooldown_time"] > 0
     shares = [float(share) for share in re.findall(r"gpu_memory_utilization=([\d.]+)", text)]
     assert len(shares) == 2
     assert sum(shares) <= 0.92
