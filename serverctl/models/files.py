@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, MaiError
@@ -116,7 +118,9 @@ def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:
     try:
         look_for_hub(model.source)
     except MaiError as error:
-        text = "Connect to the network (a proxy is named by HTTPS_PROXY), or name a folder that holds the model."
+        host = urlsplit(getproxies().get("https", "")).hostname  # without what a person may have put before it
+        proxy = f"Does the proxy {host} (HTTPS_PROXY) answer?" if host else "A proxy is named by HTTPS_PROXY."
+        text = f"Connect to the network, or name a folder that holds the model. {proxy}"
         raise NoStartError("NETWORK", f"{what}, and the hub cannot be reached.", text) from error
 
 

@@ -62,7 +62,7 @@ def find_model(name: str, allow_network: bool = True) -> Model:
     # A folder beside us that only happens to be called like a known model is not meant.
     if folder is not None and (known is None or _holds_model(folder)):
         return _from_folder(folder)
-    if name.startswith(("/", "./", "../", "~")):
+    if name.startswith(("/", "./", "../", "~")) or name.count("/") > 1:
         raise UsageError(f"There is no folder {name}.", "Name a model's folder, a known model or a repository.")
     repo = checkpoint.repo if checkpoint else known.repo if known else name
     if repo.count("/") != 1 or not all(repo.split("/")):

@@ -35,7 +35,10 @@ class Line:
     @property
     def words(self) -> list[str]:
         """The flag as arguments."""
-        return [self.flag] if self.value is None else [self.flag, self.value]
+        if self.value is None:
+            return [self.flag]
+        # What begins like a flag would be taken for one: a model in a folder "-mine".
+        return [f"{self.flag}={self.value}"] if self.value.startswith("-") else [self.flag, self.value]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ A scenario is an object; everything is optional:
                   "die of an error" (the engine says which)
     reads         "words wrong" (three tokens, whatever is said), "picture wrong" (of another size), "no picture",
                   "all alike" (no token is likelier than another)
+    most_logprobs how many a request may ask for (20)
     metrics       "recorded", "old" (names before 0.10), "none" (404)
     running       requests in flight, as /metrics tells
     listens       false: the port is never opened, though the log says so
@@ -422,6 +423,11 @@ class Server:
         request = json.loads(body)
         if request.get("model") != self.name:
             return 404, json.dumps({"error": {"message": f"The model `{request.get('model')}` does not exist."}})
+        if request.get("top_logprobs", 0) > self.scenario.get("most_logprobs", 20):
+            return (
+                400,
+                '{"error":{"message":"Requested sample logprobs of 20, which is greater than max allowed","code":400}}',
+            )
         time.sleep(request.get("fake_seconds", 0))
         message = {"role": "assistant", "content": "Hi"}
         alike = self.scenario.get("reads") == "all alike"

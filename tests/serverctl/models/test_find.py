@@ -134,7 +134,7 @@ class TestFolders:
                 find_model(name)
 
     @pytest.mark.parametrize(
-        "name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~nobody-of-this-name/x"]
+        "name", ["/no/such/folder", "./nothing", "../nothing", "~/nothing", "~nobody-of-this-name/x", "a/b/nothing"]
     )
     def test_one_that_is_not_there_is_no_repository(self, name: str) -> None:
         with pytest.raises(UsageError, match="There is no folder"):

@@ -354,6 +354,10 @@ def test_without_a_network_no_start_is_tried_for_a_model_that_is_not_here(
     with pytest.raises(NoStartError, match="hub cannot be reached") as refused:
         refuse_unreachable(model, ())
     assert refused.value.kind == "NETWORK"
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.example:3128")
+    with pytest.raises(NoStartError) as refused:
+        refuse_unreachable(model, ())
+    assert "Does the proxy proxy.example (HTTPS_PROXY) answer?" in refused.value.remedy
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(NoStartError, match="HF_HUB_OFFLINE") as refused:
         refuse_unreachable(model, ())

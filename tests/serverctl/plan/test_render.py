@@ -98,6 +98,12 @@ def test_a_vllm_whose_command_does_not_work_is_run_as_a_module() -> None:
     assert command(made).argv("/env/bin/python")[0] == "/env/bin/vllm"
 
 
+def test_a_name_that_begins_like_a_flag_is_joined_to_its_own() -> None:
+    found = render(plan("l4", "MAI-UI-8B"), snapshot(NEW), 8000, "-mine").flags
+    assert "--served-model-name=-mine" in found
+    assert "-mine" not in found
+
+
 def test_a_served_name_and_a_port_are_the_callers() -> None:
     found = render(plan("h100", "MAI-UI-2B"), snapshot(NEW), 4321, "gui").argv()
     assert found[found.index("--served-model-name") + 1] == "gui"

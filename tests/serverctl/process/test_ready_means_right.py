@@ -43,6 +43,11 @@ def test_a_server_that_answers_wrong_is_not_ready_and_not_started_again(
     assert said in failed_with(machine, "MISREADS", starts=1)["evidence"]
 
 
+def test_a_server_that_may_not_tell_how_likely_words_are_is_ready_all_the_same(machine: Machine) -> None:
+    machine.scenario({"most_logprobs": 0})
+    assert machine.up().phase == "ready"
+
+
 def test_broken_files_cost_no_start_and_the_sentence_says_what_to_do(machine: Machine) -> None:
     (machine.model / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\nsize 99\n")
     failure = failed_with(machine, "CORRUPT", starts=0)
