@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +41,5 @@ def with_gate(command: Command, folder: Folder, capabilities: Capabilities) -> C
     if not capabilities.has(_FLAG):
         return command
     why = Reason("requests that come while the server ends are asked to come again", "docs/serving.md")
-    path = os.pathsep.join(filter(None, [str(Path(in_vllm.__file__).parent), os.environ.get("PYTHONPATH", "")]))
-    env = {**command.env, FILE: str(folder.gate_file), "PYTHONPATH": path}
+    env = {**command.env, FILE: str(folder.gate_file), "PYTHONPATH": str(Path(in_vllm.__file__).parent)}
     return replace(command, lines=(*command.lines, Line(_FLAG, "mai_gate.Gate", why)), env=env)
