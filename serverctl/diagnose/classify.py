@@ -52,7 +52,7 @@ _DEADLY = frozenset({Kind.CUDA, Kind.NCCL, Kind.TRITON_SMEM, Kind.HOST_OOM, Kind
 _OF_STARTS = frozenset({
     Kind.MODEL, Kind.OFFLINE, Kind.NETWORK, Kind.VALUE, Kind.FLAG, Kind.FLAG_VALUE, Kind.PORT, Kind.REMOTE_CODE,
     Kind.GATED, Kind.TOKEN, Kind.ARCH, Kind.HF_VERSION, Kind.FREE_MEM, Kind.NO_KV, Kind.KV_SHORT, Kind.AUTOFIT_ZERO,
-    Kind.MAX_LEN, Kind.INNER_PORT, Kind.CORRUPT,
+    Kind.MAX_LEN, Kind.INNER_PORT, Kind.LOOPBACK, Kind.CORRUPT,
 })  # fmt: skip
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _SHELL = {

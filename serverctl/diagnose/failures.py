@@ -29,6 +29,7 @@ class Kind(Enum):
     TRITON_SMEM = "TRITON_SMEM"
     PORT = "PORT"
     INNER_PORT = "INNER_PORT"
+    LOOPBACK = "LOOPBACK"
     FLAG = "FLAG"
     FLAG_VALUE = "FLAG_VALUE"
     MAX_LEN = "MAX_LEN"

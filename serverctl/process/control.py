@@ -40,7 +40,7 @@ _PYDANTIC = re.compile(
     re.DOTALL,
 )
 #: Failures in which the machine lacks something: no program did anything wrong.
-_OF_THE_MACHINE = ("CANNOT_PLAN", "CORRUPT", "DISK", "MISREADS", "NETWORK", "OFFLINE", "PERMISSION")
+_OF_THE_MACHINE = ("CANNOT_PLAN", "CORRUPT", "DISK", "LOOPBACK", "MISREADS", "NETWORK", "OFFLINE", "PERMISSION")
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,11 @@ EXCERPTS = (
         " 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
     ),
     _e("INNER_PORT", "engine", "zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:29550')"),
+    _e("LOOPBACK", "engine", "RuntimeError: [enforce fail at /__w/pytorch/third_party/gloo/gloo/transport/tcp/device.cc:212]"
+       " ifa != nullptr. Unable to find interface for: [127.0.0.1]"),
+    _e("CORRUPT", "imported", "TypeError: Field 'hidden_size' expected int, got str (value: '256'), retrying 1 of 2"),
+    _e("QUANT_CC", "loading", "ValueError: Forced NVFP4 kernel MarlinNvFp4LinearKernel is not supported: Marlin FP4 not"
+       " available"),
     # Those that need a card are as the source of vLLM 0.33 words them (compressed_tensors.py, quark.py, backend.py).
     _e("QUANT_CC", "loading", "RuntimeError: Quantization scheme is not supported for the current GPU. Min capability: 80."
        " Current capability: 75."),
