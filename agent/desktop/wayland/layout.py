@@ -15,8 +15,9 @@ from agent.desktop.wayland.strokes import Stroke
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError
 
-_GET_KEYBOARD, _CAPABILITIES, _KEYMAP = 1, 0, 0
+_GET_KEYBOARD, CAPABILITIES, _KEYMAP = 1, 0, 0
 _POINTER, _KEYBOARD = 1, 2  # a seat's capabilities
+POINTER_AND_KEYBOARD = _POINTER | _KEYBOARD
 _XKB = 1
 _SHIFT = 1  # of XKB's real modifiers, which every keymap numbers alike
 #: The keys that people type with, ordinary ones first: no other key with a sign on it does the same everywhere.
@@ -72,7 +73,7 @@ def _seat(connection: Connection) -> tuple[int, int]:
     capabilities = [0]
 
     def heard(opcode: int, arguments: Arguments) -> None:
-        if opcode == _CAPABILITIES:
+        if opcode == CAPABILITIES:
             capabilities.append(arguments.number())
 
     if not connection.has("wl_seat"):

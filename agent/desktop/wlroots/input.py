@@ -11,10 +11,10 @@ from contextlib import closing
 
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
-from agent.desktop.wayland.layout import KNOWN, read_seat
+from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
 from agent.desktop.wayland.outputs import around, read_outputs
 from agent.desktop.wayland.pointer import Pointer
-from agent.desktop.wayland.wire import Connection
+from agent.desktop.wayland.wire import Arguments, Connection
 from agent.desktop.wlroots.keymap import Keymap, is_key, portions
 from agent.desktop.wlroots.releaser import Releaser
 from foundation.configs import load_config
@@ -47,23 +47,23 @@ class WlrootsInput:
 
     def __init__(self, path: str, pointer: Pointer) -> None:
         self._path = path
-        had = read_seat(path)
         self._connection = connection = Connection(path)
         self._at = pointer
         self._keymap = Keymap()
         self._down: dict[int, str] = {}  # names of keys by their codes
         self._locked = 0
         self._releaser: Releaser | None = None
+        self._lacked = False  # the seat had no mouse or no keyboard, if only for a moment: another hand just left
         try:
             pointers, keyboards = connection.bind(POINTERS, 2), connection.bind(KEYBOARDS, 1)
-            seat = connection.bind("wl_seat", 5)
-            self._around = around(read_outputs(connection))
+            seat = connection.bind("wl_seat", 5, self._of_seat)
+            self._around = around(read_outputs(connection))  # by then it is told what the seat has
             self._pointer, self._keyboard = connection.new(), connection.new()
             connection.request(pointers, _CREATE_POINTER, "on", seat, self._pointer)
             connection.request(keyboards, _CREATE_KEYBOARD, "on", seat, self._keyboard)
             self._send_keymap()
             connection.roundtrip()
-            self._known = time.monotonic() + (0.0 if had.pointer and had.keyboard else KNOWN)
+            self._known = time.monotonic() + (KNOWN if self._lacked else 0.0)
         except BaseException:
             connection.close()
             raise
@@ -178,6 +178,10 @@ class WlrootsInput:
         self._connection.request(self._keyboard, _KEY, "uuu", _now(), code, int(down))
         if name in _TABLE["modifiers"] or name in _TABLE["locks"]:
             self._send_modifiers()
+
+    def _of_seat(self, opcode: int, arguments: Arguments) -> None:
+        if opcode == CAPABILITIES and arguments.number() & POINTER_AND_KEYBOARD != POINTER_AND_KEYBOARD:
+            self._lacked = True
 
     def _wait_until_known(self) -> None:
         """On a seat without mouse or keyboard, as in a sandbox, ours are news to applications."""
