@@ -69,7 +69,7 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: b
     if not whole and not places and row.about is not None and row.viewport is not None:
         box = _box(row.about, row.viewport, shown, _AROUND, _TITLE)
         if box is not None and coarse:
-            box = _readable(box, aspect, across)
+            box = _readable(shown, box, aspect, across)
     elif not whole and not places and coarse:
         box = _busiest(shown)
     if box is not None:
@@ -87,13 +87,27 @@ def picture(row: Row, aspect: float, whole: bool, across: int = SHARP, coarse: b
     return Shot(shown, tuple((x * factor, y * factor) for x, y in places), box is None)
 
 
-def _readable(box: Box, aspect: float, across: int) -> Box:
-    """The middle of a window that is too large to be read where it is shown: as much of it as can be."""
+def _readable(shown: "Image", box: Box, aspect: float, across: int) -> Box:
+    """The part of a window that is too large to be read where it is shown, in which the most is written."""
     most = across * _READABLE
     width = min(box.width, round(most))
     height = min(box.height, round(most / max(0.2, aspect)))
-    left, top = box.left + (box.width - width) // 2, box.top + (box.height - height) // 2
-    return Box(left, top, left + width, top + height)
+    if (width, height) == (box.width, box.height):
+        return box
+    left, top = _fullest(shown.crop(box), width, height)
+    return Box(box.left + left, box.top + top, box.left + left + width, box.top + top + height)
+
+
+def _fullest(image: "Image", width: int, height: int) -> tuple[int, int]:
+    """Where a part of so many pixels holds the most ink; of several such places the topmost, then the leftmost."""
+    import numpy as np
+
+    ink = np.pad(ink_of(np.asarray(image.convert("L"))).astype(np.int64), ((1, 0), (1, 0)))
+    sums = ink.cumsum(axis=0).cumsum(axis=1)
+    down, along = (min(side // CELL, most - 1) for side, most in zip((height, width), sums.shape, strict=True))
+    held = sums[down:, along:] - sums[:-down, along:] - sums[down:, :-along] + sums[:-down, :-along]
+    top, left = divmod(int(held.argmax()), held.shape[1])
+    return min(left * CELL, image.width - width), min(top * CELL, image.height - height)
 
 
 def _box(about: Region, viewport: Viewport, shown: "Image", around: int = 0, above: int = 0) -> Box | None:

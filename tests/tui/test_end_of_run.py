@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from stubs.terminal import CLICK, Bench, shown
+from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 from stubs.witness import DARK, OPENED
 
 from agent.actions import Finish
@@ -73,6 +73,37 @@ async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
         await pilot.press(*"next", "enter")
         await pilot.pause()
         assert "what changed" not in shown(pilot)
+
+
+async def test_who_reads_the_history_when_a_run_ends_goes_on_reading(bench: Bench) -> None:
+    """Their next keys, Enter among them, were an instruction that was carried out."""
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK), *bench.step(3, CLICK))
+        await pilot.press("k")
+        await bench.feed(pilot, *bench.ends(3), RunClosed())
+        await pilot.press("k", "z", "z", "enter")
+        await pilot.pause()
+        assert run_screen(pilot).history.cursor == 0
+        assert bench.conductor.started == [INSTRUCTION]
+        assert "t: what is next" in shown(pilot)
+        await pilot.press("t", *"more", "enter")
+        await pilot.pause()
+        assert bench.conductor.started == [INSTRUCTION, "more"]
+
+
+async def test_words_for_a_run_that_ends_meanwhile_are_kept_and_are_no_instruction_at_once(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK))
+        await pilot.press("t", *"the other")
+        await bench.feed(pilot, *bench.ends(1), RunClosed())
+        await pilot.press("enter")
+        await pilot.pause()
+        assert bench.conductor.started == [INSTRUCTION]
+        assert run_screen(pilot).prompt.line.value == "the other"
+        assert "The run is over" in shown(pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert bench.conductor.started == [INSTRUCTION, "the other"]
 
 
 async def test_a_run_that_is_not_verified_is_told_otherwise_than_one_that_is_done(bench: Bench) -> None:

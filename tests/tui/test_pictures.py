@@ -26,7 +26,7 @@ from agent.tui.pictures.sixel import Sixels
 from agent.tui.pictures.ways import Cells, cells_for, may_have_graphics, wanted_way
 from agent.tui.screenshot import picture
 from agent.tui.view import Row
-from agent.tui.widgets.cell_image import CellImage
+from agent.tui.widgets.cell_image import CellImage, _placed
 from agent.tui.widgets.picture import Picture, ask_terminal
 from agent.tui.widgets.sixel_image import SixelStrip
 
@@ -226,11 +226,30 @@ def test_what_is_typed_is_shown_at_the_field_that_gets_it() -> None:
     assert shot is not None and shot.image.size == (200, 100) and shot.places == ((100, 50),)
 
 
-def test_of_a_window_that_is_too_large_to_be_read_the_middle_is_shown() -> None:
-    row = a_row(target=TypeText("hello"), about=Region(0, 0, 900, 500))
+@pytest.mark.parametrize(("at", "corner"), [((40, 20), "top"), ((620, 440), "bottom")])
+def test_of_a_window_that_is_too_large_to_be_read_the_part_is_shown_where_the_most_is_written(
+    at: tuple[int, int], corner: str
+) -> None:
+    window = Image.new("RGB", (960, 540), (245, 245, 245))
+    pen = ImageDraw.Draw(window)
+    for line in range(5):
+        pen.text((at[0], at[1] + 14 * line), "words of a window that is open", fill=(20, 20, 20))
+    buffer = io.BytesIO()
+    window.save(buffer, "PNG")
+    row = a_row(target=TypeText("hello"), about=Region(0, 0, 900, 530))
+    row.data = buffer.getvalue()
     coarse, sharp = (picture(row, 2.0, whole=False, across=200, coarse=coarse) for coarse in (True, False))
     assert coarse is not None and coarse.image.size == (270, 135) and not coarse.whole
-    assert sharp is not None and sharp.image.size == (912, 512)
+    dark = (np.asarray(coarse.image.convert("L")) < 100).sum()
+    assert dark == (np.asarray(window.convert("L")) < 100).sum(), corner  # all of it
+    assert sharp is not None and sharp.image.size == (912, 540)
+
+
+def test_of_a_window_where_nothing_is_written_the_top_is_shown() -> None:
+    row = a_row(target=TypeText("hello"), about=Region(100, 100, 800, 400))
+    row.data = a_row().data
+    coarse = picture(row, 2.0, whole=False, across=200, coarse=True)
+    assert coarse is not None and coarse.image.size == (270, 135)
 
 
 @pytest.mark.parametrize("about", [None, Region(2000, 50, 400, 200), Region(-500, -500, 400, 400)])
@@ -336,6 +355,58 @@ async def test_nothing_is_read_while_a_step_is_under_way(bench: Bench, monkeypat
         await pilot.pause(0.1)
         await pilot.app.workers.wait_for_complete()
         assert len(read) == 1
+
+
+@pytest.mark.usefixtures("in_cells")
+async def test_the_words_are_read_while_the_model_thinks_long(bench: Bench) -> None:
+    async with bench.app().run_test(size=(140, 40)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.sees(1))
+        for _ in range(100):
+            await pilot.pause(0.02)
+            if "reads: " in shown(pilot):
+                break
+        assert "Delete all" in shown(pilot)
+
+
+def lines_at(*placed: tuple[str, int, int]) -> list[Line]:
+    """Lines of 12 pixels by 7 a letter, from where they begin."""
+    return [Line((Word(text, Box(x, y, x + 7 * len(text), y + 12), 95),)) for text, x, y in placed]
+
+
+def test_in_a_coarse_picture_a_word_takes_the_room_that_is_free_to_its_right() -> None:
+    image = Image.new("RGB", (800, 320), (240, 240, 240))
+    lines = lines_at(("Appearance", 0, 10), ("Keyboard", 320, 10), ("Mouse and Touchpad", 640, 10), ("Below", 0, 18))
+    written = {one.line.text: one for one in _placed(image, lines, 40, 10)}  # cells of 20 by 32 pixels
+    assert [(one.text, one.left, one.row) for one in (written["Appearance"], written["Keyboard"])] == [
+        ("Appearance", 0, 0),
+        ("Keyboard", 16, 0),
+    ]
+    assert written["Mouse and Touchpad"].text == "Mouse a…"  # up to the edge
+    assert "Below" not in written  # there is only one line of letters in a row of cells: the one in its middle
+
+
+def test_what_would_be_cut_to_nothing_stays_a_picture() -> None:
+    image = Image.new("RGB", (800, 320), (240, 240, 240))
+    written = _placed(image, lines_at(("Settings", 0, 10), ("Close", 80, 10)), 40, 10)
+    assert [one.text for one in written] == ["Close"]
+
+
+@pytest.mark.usefixtures("in_cells")
+async def test_the_whole_screen_has_the_whole_width_and_the_steps_can_be_gone_through(bench: Bench) -> None:
+    click = Click(DesktopPoint(480.0, 270.0))
+    async with bench.app().run_test(size=(80, 24)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, click), *bench.step(2, TypeText("hello")))
+        await pilot.press("escape", "z")
+        await pilot.pause()
+        assert run_screen(pilot).detail.query_one(Picture).size.width == 80
+        assert "type “hello”" in shown(pilot)
+        await pilot.press("k")
+        await pilot.pause()
+        assert run_screen(pilot).history.cursor == 0
+        assert "click" in shown(pilot) and "type “hello”" not in shown(pilot)
+        await pilot.press("z")
+        await pilot.pause()
+        assert "type “hello”" in shown(pilot) and run_screen(pilot).detail.query_one(Picture).size.width < 50
 
 
 @pytest.mark.usefixtures("in_cells")

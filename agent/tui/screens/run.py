@@ -45,6 +45,8 @@ _LOAD = 3.0
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2
+#: Who pressed a key within so many seconds of a run's end is doing something: the next keys belong to that, too.
+_AT_WORK = 10.0
 #: Of a question, so many characters are looked at for the three lines that tell it.
 _LONGEST_QUESTION = 1000
 
@@ -71,6 +73,7 @@ class RunScreen(AnsweringScreen):
         self._translator: Translator | None = None
         self._reply: ReplyWanted | None = None
         self._reply_since = 0.0
+        self._purpose_since = -_AT_WORK  # when the line got another purpose under the person's hands
         self._escaped = -_DOUBLE
         self._stale: int | None = None
         self._load = ""
@@ -142,7 +145,7 @@ class RunScreen(AnsweringScreen):
                 translator.answered()
                 self._nothing_wanted()
             case RunClosed() if not self.view.active:  # the next one may have been started meanwhile
-                self.prompt.open("instruct")
+                self._invite()
         self.show_status()
 
     def _tell_stop_key(self) -> None:
@@ -183,7 +186,9 @@ class RunScreen(AnsweringScreen):
         if view.state == "paused":
             hint = "  (space: go on)"
         elif view.state == "ended":
-            hint = f"  Say what is next, or Esc and then {'u: undo, ' if self.can_undo else ''}o: recorded runs"
+            undo = "u: undo, " if self.can_undo else ""
+            at_line = self.prompt.line.has_focus
+            hint = f"  {'Say what is next, or Esc and then ' if at_line else 't: what is next, '}{undo}o: recorded runs"
         stage.display = bool(told or hint) and not self.asking.display
         stage.update(Content.assemble(told, (hint, "dim")))
         applies = (view.state, self.asking.wanted is None, self.can_undo)
@@ -206,6 +211,16 @@ class RunScreen(AnsweringScreen):
         if self.view.engine == "vllm" and self.view.active:
             self._load = await asyncio.to_thread(self._conductor.server_load)
             self.show_status()
+
+    def _invite(self) -> None:
+        """The line is for the next instruction; whoever reads or writes something keeps their place and their words."""
+        line, last = self.prompt.line, len(self.view.rows) - 1
+        if line.has_focus and line.value:
+            self._purpose_since, self.prompt.purpose = self._clock(), "instruct"
+        elif self.history.cursor < last or self._clock() - self._key_times[0] < _AT_WORK:
+            self.prompt.purpose = "instruct"
+        else:
+            self.prompt.open("instruct")
 
     # Approval
 
@@ -235,6 +250,11 @@ class RunScreen(AnsweringScreen):
         if event.purpose == "reply" and self._clock() - self._reply_since < GRACE:  # keys that were in flight
             self.say("That was too fast to be a reply: press Enter once more.")
             self.prompt.open("reply", event.text)
+            return
+        if event.purpose == "instruct" and self._clock() - self._purpose_since < _AT_WORK:  # it was meant for the run
+            self._purpose_since = -_AT_WORK
+            self.say("The run is over. Enter once more does this next.")
+            self.prompt.open("instruct", event.text)
             return
         self.written()
         match "tell" if event.purpose == "instruct" and self.view.active else event.purpose:

@@ -18,6 +18,9 @@ from agent.tui.widgets.receipt import ReceiptPanel
 from foundation.errors import ExitStatus, MaiError
 from foundation.foreign_text import harmless
 
+#: With fewer lines, the receipt makes room for the picture of a step that is looked back at.
+_HIGH = 36
+
 
 class StepsScreen(Screen[None]):
     """Shows a run under a title."""
@@ -112,6 +115,7 @@ class StepsScreen(Screen[None]):
     def show_row(self, index: int) -> None:
         """Show a row; one that is no step under the screenshot of the step before it."""
         rows = self.view.rows
+        self.set_class(index < len(rows) - 1 and self.size.height < _HIGH, "-back")
         if not 0 <= index < len(rows):
             self.detail.show(None)
             return
@@ -119,7 +123,9 @@ class StepsScreen(Screen[None]):
         self.detail.show(rows[index], next(steps, None))
 
     def action_zoom(self) -> None:
+        """Show the whole screen of the step, as large as there is room; and the step again."""
         self.detail.whole = not self.detail.whole
+        self.set_class(self.detail.whole, "-whole")
 
     def action_page(self) -> None:
         self.detail.next_page()

@@ -1,7 +1,7 @@
 """A picture drawn with characters: cells of two colours, in them the words that were read, and a frame as the mark."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -29,8 +29,11 @@ _BRIGHT, _NEAR = 140, 100
 _HALF_WIDTH = 3
 #: A line so many pixels from the target is what is pointed at, and framed as a whole if it is no longer than that.
 _POINTED_AT, _LONGEST_FRAME = 14.0, 40
-#: Words are written into a picture only where a cell is no wider than so many pixels: else they need more room.
-_WIDEST_CELL = 9.0
+#: Words are written into a picture only where a cell is no wider than so many pixels; up to the first width they have
+#: the room that they need, beyond it they take what is free to their right, and are cut.
+_ROOMY_CELL, _WIDEST_CELL = 9.0, 20.0
+#: Less of a word says nothing.
+_LEAST_WRITTEN = 3
 
 
 class CellImage(Widget):
@@ -47,10 +50,10 @@ class CellImage(Widget):
         """Draw it in so many cells, with what was read in it."""
         depth = self._depth
         across, down = shot.image.width / columns, shot.image.height / rows
-        written = [(line, _ground(shot.image, line)) for line in lines] if across <= _WIDEST_CELL else []
+        written = _placed(shot.image, lines, columns, rows) if across <= _WIDEST_CELL else []
         grid = drawn(_prepared(shot, written), columns, rows, self._cells, depth)
-        for line, ground in written:
-            _write(grid, line, ground, across, down, depth)
+        for one in written:
+            _write(grid, one, depth)
         places = [(int(x / across), int(y / down)) for x, y in shot.places]
         mark = None if depth == "none" else _MARK_SIXTEEN if depth == "sixteen" else _MARK
         for x, y in places[:-1]:
@@ -71,36 +74,70 @@ class CellImage(Widget):
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
 
-def _prepared(shot: Shot, written: "Sequence[tuple[Line, Rgb]]") -> "Image":
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A line of text in its cells."""
+
+    line: Line
+    ground: Rgb
+    text: str
+    left: int
+    row: int
+
+
+def _placed(image: "Image", lines: Sequence[Line], columns: int, rows: int) -> list[_Written]:
+    """The lines that can be written: one a place, those in the middle of their row first, as long as there is room."""
+    across, down = image.width / columns, image.height / rows
+    taken: dict[int, list[tuple[int, int]]] = {}
+    placed: list[_Written] = []
+
+    def off(line: Line) -> float:
+        return abs((line.box.center[1] / down) % 1 - 0.5)
+
+    for line in sorted(lines, key=off):
+        row, left = int(line.box.center[1] / down), max(0, round(line.box.left / across))
+        right = max(left + 1, round(line.box.right / across))
+        others = taken.setdefault(row, [])
+        if not 0 <= row < rows or any(left <= last and right >= first for first, last in others):
+            continue
+        others.append((left, right))
+        placed.append(_Written(line, _ground(image, line), line.text, left, row))
+    return [replace(one, text=text) for one in placed if (text := _cut(one, columns, taken[one.row]))]
+
+
+def _cut(one: _Written, columns: int, others: Sequence[tuple[int, int]]) -> str:
+    """As much of it as fits before the next text in its row; nothing where that says nothing."""
+    room = min((first - 1 for first, _ in others if first > one.left), default=columns) - one.left
+    if len(one.text) <= room:
+        return one.text
+    return f"{one.text[: room - 1]}…" if room > _LEAST_WRITTEN else ""
+
+
+def _prepared(shot: Shot, written: "Sequence[_Written]") -> "Image":
     """The picture without the letters that are to be written over, and with the way of a drag."""
     from PIL import ImageDraw
 
     image = shot.image.copy()
     pen = ImageDraw.Draw(image)
-    for line, ground in written:
-        box = line.box
-        pen.rectangle((box.left - 1, box.top - 1, box.right, box.bottom), fill=ground)
+    for one in written:
+        box = one.line.box
+        pen.rectangle((box.left - 1, box.top - 1, box.right, box.bottom), fill=one.ground)
     if len(shot.places) > 1:
         pen.line([*shot.places], fill=_MARK, width=max(3, image.width // 80))
     return image
 
 
-def _write(grid: list[list[Cell]], line: Line, ground: Rgb, across: float, down: float, depth: Depth) -> None:
+def _write(grid: list[list[Cell]], one: _Written, depth: Depth) -> None:
     """Write a line where it stands, in colours of its place."""
-    row = int(line.box.center[1] / down)
-    if not 0 <= row < len(grid):
-        return
-    light = _brightness(ground) >= _BRIGHT
+    light = _brightness(one.ground) >= _BRIGHT
     front: Rgb | None = _DARK if light else _LIGHT
-    back: Rgb | None = ground
+    back: Rgb | None = one.ground
     if depth == "sixteen":
         back = _LIGHT if light else _DARK
     elif depth == "none":
         front = back = None
-    at = max(0, round(line.box.left / across))
-    for char in line.text:
-        _put(grid, at, row, char if char.isprintable() and cell_len(char) == 1 else "�", front, back)
-        at += 1
+    for at, char in enumerate(one.text, one.left):
+        _put(grid, at, one.row, char if char.isprintable() and cell_len(char) == 1 else "�", front, back)
 
 
 def _put(grid: list[list[Cell]], x: int, y: int, char: str, front: Rgb | None, back: Rgb | None = None) -> None:
@@ -132,7 +169,7 @@ def _extent(shot: Shot, lines: Sequence[Line], across: float, down: float) -> tu
     point = shot.places[-1]
     x, y = int(point[0] / across), int(point[1] / down)
     nearest = min(lines, key=lambda line: line.away(*point), default=None)
-    if nearest is not None and across <= _WIDEST_CELL and nearest.away(*point) <= _POINTED_AT:
+    if nearest is not None and across <= _ROOMY_CELL and nearest.away(*point) <= _POINTED_AT:
         left, right = round(nearest.box.left / across) - 2, round(nearest.box.right / across) + 2
         if right - left <= _LONGEST_FRAME:
             return min(left, x - 1), max(right, x + 1), int(nearest.box.center[1] / down)

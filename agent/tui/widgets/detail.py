@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from agent.actions import AskUser, to_json
 from agent.tui.view import Row
-from agent.tui.widgets.picture import Picture
+from agent.tui.widgets.picture import Picture, pictures_wanted
 from foundation.foreign_text import harmless
 
 _PAGES = ("thought", "answer", "details")
@@ -24,11 +24,13 @@ class Detail(Vertical):
 
     DEFAULT_CSS = """
     Detail {
-        & > #pages { height: 1; background: $panel; color: $text-muted; }
-        & > Picture { height: 3fr; }
-        & > #scroll { height: 2fr; padding: 0 1; }
+        & > #pages { height: 1; background: $panel; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > Picture { height: 1fr; }
+        & > #scroll { height: 30%; min-height: 4; max-height: 10; padding: 0 1; }
         &.-nothing > Picture { display: none; }
         &.-nothing > #pages { display: none; }
+        &.-nothing > #scroll, &.-wordy > #scroll { height: 1fr; max-height: 100%; }
+        &.-whole > #scroll { display: none; }
     }
     """
     page: reactive[int] = reactive(0)
@@ -46,6 +48,10 @@ class Detail(Vertical):
         yield Static(id="pages")
         with VerticalScroll(id="scroll", can_focus=False):
             yield Static(id="words")
+
+    def on_mount(self) -> None:
+        """Where no pictures are wanted, their room is for words."""
+        self.set_class(not pictures_wanted(), "-wordy")
 
     def show(self, row: Row | None, pictured: Row | None = None) -> None:
         """Show a row, or show it again because it changed; `pictured` has the screenshot where that is another one."""
@@ -69,6 +75,8 @@ class Detail(Vertical):
         self._show_words()
 
     def watch_whole(self) -> None:
+        self.set_class(self.whole, "-whole")
+        self._show_words()
         self._show_picture()
 
     def next_page(self) -> None:
@@ -79,6 +87,10 @@ class Detail(Vertical):
         self.query_one(Picture).show(self._pictured, self.whole)
 
     def _show_words(self) -> None:
+        if self.whole and self._row is not None:
+            told = (harmless(" ".join(self._row.words.split())), "bold $foreground")
+            self.query_one("#pages", Static).update(Content.assemble(" ", told, ("  z back · j k other steps", "dim")))
+            return
         names = [(f" {name} ", "bold $foreground" if at == self.page else "") for at, name in enumerate(_PAGES)]
         self.query_one("#pages", Static).update(Content.assemble(*names, (" v next · z zoom", "dim")))
         words = _nothing(self.idle) if self._row is None else (_thought, _answers, _details)[self.page](self._row)

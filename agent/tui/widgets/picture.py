@@ -48,6 +48,11 @@ def _wanted() -> str:
     return wanted_way(next(iter(_setting), None))
 
 
+def pictures_wanted() -> bool:
+    """Whether any picture is shown at all."""
+    return _wanted() != "off"
+
+
 @cache
 def image_widget() -> type[Any]:
     """The class of widget that draws images here: the best that the terminal can."""
@@ -121,7 +126,7 @@ class Picture(Container):
 
     def on_mount(self) -> None:
         """Where no pictures are wanted, their room is for words."""
-        if _wanted() == "off":
+        if not pictures_wanted():
             self.styles.display = "none"
         self._show()
 
@@ -132,7 +137,7 @@ class Picture(Container):
         if not self.query(".beneath"):  # not there yet, or not any more: a run may be read while its screen is left
             return
         row = self._row
-        if row is None or (row.image is None and row.data is None) or _wanted() == "off":
+        if row is None or (row.image is None and row.data is None) or not pictures_wanted():
             self._show_shot(None)
             return
         under_way = row.mark in ("thinking", "acting")
@@ -141,7 +146,7 @@ class Picture(Container):
             return
         self._show_shot(picture(row, self.aspect, self._whole, self.across, self._in_cells))
         self._shown = shown
-        if self._shot is not None and self._in_cells and not self._shot.whole and not under_way:
+        if self._shot is not None and self._in_cells and row.mark != "acting":
             self._timer = self.set_timer(_REST_ASKING if row.mark == "asking" else _REST, self._read)
 
     def _show_shot(self, shot: Shot | None) -> None:
