@@ -1,6 +1,7 @@
 """The argument parser and the argument types of every command: one look of help, one kind of error."""
 
 import argparse
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -59,6 +60,14 @@ class _AsWritten(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=min(110, shutil.get_terminal_size((112, 24)).columns - 2))
+
+
+def plain_text(written: str) -> str:
+    """Words of a person; in UTF-8, also where the locale says otherwise. Raises ArgumentTypeError."""
+    try:
+        return os.fsencode(written).decode("utf-8")
+    except UnicodeError as error:
+        raise argparse.ArgumentTypeError("it is not text in UTF-8") from error
 
 
 def _number(

@@ -102,3 +102,14 @@ def test_help_reaches_the_terminal_where_libraries_output_is_kept_from_it(name: 
     done = subprocess.run([sys.executable, "-m", "agent", name, "--help"], capture_output=True, text=True)
     assert done.returncode == 0
     assert f"usage: mai-agent {name}" in done.stdout
+
+
+def test_an_instruction_that_a_locale_without_utf_8_broke_is_mended(capsys, monkeypatch):
+    ran = []
+    monkeypatch.setattr("agent.commands.running.execute", lambda options, **_: ran.append(options.instruction) or 0)
+    monkeypatch.setattr("os.fsencode", lambda text: text.encode("ascii", "surrogateescape"))
+    broken = "type 'héllo ✓'".encode().decode("ascii", "surrogateescape")
+    assert main(["--no-tui", broken]) == 0
+    assert ran == ["type 'héllo ✓'"]
+    assert main(["--no-tui", b"open \xff".decode("ascii", "surrogateescape")]) == ExitStatus.USAGE
+    assert "not text in UTF-8" in capsys.readouterr().err

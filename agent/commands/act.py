@@ -28,7 +28,7 @@ from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
 from agent.screen.outline import Element, Outline
 from agent.settings import load_settings
-from foundation.arguments import Parser
+from foundation.arguments import Parser, plain_text
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept
@@ -41,7 +41,9 @@ _PATIENCE = 20.0
 def main(argv: Sequence[str]) -> int:
     """Ask once and print the decision; status 1 when the answer cannot be used."""
     parser = Parser(prog="mai-agent act", description="One screenshot, one decision, printed. Nothing is touched.")
-    parser.add_argument("instruction", metavar="INSTRUCTION", help="what to do, or with --grounding what to find")
+    parser.add_argument(
+        "instruction", metavar="INSTRUCTION", type=plain_text, help="what to do, or with --grounding what to find"
+    )
     parser.add_argument("--image", metavar="FILE", type=Path, help="a screenshot (default: this screen, captured now)")
     parser.add_argument("--grounding", action="store_true", help="ask for a point only")
     parser.add_argument("--monitor", metavar="N", type=int, help="which monitor to capture")

@@ -9,7 +9,7 @@ from pathlib import Path
 import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_desktop, add_engine, add_other_models, add_runs, add_sandbox, check_sandbox
-from foundation.arguments import Parser, positive, positive_seconds
+from foundation.arguments import Parser, plain_text, positive, positive_seconds
 from foundation.errors import UsageError
 from foundation.printing import is_terminal
 
@@ -35,7 +35,9 @@ def _parser() -> Parser:
         description=f"Says in one sentence, done with mouse and keyboard.\n\ncommands:\n{commands}",
         epilog=_EPILOG,
     )
-    parser.add_argument("instruction", nargs="?", metavar="INSTRUCTION", help="what to do, in a sentence")
+    parser.add_argument(
+        "instruction", nargs="?", metavar="INSTRUCTION", type=plain_text, help="what to do, in a sentence"
+    )
     parser.add_argument("--dry-run", action="store_true", help="decide everything, touch nothing")
     parser.add_argument("--approve", choices=("ask", "risky", "never"), help="ask before: every action, risky ones "
                         "(default on your desktop), none (default in a sandbox)")  # fmt: skip
