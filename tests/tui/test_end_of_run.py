@@ -119,6 +119,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str, undone: bool
 ) -> None:
     monkeypatch.setattr("agent.undoing.undo.Undoing", FakeUndoing)
+    monkeypatch.setattr("agent.tui.screens.run._LOAD", 0.02)  # asking the server for it ended the undoing
     CARRIED_OUT.clear()
     (bench.bundle / "run.json").write_text("{}")
     async with bench.app().run_test(size=(100, 30)) as pilot:
@@ -133,6 +134,7 @@ async def test_undoing_is_shown_first_and_done_after_a_yes(
                 break
         assert "set to Adwaita" in shown(pilot)
         assert "windows stay" in shown(pilot)
+        await pilot.pause(0.2)
         await pilot.press(key)
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()

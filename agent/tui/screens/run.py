@@ -206,7 +206,7 @@ class RunScreen(AnsweringScreen):
         elapsed = self._translator.elapsed if self._translator else 0.0
         return elapsed, self._load if self.view.active else ""
 
-    @work(exclusive=True)
+    @work(exclusive=True, group="load")
     async def _ask_load(self) -> None:
         if self.view.engine == "vllm" and self.view.active:
             self._load = await asyncio.to_thread(self._conductor.server_load)

@@ -82,7 +82,7 @@ class StepsScreen(Screen[None]):
         view = self.view
         return view.state == "ended" and view.bundle is not None and any(change.undo for change in view.changes)
 
-    @work(exclusive=True)
+    @work(exclusive=True, group="undo")
     async def action_undo(self) -> None:
         """Show what undoing the run means; do it when the person says so."""
         from agent.record.read import read_bundle
