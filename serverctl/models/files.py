@@ -100,11 +100,10 @@ def refuse_unknown_method(model: Model, known: Collection[str]) -> None:
     plain = {name.replace("_", "-") for name in known} | set(load_config("files.toml")["other_names"])
     if method is None or not known or method.lower().replace("_", "-") in plain:
         return
-    said = "does not say how (quant_method)" if method == "unknown" else f"says {method!r}"
+    known_not = f"says {method!r}, which this vLLM does not know"
+    said = "does not say how (quant_method)" if method == "unknown" else known_not
     text = "Use another checkpoint: 16-bit weights, fp8, AWQ, GPTQ or compressed-tensors."
-    raise NoStartError(
-        "QUANT_UNKNOWN", f"{model.name} is quantised, and its config.json {said}: vLLM knows none.", text
-    )
+    raise NoStartError("QUANT_UNKNOWN", f"{model.name} is quantised, and its config.json {said}.", text)
 
 
 def refuse_unreachable(model: Model, flags: Sequence[str]) -> None:

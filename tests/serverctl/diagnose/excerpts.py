@@ -168,6 +168,8 @@ EXCERPTS = (
         " 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
     ),
     _e("INNER_PORT", "engine", "zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:29550')"),
+    _e("VALUE", "engine", "ValueError: VLLM_PORT 'tcp://10.0.0.1:80' appears to be a URI. This may be caused by a Kubernetes"
+       " service discovery issue"),
     _e("LOOPBACK", "engine", "RuntimeError: [enforce fail at /__w/pytorch/third_party/gloo/gloo/transport/tcp/device.cc:212]"
        " ifa != nullptr. Unable to find interface for: [127.0.0.1]"),
     _e("CORRUPT", "imported", "TypeError: Field 'hidden_size' expected int, got str (value: '256'), retrying 1 of 2"),
