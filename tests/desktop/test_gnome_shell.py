@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from stubs.benches import Bench, GnomeBench, bench_of
 from stubs.display import wait_until
@@ -113,6 +114,20 @@ def test_both_ways_to_frames_show_the_same(bench: Bench, desktop: Desktop) -> No
     frames.close()
     os.close(connection)
     session.close()
+
+
+def test_a_desktop_that_opens_halfway_leaves_nothing_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(_: object) -> None:
+        raise EnvironmentLacksError("no clipboard", "")
+
+    def held() -> tuple[set[psutil.Process], int]:
+        return set(psutil.Process().children()), psutil.Process().num_fds()
+
+    before = held()
+    monkeypatch.setattr("agent.desktop.portal.desktop.PortalClipboard", lacks)
+    with pytest.raises(EnvironmentLacksError, match="no clipboard"):
+        bench.open(StopSwitch())
+    wait_until(lambda: held() == before, "what was opened is shut")
 
 
 def test_a_session_that_a_person_sits_at_goes_by_the_portal_alone(

@@ -75,18 +75,18 @@ class PortalDesktop:
         self._is_cut_off: Callable[[], bool] = lambda: False  # until there is a screen
         self._watches = ExitStack()
         self._watches.callback(self._session.close)
-        try:
+        with ExitStack() as begun:  # what is open goes again where the rest fails
+            begun.callback(self.close)
             self._session.on_closed(self._ended)
             self.screen = PortalScreen(self._session)
+            begun.callback(self.screen.close)
             self._is_cut_off = self.screen.is_cut_off
             self.monitors, self.home = list(self._session.monitors), self.screen.home
             self._pointer = Pointer(self.home.rounded())
             self._clipboard = PortalClipboard(self._session)
             self._watches.callback(self._clipboard.close)
             self.abilities = self._abilities()
-        except BaseException:
-            self.close()
-            raise
+            begun.pop_all()
         self.applications: Applications = Launcher(environ, self.open_windows)
 
     def _abilities(self) -> Abilities:

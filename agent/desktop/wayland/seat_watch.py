@@ -42,8 +42,12 @@ class SeatWatch:
         self._takeover = takeover
         self._closed = threading.Event()
         self._connection = Connection(path)
-        if takeover is not None:
-            self._ask()
+        try:
+            if takeover is not None:
+                self._ask()
+        except BaseException:
+            self._connection.close()
+            raise
         threading.Thread(target=self._run, name="seat watch", daemon=True).start()
 
     def close(self) -> None:
