@@ -86,7 +86,9 @@ def compare_pairs(first: Sequence[float | None], other: Sequence[float | None], 
     beside = [sum(b - ratio * a for a, b in pairs[begin:end]) for begin, end in pairwise(cuts)]
     spread = math.sqrt(count / (count - 1) * sum(one**2 for one in beside)) / whole
     half = _student(count - 1) * spread
-    low, high = max(0.0, ratio - half), ratio + half
+    # A ratio's spread is a factor: half as long and twice as long are equally far from alike.
+    factor = math.exp(min(half / ratio, 20.0)) if ratio > 0 else 1.0
+    low, high = ratio / factor, ratio * factor
     verdict: Verdict = "within noise" if low <= 1 <= high else ("lower" if high < 1 else "higher")
     return Difference(ratio, low, high, verdict)
 

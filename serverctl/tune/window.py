@@ -88,7 +88,9 @@ class Window:
         parts, at_once, seconds = self.parts, self.at_once, self.seconds
         if parts is None or not at_once or not seconds:
             return 0.0
-        served = at_once * (1 - parts.share("queue"))
+        served = at_once * (
+            parts.share("prefill") + parts.share("decode")
+        )  # in the engine; one slot is never more than 1
         prefills = min(1.0, self.finished / seconds * parts.prefill)
         return prefills * max(0.0, 1 - 1 / served) if served > 0 else 0.0
 

@@ -176,6 +176,13 @@ def test_answers_that_are_slow_because_prompts_of_others_are_computed_beside_the
     assert kind_of(alone, 32, 131_072) == "decode"
 
 
+def test_with_one_slot_no_answer_is_written_beside_a_prompt() -> None:
+    """Those whose images are still prepared are in the server, but not in its engine."""
+    one = load(requests=24, seconds=12.0, images=1.0, queue=2.0, prefill=0.2, decode=0.3, running=1, waiting=5)
+    assert one.beside_prefills == 0
+    assert kind_of(one, slots=1, vision=0.8) == "slots"
+
+
 def test_a_server_that_idles_between_requests_waits_for_its_clients() -> None:
     assert kind_of(load(requests=20, seconds=200.0)) == "client"
     assert kind_of(load(requests=2, seconds=14.0)) == "client", "that much two requests say"
