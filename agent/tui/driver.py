@@ -8,6 +8,8 @@ import codecs
 import os
 import selectors
 import time
+from contextlib import suppress
+from typing import Any
 
 from textual import constants
 from textual._xterm_parser import XTermParser
@@ -23,8 +25,36 @@ _ESCAPE = "\x1b"
 _IDLE = 0.1
 
 
+class LastingOutput:
+    """A terminal's output that may go away: what is written to it then is dropped, as nobody can see it.
+
+    Textual's writing thread ends at the first error; whoever writes next waits for room in its queue for ever.
+    """
+
+    def __init__(self, output: Any) -> None:
+        self._output = output
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._output, name)
+
+    def write(self, text: str) -> None:
+        """Write, as long as there is a terminal."""
+        with suppress(OSError, ValueError):
+            self._output.write(text)
+
+    def flush(self) -> None:
+        """The same."""
+        with suppress(OSError, ValueError):
+            self._output.flush()
+
+
 class PromptDriver(LinuxDriver):
     """Textual's own driver, which looks at its clock when there is something to be seen."""
+
+    def start_application_mode(self) -> None:
+        """Begin, with an output that outlives its terminal."""
+        self._file: Any = LastingOutput(self._file)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def run_input_thread(self) -> None:
         """Pass on what is typed, until the program ends."""

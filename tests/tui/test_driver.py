@@ -8,12 +8,13 @@ from contextlib import suppress
 
 import pytest
 from textual import constants, events
+from textual.drivers._writer_thread import WriterThread
 
 from agent.options import RunOptions
 from agent.settings import Settings
 from agent.tui import driver
 from agent.tui.app import MaiApp
-from agent.tui.driver import PromptDriver
+from agent.tui.driver import LastingOutput, PromptDriver
 
 
 class Typist:
@@ -98,3 +99,16 @@ def test_what_is_pasted_comes_whole(typist):
 
 def test_the_application_is_driven_by_it_in_a_terminal(tmp_path):
     assert MaiApp(RunOptions(settings=Settings(), runs=tmp_path)).driver_class is PromptDriver
+
+
+def test_what_is_written_after_the_terminal_went_away_is_dropped_and_nobody_waits() -> None:
+    """Textual's thread died of it, its queue filled up, and the program stayed for ever, in nobody's sight."""
+    reading, writing = os.pipe()
+    os.close(reading)  # every write fails from now on
+    with suppress(OSError), os.fdopen(writing, "w") as output:
+        thread = WriterThread(LastingOutput(output))  # type: ignore[arg-type]
+        thread.start()
+        for _ in range(100):  # more than its queue holds
+            thread.write("x")
+        thread.stop()
+        assert not thread.is_alive()
