@@ -521,7 +521,8 @@ def test_every_shipped_pattern_finds_something_of_what_it_is_for() -> None:
     """A pattern that is broken by a change, or shadowed by a typing mistake, is noticed here."""
     samples = ["Papelera corbeille papierkorb Trash recycle bin", "回收站", "Xfce Terminal", "UXTerm", "backup.sh",
                "Play", "Run chunks in console", "Reload", "Sleep", "Makefile", "ごみ箱", "Retry", "Open file",
-               "Open xdg-open", "Open Link", "Open", "Paste", "Terminal", "↑", "mass removal"]  # fmt: skip
+               "Open xdg-open", "Open Link", "Open", "Paste", "Terminal", "↑", "mass removal",
+               "Tuesday 14:30", "3 pm", "Donate 25 €"]  # fmt: skip
     for one in SHIPPED.rules:
         for pattern in one.words:
             hits = [sample for sample in samples if re.search(pattern.pattern, sample, re.IGNORECASE)]
