@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from agent.actions import TypeText, points_of
+from agent.actions import TYPING, points_of
 from agent.record.bundle import target_file
 from agent.record.redact import Redactor
 from agent.run.events import (
@@ -36,7 +36,7 @@ from foundation.printing import put, put_json
 
 
 def _types(decided: Decided) -> bool:
-    return any(isinstance(target, TypeText) for target in decided.targets)
+    return any(isinstance(target, TYPING) for target in decided.targets)
 
 
 class JsonPrinter:

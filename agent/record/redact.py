@@ -6,13 +6,14 @@ not.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.actions import shorten
 from agent.changes import Change
 from agent.record.secret_forms import forms, typed_in
+from agent.record.secret_keys import SecretKeys
 from agent.run.events import Event, Receipt, RunFinished
 from foundation.configs import load_config
 from foundation.errors import UsageError
@@ -78,13 +79,15 @@ class Redactor:
         self._shown: dict[str, str] = {}  # shortened forms of texts that hold a secret, and what to show instead
         self._pattern: re.Pattern[str] | None = None
         self._short: set[str] = set()  # too short to be looked for within other texts, except in quotes
+        self._keys = SecretKeys()
+        self._spelled: set[str] = set()  # by keys; these grow
         for secret in secrets:
             self._remember(secret, 1)
 
     @property
     def found(self) -> int:
         """How many different secrets are known so far; 0: nothing was masked."""
-        return len(self._known)
+        return len(self._known | self._spelled)
 
     def instruction(self, text: str) -> str:
         """The instruction masked; one that names a password has it as a word of its own."""
@@ -101,6 +104,7 @@ class Redactor:
         """A JSON value with every text in it masked; what any part of it reveals is masked in all parts."""
         texts = _texts(value)
         told: Any = value if isinstance(value, dict) else {}
+        self._keys.at(told.get("step"), told.get("targets"))
         answers = [*_answers(told)]
         # The thought of an answer that could not be read is somewhere in it.
         thoughts = [told.get("thought"), *_unread(told)]
@@ -113,9 +117,10 @@ class Redactor:
             self._learn_typed(text)
             if of_secrets:
                 self._remember(text.strip(), _SHORTEST)
-        for action in _actions(told):
-            self._learn_place(action)
-        for action in _actions(told):
+        for index, action in _actions(told):
+            self._learn_place(index, action, of_secrets)
+        self._learn_spelled()
+        for _, action in _actions(told):
             self._learn_reply(action.get("target"), told.get("reply"))
             approval = action.get("approval")
             self._mask_shortened(action.get("target"))
@@ -140,8 +145,8 @@ class Redactor:
         before, after = (None if text is None else self.text(text) for text in (change.before, change.after))
         return replace(change, what=self.text(change.what), before=before, after=after)
 
-    def _learn_place(self, action: dict[str, Any]) -> None:
-        """What is typed into a field for secrets is one, and so is what the policy says is one."""
+    def _learn_place(self, index: int, action: dict[str, Any], of_secrets: bool) -> None:
+        """What is entered into a field for secrets is one, and so is what the policy says is one."""
         approval = action.get("approval")
         asked: dict[str, Any] = approval if isinstance(approval, dict) else action
         elements = action.get("elements")
@@ -153,11 +158,20 @@ class Redactor:
         for target, reason in ((action.get("target"), "reason"), (instead, "instead_reason")):
             # The field is that of what was carried out, which is what the person made of it where they did.
             here = into_field and (instead is None or target is instead)
-            if here or _says(self._rules.asked, asked.get(reason)):
+            here = here or _says(self._rules.asked, asked.get(reason))
+            if here or of_secrets or self._keys.releases(target):
+                self._keys.learn(index, target)
+            if here:
                 for text in (text for text, is_typed in _texts(target).items() if is_typed):
                     self._remember(text.strip(), _SHORTEST)
                     if 0 < len(text.strip()) < _SHORTEST:
                         self._short.add(text.strip())
+
+    def _learn_spelled(self) -> None:
+        words = {word for word in self._keys.words if len(word) >= _SHORTEST}
+        if words != self._spelled:
+            self._spelled = words
+            self._look_for_known()
 
     def _learn_reply(self, target: Any, reply: Any) -> None:
         """What a person says when they are asked for a password is one."""
@@ -187,14 +201,18 @@ class Redactor:
         if len(secret) < shortest or secret in self._known or MASK.fullmatch(secret):
             return
         self._known.add(secret)
-        written = {form for known in self._known for form in forms(known)}
-        self._pattern = re.compile("|".join(re.escape(form) for form in sorted(written, key=len, reverse=True)))
+        self._look_for_known()
+
+    def _look_for_known(self) -> None:
+        written = {form for known in self._known | self._spelled for form in forms(known)}
+        longest_first = "|".join(re.escape(form) for form in sorted(written, key=len, reverse=True))
+        self._pattern = re.compile(longest_first) if written else None
 
     def _masked(self, text: str) -> str:
         for shown, instead in self._shown.items():
             text = text.replace(shown, instead)
-        pieces = re.split(f"({MASK.pattern})", text)  # every other one is a mask already, and stays as it is
-        return "".join(piece if number % 2 else self._masked_piece(piece) for number, piece in enumerate(pieces))
+        masked = _outside_masks(self._masked_piece, text)
+        return _outside_masks(lambda piece: self._keys.masked(piece, _mask), masked)
 
     def _masked_piece(self, piece: str) -> str:
         if self._pattern is not None:
@@ -215,6 +233,12 @@ class Redactor:
                 if piece.endswith(secret[:length]):
                     return piece[:-length] + _mask(secret)
         return piece
+
+
+def _outside_masks(change: Callable[[str], str], text: str) -> str:
+    """The text with its pieces changed; what is a mask already stays as it is."""
+    pieces = re.split(f"({MASK.pattern})", text)
+    return "".join(piece if number % 2 else change(piece) for number, piece in enumerate(pieces))
 
 
 def _mask(text: str) -> str:
@@ -263,11 +287,13 @@ def _answers(told: dict[str, Any]) -> Iterator[str]:
                 yield call["arguments"]
 
 
-def _actions(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What holds an action in a step or an event: itself, and each of its actions."""
-    actions = told.get("actions")
-    yield told
-    yield from (action for action in (actions if isinstance(actions, list) else ()) if isinstance(action, dict))
+def _actions(told: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What holds an action in a step or an event, and which one it is: itself, and each of its actions."""
+    actions, index = told.get("actions"), told.get("index")
+    yield index if isinstance(index, int) else 0, told
+    for number, action in enumerate(actions if isinstance(actions, list) else ()):
+        if isinstance(action, dict):
+            yield number, action
 
 
 def _texts(value: Any) -> dict[str, bool]:
