@@ -297,10 +297,15 @@ def main() -> int:
     tasks = [(path.stem, list(ordinary(path))) for path in sorted(DATA.glob("ordinary*.toml"))]
     if options.runs:
         tasks.append((f"recorded runs of {options.runs}", list(recorded(options.runs))))
+    every_count: list[int] = []
     for name, group in tasks:
-        tell_ordinary(name, [(task, ask(policy, task)) for task in group], every=options.list)
+        told = [(task, ask(policy, task)) for task in group]
+        every_count += [len(one.questions) for _, one in told]
+        tell_ordinary(name, told, every=options.list)
         silent = [len(ask(policy, replace(task, sentence="")).questions) for task in group]
         print(f"  if nobody knew what the person asked for: mean {statistics.mean(silent):.2f}, most {max(silent)}")
+    print(f"all lists: {len(every_count)} ordinary tasks, {sum(every_count)} questions, "
+          f"mean {statistics.mean(every_count):.2f}, most {max(every_count)}")  # fmt: skip
     unasked = total = 0
     for path in sorted(DATA.glob("risky*.toml")):
         asked = [(why, task, ask(policy, task)) for why, task in risky(path)]
