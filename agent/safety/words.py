@@ -14,6 +14,9 @@ _UNDIVIDED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _PLAIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
 #: What German writes where it has no umlauts.
 _WRITTEN_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+#: What stands between words that a star stands for. Other signs go on to something else ("Read & write"),
+#: but a comma beside a number does not ("Fri, 14 June").
+_GAP = r"(?:[^\w&+/,;|<>→]|_|,(?=\s*\d)|(?<=\d),)+"
 #: What marks the letter of a caption by which keys press it, as some toolkits tell it: "De_lete".
 _MNEMONIC = re.compile(r"[_&](?=\w)")
 #: Of a text, so much is searched.
@@ -149,11 +152,11 @@ def _exact(phrase: str) -> str:
     """A phrase as it may be all of a caption; a star by itself is a few words that join nothing."""
     joining = "|".join(_told()["joining"])
     word = rf"(?!(?:{joining})(?!\w))[^\W_]+"
-    any_words = rf"{word}(?:[\W_]+{word}){{0,{_MOST_WORDS - 1}}}"
+    any_words = rf"{word}(?:{_GAP}{word}){{0,{_MOST_WORDS - 1}}}"
     exact = r"[\W_]{0,3}".join(any_words if one == "*" else _either(one) for one in phrase.split())
     # Words are apart from those that a star stands for, or "show *" would cover "showdown".
-    return exact.replace(rf"[\W_]{{0,3}}{any_words}", rf"[\W_]+{any_words}").replace(
-        rf"{any_words}[\W_]{{0,3}}", rf"{any_words}[\W_]+"
+    return exact.replace(rf"[\W_]{{0,3}}{any_words}", _GAP + any_words).replace(
+        rf"{any_words}[\W_]{{0,3}}", any_words + _GAP
     )
 
 

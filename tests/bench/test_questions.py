@@ -23,9 +23,9 @@ def test_every_risky_action_of_the_lists_is_asked_about(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(questions.DATA.glob("ordinary*.toml")), ids=lambda file: file.stem)
-def test_ordinary_tasks_ask_twice_at_most_and_most_of_them_no_more_than_once(file: Path) -> None:
+def test_ordinary_tasks_ask_three_times_at_most_and_most_of_them_no_more_than_once(file: Path) -> None:
     asked = {task.name: questions.ask(SHIPPED, task).questions for task in questions.ordinary(file)}
-    assert [name for name, each in asked.items() if len(each) > 2] == []
+    assert [name for name, each in asked.items() if len(each) > 3] == []
     assert median(len(each) for each in asked.values()) <= 1
 
 

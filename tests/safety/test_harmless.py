@@ -174,6 +174,7 @@ def test_a_star_by_itself_stands_for_any_words_and_a_list_covers_nothing_but_its
 def test_a_star_stands_for_no_word_that_goes_on_to_something_else() -> None:
     words = WordList(["show *"])
     assert not any(map(words.covers, ("Show to everyone", "Show it and start", "Show one two three four five")))
+    assert not any(map(words.covers, ("Show & share", "Show / edit", "Show a, send b", "Show → send")))
 
 
 def test_my_and_your_hide_no_word_of_a_phrase() -> None:

@@ -88,3 +88,16 @@ def test_what_a_switch_allows_beside_cookies_still_asks() -> None:
         PRESS, Place("Firefox", "Trains - Mozilla Firefox"), "push button", "Nur notwendige Cookies zulassen"
     )
     assert _asks(PRESS, page, "push button", "Kamera zulassen")
+
+
+def test_what_is_chosen_from_a_palette_of_commands_asks() -> None:
+    editor = Place("Code", "deploy.py - Visual Studio Code")
+    assert _asks(PressKeys(("enter",)), editor, "entry", "Type the name of a command to run.")
+    assert _asks(TypeText("task deploy\n"), editor, "entry", "Search files by name")
+    assert not _asks(TypeText("invoice"), editor, "entry", "Search files by name")
+
+
+@pytest.mark.parametrize("name", ["Build Now", "Redeploy", "Promote to production", "Trigger job"])
+def test_a_link_that_has_a_program_run_elsewhere_asks_also_where_the_sentence_has_its_words(name: str) -> None:
+    page = Place("Firefox", "nightly [Jenkins] - Mozilla Firefox")
+    assert _asks(PRESS, page, "link", name, "Is the nightly build green, and was it promoted to production?")
