@@ -41,13 +41,12 @@ def main(argv: Sequence[str]) -> int:
         if not found:
             put("There are no sandboxes.")
         return 0
-    if options.name:
-        stop_sandbox(options.name)
-        return 0
-    for sandbox in found:
-        if not sandbox.owned:
-            stop_sandbox(sandbox.name)
-            put(f"stopped {sandbox.name}")
+    names = [options.name] if options.name else [sandbox.name for sandbox in found if not sandbox.owned]
+    for name in names:
+        stop_sandbox(name)
+        put(f"stopped {name}")
+    if not names:
+        put("There are no sandboxes that nobody uses.")
     return 0
 
 
