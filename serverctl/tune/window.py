@@ -112,8 +112,9 @@ class Window:
         waited = (parts.queue + parts.prefill + parts.decode) / (parts.prefill + parts.decode) if (
             parts is not None and parts.prefill + parts.decode > 0
         ) else 1.0  # fmt: skip
-        seen = self.most("running", "waiting")
-        return max(1, round(waited if seen is None else seen), round(self.at_once or 0))
+        seen = self.most("running", "waiting") or 0
+        missed = not self.most("waiting")  # a load of a few seconds may fall between two snapshots
+        return max(1, round(seen), round(waited) if missed else 1, round(self.at_once or 0))
 
     @property
     def prompt_tokens(self) -> float | None:

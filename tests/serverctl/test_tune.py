@@ -354,6 +354,13 @@ def test_one_client_that_asks_without_a_pause_is_one() -> None:
     assert load(requests=13, seconds=12.5, images=0.5, prefill=0.3, decode=0.2, running=1).clients == 1
 
 
+def test_clients_that_no_snapshot_saw_waiting_are_told_by_how_long_they_waited() -> None:
+    """A bench of three seconds in a window of ninety, as seen on a real vLLM with one slot."""
+    missed = load(requests=24, seconds=90.0, images=0.01, queue=0.84, prefill=0.06, decode=0.06, running=1)
+    assert missed.clients == 8
+    assert values(advise(reading(missed, "slots"))) == {"max_num_seqs": 8}
+
+
 def test_caches_that_are_off_are_the_first_that_is_tried_where_they_would_help() -> None:
     busy = load(images=3.0, running=3, waiting=3)
     off = {"mm_processor_cache_gb": 0.0, "enable_prefix_caching": False, "max_num_batched_tokens": 2048}
