@@ -23,8 +23,9 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 def chosen_target(options: argparse.Namespace) -> Endpoint:
     """The server that a command line means; it answers. Raises EnvironmentLacksError or UsageError where none does."""
     if options.endpoint is not None:
-        key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE, "")
-        return asyncio.run(find_endpoint(normalize_url(options.endpoint), key, options.model))
+        url = normalize_url(options.endpoint)
+        key = options.api_key if options.api_key is not None else os.environ.get(KEY_VARIABLE) or _key_of_ours(url)
+        return asyncio.run(find_endpoint(url, key, options.model))
     if options.api_key is not None:
         raise UsageError("--api-key is for a named endpoint.", "Name it with --endpoint URL.")
     from serverctl.process.control import find_ready
@@ -36,3 +37,12 @@ def chosen_target(options: argparse.Namespace) -> Endpoint:
             f"{which}.", "`mai-server up` starts one; another one is named with --endpoint URL."
         )
     return asyncio.run(find_endpoint(running.base_url, running.api_key, running.model))
+
+
+def _key_of_ours(url: str) -> str:
+    """The key of the server of ours that has an address; "" where it is another's."""
+    from serverctl.process.control import live_servers
+    from serverctl.process.state import Folder
+
+    names = [state.name for state in live_servers() if state.url is not None and normalize_url(state.url) == url]
+    return Folder(names[0]).key() if names else ""

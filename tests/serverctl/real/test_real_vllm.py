@@ -221,6 +221,14 @@ def test_bench_measures_and_tells_warm_from_cold(serving: Machine) -> None:
     assert '"cold"' in text
 
 
+def test_a_server_of_ours_that_is_named_by_its_address_is_asked_with_its_own_key(serving: Machine) -> None:
+    small = ("--size", "64x64", "--requests", "1", "--max-tokens", "4", "--text-tokens", "20", "--cache", "cold")
+    done = serving.run("bench", "--endpoint", serving.status()["endpoint"], *small)
+    assert done.returncode == 0, done.stderr
+    refused = serving.run("bench", "--endpoint", serving.status()["endpoint"], "--api-key", "another", *small)
+    assert (refused.returncode, "refuses the key" in refused.stderr) == (3, True)
+
+
 def test_tune_names_the_one_slot_that_eight_clients_wait_for_also_after_they_are_gone(serving: Machine) -> None:
     done = serving.run(
         "bench", "--size", "64x64", "--requests", "24", "--concurrency", "8", "--max-tokens", "32",
