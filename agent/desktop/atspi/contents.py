@@ -51,7 +51,7 @@ def fill(tree: Tree, wanted: Sequence[Draft]) -> Question[None]:
             carets[draft.node.ref] = variant(reply, "i") or 0
         elif what in _NUMBERS and reply:
             numbers[draft.node.ref, what] = variant(reply, "d")
-        elif what == "choice" and (chosen := refs([[reply[0]]] if reply else None)):  # type: ignore[arg-type]
+        elif what == "choice" and (chosen := refs([[reply[0]]] if reply else None)):  # type: ignore[arg-type]  # it checks
             names.append((draft, what, chosen[0]))
         elif what == "label" and (labels := _labels(reply)):
             names.append((draft, what, labels[0]))

@@ -126,7 +126,7 @@ class LinuxWitness:
         self._safely(self._news, self._news.begin)  # before the stores: what is written meanwhile is heard
         for sources in (self._stores, self._others):
             for source in list(sources):
-                if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]
+                if not self._safely(source, lambda source=source: (source.begin(), True)):  # type: ignore[misc]  # of two kinds
                     sources.remove(source)  # without a beginning, everything would seem new
         self._starting = bus.age(self._environ) <= starting_age()
         self._ready.set()
