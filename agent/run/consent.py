@@ -1,5 +1,6 @@
 """Puts an action to the policy, and to a person where the policy or the person wants that."""
 
+import asyncio
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -53,10 +54,12 @@ class Consent:
         race: Race,
         worker: Worker,
         situation: Situation,
-    ) -> tuple[Approval, Situation]:
+    ) -> tuple[Approval | None, Situation]:
         """What the person says to a question about an action, and what is known of the place that it goes to at last.
 
         Nothing is emitted when it may simply go ahead. In a dry run nobody is asked, but what would be asked is told.
+        None where the person took over instead of answering: the question is withdrawn, because the action was decided
+        on a screen that is gone.
         """
         held = self.steering.hold
         if question is None and held:  # meanwhile
@@ -70,7 +73,10 @@ class Consent:
         elif dry_run and not held:
             given = Approval(allowed=True, by="dry run")
         else:
-            given = await race.for_person(self.approver.approve(target, question))
+            answer = await race.for_person(self._answer(target, question))
+            if answer is None:
+                return None, situation
+            given = answer
             if given.allowed and given.always:
                 self.grants.add(question)
         took = (time.perf_counter() - began) * 1000
@@ -87,6 +93,19 @@ class Consent:
         reason = "" if asked_anew is None else asked_anew.reason
         emit(told(instead_aim=aim_of(given.instead, situation), instead_reason=reason))
         return given, situation
+
+    async def _answer(self, target: Action[DesktopPoint], question: Question) -> Approval | None:
+        """The person's answer, None where they took over first."""
+        answering = asyncio.ensure_future(self.approver.approve(target, question))
+        taking_over = asyncio.ensure_future(self.steering.taken_over())
+        try:
+            await asyncio.wait({answering, taking_over}, return_when=asyncio.FIRST_COMPLETED)
+            return await answering if answering.done() else None
+        finally:
+            taking_over.cancel()
+            if not answering.done():
+                answering.cancel()
+                await asyncio.wait({answering}, timeout=0.2)
 
     async def look(self, target: Action[DesktopPoint], race: Race, worker: Worker, emit: Emit) -> Situation:
         """What is known of the place that an action goes to, found out on the worker; less where nothing is judged.

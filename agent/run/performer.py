@@ -170,6 +170,8 @@ class Performer:
         aim, situation = Aim(), UNKNOWN
         if judged is not None and isinstance(action, (*TOUCHING, CallTool)):
             consent = self._context.consent
+            if self._is_overtaken():  # nobody is asked about what will not be done
+                return _overtaken(step, index, target, done, emit)
             situation = await self._look(judged, doubt, emit)
             elements, aim = situation.elements, aim_of(target, situation)
             question = consent.question(judged, situation, objection)
@@ -180,6 +182,8 @@ class Performer:
             verdict, situation = await consent.ask(
                 step, index, target, question, self._settings.dry_run, emit, self._race, self._observing, situation
             )
+            if verdict is None:  # withdrawn
+                return _overtaken(step, index, target, done, emit)
             if verdict.answer in ("refused", "skipped", "told"):
                 done.settled = None  # a person who is asked may do anything meanwhile
                 done.notes.append(Note("skipped" if verdict.answer == "skipped" else "refused"))
@@ -187,11 +191,8 @@ class Performer:
                 emit(Dropped(step, target, verdict.answer, index=index))
                 return False
             done.agreed = done.agreed or (bool(objection) and not self._settings.dry_run)
-            if consent.steering.acted:
-                done.settled = None
-                done.notes.append(Note("taken_over"))
-                emit(Dropped(step, target, "overtaken", index=index))
-                return False
+            if self._is_overtaken():
+                return _overtaken(step, index, target, done, emit)
             if verdict.instead is not None:
                 target = verdict.instead
                 judged = held.judged(target)
@@ -220,6 +221,10 @@ class Performer:
         for name, took in (("act", acted.milliseconds), ("settle", done.settled.seconds * 1000)):
             done.milliseconds[name] = done.milliseconds.get(name, 0.0) + took
         return acted.error is None
+
+    def _is_overtaken(self) -> bool:
+        """Whether the person acted since the model was shown the screen."""
+        return self._context.consent.steering.acted
 
     async def _free_hands(self, done: Performed) -> bool:
         """Let go of what is held down, for a person is to be asked; whether the action may still be done after it."""
@@ -281,3 +286,11 @@ class Performer:
         if isinstance(action, Wait) and not acted.dry_run:
             await self._race(asyncio.sleep(action.seconds))
         return await self._race(self._observing.call(self._observer().watch, rule, lambda: stop.stopped))
+
+
+def _overtaken(step: int, index: int, target: Action[DesktopPoint], done: Performed, emit: Emit) -> bool:
+    """Drop an action that was decided before the person took over; False, as nothing of the answer may follow."""
+    done.settled = None
+    done.notes.append(Note("taken_over"))
+    emit(Dropped(step, target, "overtaken", index=index))
+    return False

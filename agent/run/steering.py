@@ -7,6 +7,9 @@ before it acts. Stopping is not here: the stop switch does not depend on the loo
 import asyncio
 import threading
 from contextlib import suppress
+from typing import TypeAlias
+
+_Waiter: TypeAlias = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
 class Steering:
@@ -18,7 +21,8 @@ class Steering:
         self._single = False
         self._told: list[str] = []
         self._acts: list[str] = []
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self._waiting: list[_Waiter] = []  # for the run to go on
+        self._watching: list[_Waiter] = []  # for the person to act
 
     # The person's side
 
@@ -48,6 +52,8 @@ class Steering:
                 self._acts.append(what)
             self._single = False
             self._paused = self._paused or f"you took over: {what}"
+            watching, self._watching = self._watching, []
+        _wake(watching)
 
     # The loop's side
 
@@ -78,6 +84,15 @@ class Steering:
             acts, self._acts = self._acts, []
         return acts
 
+    async def taken_over(self) -> None:
+        """Wait until the person acts."""
+        event = asyncio.Event()
+        with self._lock:
+            if self._acts:
+                return
+            self._watching.append((asyncio.get_running_loop(), event))
+        await event.wait()
+
     async def resumed(self) -> None:
         """Wait until it is not paused."""
         event = asyncio.Event()
@@ -91,6 +106,10 @@ class Steering:
         with self._lock:
             self._paused, self._single = "", single
             waiting, self._waiting = self._waiting, []
-        for loop, event in waiting:
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-                loop.call_soon_threadsafe(event.set)
+        _wake(waiting)
+
+
+def _wake(waiters: list[_Waiter]) -> None:
+    for loop, event in waiters:
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(event.set)

@@ -22,6 +22,12 @@ umask 077
 
 # @PLAN@
 
+write_gate() { # FOLDER: the module that asks for the key on every path; vLLM alone guards some of them
+  cat >"$1/mai_gate.py" <<'MAI_GATE'
+# @GATE@
+MAI_GATE
+}
+
 say() { printf '%(%F %T)T launch: %s\n' -1 "$*" >&2 || true; }
 fail() { say "$*"; exit 1; }
 
@@ -90,7 +96,9 @@ launch() { # MODEL PORT NAME FLAGS...
   printf -v log '%s/%s-%s-%(%Y%m%d-%H%M%S)T.log' "$folder" "${name//\//-}" "$port" -1
   local key_file=$folder/${name//\//-}-$port.key
   VLLM_API_KEY=${VLLM_API_KEY:-$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')}
-  export VLLM_API_KEY PYTHONUNBUFFERED=1
+  mkdir -p "$folder/gate"
+  write_gate "$folder/gate"
+  export VLLM_API_KEY PYTHONUNBUFFERED=1 PYTHONPATH=$folder/gate
   printf '%s\n' "$VLLM_API_KEY" >"$key_file"
   chmod 600 "$key_file"
 

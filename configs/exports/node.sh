@@ -6,4 +6,5 @@ set -euo pipefail
 : "${OWN_ADDRESS:?the address of this machine in the same network}"
 export VLLM_HOST_IP="$OWN_ADDRESS"
 # @ENVIRONMENT@
+# @PUT_GATE@
 exec @COMMAND@

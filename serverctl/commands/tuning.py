@@ -193,9 +193,10 @@ def _wait_empty(change: Change, state: State) -> None:
 def _requests(change: Change, state: State) -> int:
     """How many requests a server is at: by its gate, which knows also those that its engine does not know of yet."""
     assert state.port is not None
-    if (found := gate.inside(state.port)) is not None:
+    key = Folder(change.name).key()
+    if (found := gate.inside(state.port, key)) is not None:
         return found
-    now = _snapshot(state.port, Folder(change.name).key())
+    now = _snapshot(state.port, key)
     return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
 
 

@@ -16,11 +16,14 @@ from serverctl.models.model import Precision
 from serverctl.plan.env import pins
 from serverctl.plan.goal import Goal, Plan, Reason
 from serverctl.plan.render import Command, render
+from serverctl.process import gate
 
 #: Variables that pin a server to its cards; inside a container the runtime pins it instead.
 PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")
 #: What a start may take before something outside calls it dead, seconds: what VLLM_ENGINE_READY_TIMEOUT_S is set to.
 START_SECONDS = 3600
+#: Where a container keeps the module of the gate; formats that run outside of one set another PYTHONPATH.
+GATE_FOLDER = "/tmp/mai-gate"  # noqa: S108 -- nobody else is in the container
 #: vLLM's own flags that hold a secret: an export is a file that gets copied around.
 _SECRET_FLAGS = ("--hf-token", "--api-key")
 
@@ -108,6 +111,7 @@ class Source:
         for number, cards in enumerate(self.plan.replicas):
             plan = replace(self.plan, env=self._env(cards))
             command = render(plan, self.capabilities, self.port + number, self.served_name)
+            command = gate.with_gate(command, self.capabilities, GATE_FOLDER)
             name = self.name if number == 0 else f"{self.name}-{number + 1}"
             found.append(Server(name, self.port + number, cards, command))
         return tuple(found)

@@ -6,7 +6,8 @@ from typing import Any
 
 from foundation.configs import configs_dir
 from foundation.errors import UsageError
-from serverctl.export.common import Server, Source, filled, notes
+from serverctl.export.common import GATE_FOLDER, Server, Source, filled, notes
+from serverctl.process import gate
 
 #: The images' home folders: weights, and what vLLM compiles and measures.
 HUB_CACHE = "/root/.cache/huggingface"
@@ -34,9 +35,10 @@ def common_marks(source: Source, server: Server, literal: Callable[[str], str]) 
     lines = tuple(replace(line, value=host) if line.flag == "--host" else line for line in command.lines)
     model = command.model if source.folder is None else f"/models/{source.folder.name}"
     program, subcommand, *arguments = replace(command, lines=lines, model=model, module=False).argv()
+    put_gate = f'mkdir -p {GATE_FOLDER} && printf %s "$0" >{GATE_FOLDER}/mai_gate.py && exec "$@"'
     return {
         "IMAGE": f"{_IMAGES[source.plan.vendor]}:v{source.capabilities.version}",
-        "PROGRAM": [program, subcommand],
+        "PROGRAM": ["/bin/sh", "-c", literal(put_gate), literal(gate.source()), program, subcommand],
         "ARGUMENTS": [literal(word) for word in arguments],
         "PORT": server.port,
         "SHM": SHM_GIB,
@@ -85,4 +87,8 @@ def to_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
             return super().increase_indent(flow, False)
 
+        def represent_str(self, data: str) -> Any:
+            return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if data.count("\n") > 1 else None)
+
+    Plain.add_representer(str, Plain.represent_str)
     return yaml.dump_all(documents, Dumper=Plain, sort_keys=False, width=1000, allow_unicode=True)

@@ -25,13 +25,25 @@ from serverctl.plan.cards import best_group, tensor_parallel_sizes, usable_cards
 from serverctl.plan.goal import CannotPlanError, Goal, Plan
 from serverctl.plan.render import Command
 from serverctl.planning import AUTOMATIC_MODELS, plan_for
+from serverctl.process import gate
 
 #: vLLM's default for its own group of processes, and Ray's for its cluster.
 _MASTER_PORT, _RAY_PORT = 29_501, 6379
 #: vLLM's flags for several machines; a vLLM without them cannot do it.
 _NEEDED = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--distributed-executor-backend")
 #: Flags that a machine without a front end refuses: it has no port or key to guard.
-_FRONT_END = ("--api-server-count", "--host", "--port")
+_FRONT_END = ("--api-server-count", "--host", "--port", "--middleware")
+
+
+#: Writes the module that asks for the key on every path.
+_PUT_GATE = """\
+PYTHONPATH=${XDG_STATE_HOME:-$HOME/.local/state}/mai-server/gate
+export PYTHONPATH
+(umask 077 && mkdir -p "$PYTHONPATH")
+cat >"$PYTHONPATH/mai_gate.py" <<'MAI_GATE'
+@GATE@
+MAI_GATE
+"""
 
 
 def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
@@ -112,9 +124,11 @@ def _script(
     sections = ["nodes.everywhere", *(["nodes.fits_one"] if _fits_one(source) else [])]
     everywhere = notes(source, *sections, TENSOR=source.plan.settings.tensor_parallel_size or 1)
     key = 'export VLLM_API_KEY="${VLLM_API_KEY:?set a key}"\n' if serves else ""
+    env = {name: value for name, value in source.servers()[0].unpinned_env.items() if name != "PYTHONPATH"}
     values = {
+        "# @PUT_GATE@\n": _PUT_GATE.replace("@GATE@\n", gate.source()) if serves else "",
         "# @HEADER@\n": header_comment(source, [*first, *everywhere, *last]),
-        "# @ENVIRONMENT@\n": key + exports(source.servers()[0].unpinned_env),
+        "# @ENVIRONMENT@\n": key + exports(env),
         "@COMMAND@": start,
     }
     return Document(name, template("node.sh", values), executable=True)

@@ -21,6 +21,7 @@ from serverctl.export.common import Document, Source, flag_groups, header, porta
 from serverctl.hardware.facts import GIB
 from serverctl.plan.goal import CannotPlanError
 from serverctl.planning import plan_for
+from serverctl.process import gate
 
 #: Cards that Colab offers, by the names it has for them.
 _COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")
@@ -63,7 +64,7 @@ def _plan(source: Source, build: Build) -> dict[str, Any]:
         # The program's place is known only after the installation.
         "command": program_words(command)[1:],
         "flags": [" ".join(group) if len(group) == 1 else tuple(group) for group in flag_groups(command)],
-        "env": dict(command.env),
+        "env": {name: value for name, value in command.env.items() if name != "PYTHONPATH"},
         "notes": [*plan.warnings, *command.dropped],
     }
 
@@ -84,6 +85,7 @@ def _notebook(source: Source, plans: dict[str, dict[str, Any]]) -> dict[str, Any
         "@MODEL_REPR@": repr(source.model),
         "@WEIGHTS@": f"{weights:.0f}",
         "@PORT@": str(source.port),
+        "@GATE_REPR@": pformat(gate.source(), width=116),
         "@DIVISOR@": str(_divisor(plan.model.family)),
         "@SYSTEM@": tomllib.loads(prompts.read_text(encoding="utf-8"))["grounding"],
         "@CONTEXT@": f"{plan.context:,}",

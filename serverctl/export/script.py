@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from serverctl.export.common import Document, Server, Source, commented, flag_groups, header, program_words, template
 from serverctl.plan.render import COMMON
+from serverctl.process import gate
 
 
 def documents(source: Source) -> Sequence[Document]:
@@ -20,18 +21,27 @@ def _script(source: Source, server: Server) -> str:
     if source.folder is not None:
         model = f'"${{MODEL_FOLDER:?the folder with the files of {source.folder.name}}}"'
     plan = [
-        *(f'export {name}="${{{name}:-{_inside(value)}}}"' for name, value in command.env.items()),
+        *(
+            f'export {name}="${{{name}:-{_inside(value)}}}"'
+            for name, value in command.env.items()
+            if name != "PYTHONPATH"
+        ),
         f"plan_model() {{ model={model}; }}",
         f"plan_port={server.port}",
         f"plan_name={shlex.quote(source.model)}",
         _array("plan_flags", groups),
         "# Of every plan, also for another model: they do not depend on the card.",
-        _array("common_flags", [group for group in groups if group[0] in COMMON]),
+        _array("common_flags", [group for group in groups if group[0] in (*COMMON, "--middleware")]),
         _array("program", [program_words(command)[:-1]]),
     ]
     return template(
         "launch.sh",
-        {"# @HEADER@\n": commented(header(source)), "@NAME@": f"{server.name}.sh", "# @PLAN@": "\n".join(plan)},
+        {
+            "# @HEADER@\n": commented(header(source)),
+            "@NAME@": f"{server.name}.sh",
+            "# @PLAN@": "\n".join(plan),
+            "# @GATE@\n": gate.source(),
+        },
     )
 
 

@@ -18,11 +18,14 @@ from serverctl.export.common import (
     program_words,
     template,
 )
+from serverctl.process import gate
 
 #: Where vLLM is, in a unit for hardware that is not here.
 _PLACEHOLDER = "/opt/vllm/bin/python"
 #: What systemd refuses in a program's name, however it is quoted ("Executable name contains special characters").
 _UNSAFE = re.compile(r"""['"\\\x00-\x1f\x7f]""")
+#: Writes the module of the gate, which is its own $0.
+_PUT_GATE = 'printf %s "$0" >"$RUNTIME_DIRECTORY/mai_gate.py"'
 _PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 
 
@@ -64,6 +67,7 @@ def _unit(source: Source, server: Server) -> str:
         **source.environ,
         **command.env,
     }
+    del env["PYTHONPATH"]  # the template's own line: the folder's name is a specifier of systemd
     user = source.user_unit
     ask = f'"{python}" -c "{server.health_check}"'
     # Ends when the server answers, or fails when it died: `systemctl start` returns only then.
@@ -76,6 +80,8 @@ def _unit(source: Source, server: Server) -> str:
         **{f"# @{part}@\n": _lines(source, part) for part in ("NETWORK", "DEVICES", "ACCOUNT", "HARDENING")},
         "# @ENVIRONMENT@": "\n".join(f"Environment={quote(f'{name}={env[name]}', variables=False)}" for name in env),
         "@KEY_FILE@": key_file,
+        "@PUT_GATE@": command_line([["/bin/sh", "-c", _PUT_GATE], [gate.source()]]),
+        "@NAME@": server.name,
         "@START@": command_line([program_words(command, python), *flag_groups(command)]),
         "@WAIT@": command_line([["/bin/sh", "-c", wait]]),
         "@TARGET@": "default.target" if user else "multi-user.target",

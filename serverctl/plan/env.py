@@ -46,6 +46,7 @@ def environment(
     """The variables and why each is set. The key of the API is not among them: it is made at start."""
     waits = "slow disks and first compilations outlast the default of 600 s; this controller watches for stalls"
     fixed = {
+        "VLLM_MEDIA_URL_ALLOW_REDIRECTS": ("0", "an allowed domain cannot send the server to another one"),
         "VLLM_NO_USAGE_STATS": ("1", "nothing is reported to anybody"),
         "VLLM_ENABLE_STARTUP_PLAN": ("1", "the next start reuses the profiled size of the KV cache"),
         "VLLM_ENGINE_READY_TIMEOUT_S": ("3600", waits),

@@ -20,6 +20,7 @@ _REFUSED = {
     "--served-model-name": "use --name-as of `mai-server up`",
     "--model": "use --model of mai-server",
     "--uds": "the controller talks to a port",
+    "--grpc": "its requests would pass without the key",
     "--headless": "use `mai-server export multi-node`",
 }
 #: Short names of vLLM's flags for settings of ours.

@@ -18,7 +18,8 @@ COMMON: Mapping[str, tuple[str | None, str, str]] = {
     "--api-server-count": ("1", "several would share the port silently, and split the image cache", "docs/serving.md"),
     "--disable-access-log-for-endpoints": ("/health,/metrics", "keeps the log to what matters", "docs/serving.md"),
     "--shutdown-timeout": ("5", "requests in flight get five seconds", "docs/serving.md"),
-    "--disable-fastapi-docs": (None, "/docs and /openapi.json would answer without the key", "docs/safety.md"),
+    "--disable-fastapi-docs": (None, "nobody here reads /docs and /openapi.json", "docs/safety.md"),
+    "--allowed-media-domains": ("none.invalid", "pictures come as data: the server fetches nothing", "docs/safety.md"),
     "--enable-prompt-tokens-details": (None, "answers say how many tokens the prefix cache gave", "docs/serving.md"),
 }
 

@@ -1,4 +1,7 @@
-"""The gate of a server's API: shut before the server goes away, so that no new request meets a vLLM that is ending."""
+"""The gate of a server's API: asks for the key on every path, and is shut before the server goes away.
+
+Shut, it keeps new requests from a vLLM that is ending.
+"""
 
 import asyncio
 import json
@@ -6,21 +9,26 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from foundation.errors import EnvironmentLacksError
 from serverctl.capabilities import Capabilities
 from serverctl.plan.goal import Reason
 from serverctl.plan.render import Command, Line
 from serverctl.process import in_vllm, probe
+from serverctl.process.in_vllm import mai_gate
 from serverctl.process.in_vllm.mai_gate import FILE, INSIDE
 from serverctl.process.state import Folder
 
 _FLAG = "--middleware"
+_WHY = Reason(
+    "every path needs the key; requests that come while the server ends are asked to come again", "docs/serving.md"
+)
 #: How often it is looked who is inside, seconds.
 _LOOK_EVERY = 0.1
 
 
-def inside(port: int) -> int | None:
+def inside(port: int, key: str) -> int | None:
     """How many requests of clients are inside, those whose images are still prepared included; None: it has no gate."""
-    answer = probe.ask(port, INSIDE, seconds=2.0)
+    answer = probe.ask(port, INSIDE, key, seconds=2.0)
     try:
         found = json.loads(answer.body)["inside"] if answer.ok else None
     except (ValueError, TypeError, KeyError):
@@ -28,18 +36,35 @@ def inside(port: int) -> int | None:
     return found if isinstance(found, int) else None
 
 
-async def emptied(folder: Folder, port: int, seconds: float) -> None:
+async def emptied(folder: Folder, port: int, key: str, seconds: float) -> None:
     """Lets nobody in any more, and waits for those who are inside, at most so many seconds."""
     folder.shut_gate()
     end = time.monotonic() + seconds
-    while await asyncio.to_thread(inside, port) and time.monotonic() < end:
+    while await asyncio.to_thread(inside, port, key) and time.monotonic() < end:
         await asyncio.sleep(_LOOK_EVERY)
 
 
-def with_gate(command: Command, folder: Folder, capabilities: Capabilities) -> Command:
-    """The command of a server that has a gate, where its vLLM takes one."""
+def with_gate(command: Command, capabilities: Capabilities, place: str) -> Command:
+    """The command of a server behind the gate, whose module lies in the folder `place`.
+
+    Raises:
+        EnvironmentLacksError: this vLLM takes no middleware, so that some paths would answer without the key.
+    """
     if not capabilities.has(_FLAG):
-        return command
-    why = Reason("requests that come while the server ends are asked to come again", "docs/serving.md")
-    env = {**command.env, FILE: str(folder.gate_file), "PYTHONPATH": str(Path(in_vllm.__file__).parent)}
-    return replace(command, lines=(*command.lines, Line(_FLAG, "mai_gate.Gate", why)), env=env)
+        raise EnvironmentLacksError(
+            f"vLLM {capabilities.version} has no {_FLAG}: some of its paths would answer without the key.",
+            "`mai-server install` installs a newer one.",
+        )
+    lines = (*command.lines, Line(_FLAG, "mai_gate.Gate", _WHY))
+    return replace(command, lines=lines, env={**command.env, "PYTHONPATH": place})
+
+
+def with_folders_gate(command: Command, folder: Folder, capabilities: Capabilities) -> Command:
+    """The command of a server of this machine, whose gate can be shut by a file of its folder."""
+    gated = with_gate(command, capabilities, str(Path(in_vllm.__file__).parent))
+    return replace(gated, env={**gated.env, FILE: str(folder.gate_file)})
+
+
+def source() -> str:
+    """The text of the gate's module, for servers on other machines."""
+    return Path(mai_gate.__file__).read_text(encoding="utf-8")

@@ -163,7 +163,7 @@ class Owner:
         command = render(prepared.plan, prepared.capabilities, self.state.port, self._request.served_name)
         lines = tuple(line for line in command.lines if line.flag not in self._dropped)
         env = {**command.env, **({"HF_HUB_OFFLINE": "1"} if prepared.offline else {})}
-        return gate.with_gate(replace(command, lines=lines, env=env), self._folder, prepared.capabilities)
+        return gate.with_folders_gate(replace(command, lines=lines, env=env), self._folder, prepared.capabilities)
 
     async def _life(self, prepared: Prepared, command: Command) -> Failure | None:
         """One start and what follows. None when it was stopped, the failure otherwise."""
@@ -209,7 +209,7 @@ class Owner:
         if self._stop.is_set():
             self._set("stopping", "Stopping.")
             if self.state.ready_at is not None and self.state.port is not None:
-                await gate.emptied(self._folder, self.state.port, _FINISH)
+                await gate.emptied(self._folder, self.state.port, self._key, _FINISH)
             await child.end(await asyncio.to_thread(grace, self.state))
             return None
         if child.exited.is_set():

@@ -15,6 +15,7 @@ from agent.run.events import (
     ApprovalAsked,
     ApprovalGiven,
     Decided,
+    Dropped,
     Event,
     Observed,
     Paused,
@@ -26,7 +27,7 @@ from agent.run.events import (
 )
 from agent.run.steering import Steering
 from agent.safety.naming import Aim
-from agent.safety.policy import Approval
+from agent.safety.policy import Approval, Question
 from agent.safety.situation import UNKNOWN, Place, Situation
 
 E = TypeVar("E")
@@ -150,11 +151,40 @@ async def test_an_action_decided_before_the_person_took_over_is_not_carried_out(
         if isinstance(event, Paused):
             later(desk.steering.resume)
 
-    person = FakePerson(approvals=[YES])  # whatever they say: the screen is not the one that the model saw
+    person = FakePerson()
     events, desk = await run([CLICK, CLICK, DONE], watch, person=person)
+    assert person.asked == every(events, ApprovalAsked) == every(events, ApprovalGiven) == [], "it will not be done"
     assert every(events, UserActed) == [UserActed(2, "moved the pointer")]
     assert [event.step for event in every(events, Acted)] == [2]
     assert any("look again" in text for text in texts(desk.endpoint.requests[1], "user"))
+
+
+async def test_a_question_is_withdrawn_when_the_person_takes_over_and_nobody_allowed_anything() -> None:
+    class Busy(FakePerson):
+        withdrawn = False
+
+        async def approve(self, action: Action[DesktopPoint], question: Question) -> Approval:
+            self.asked.append((action, question.reason))
+            later(lambda: desks[0].steering.user_acted("clicked at 1,1"))
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                self.withdrawn = True
+                raise
+            return YES
+
+    desks: list[Desk] = []
+
+    def watch(event: Event, desk: Desk) -> None:
+        desks[:] = [desk]
+        if isinstance(event, Paused):
+            later(desk.steering.resume)
+
+    person = Busy()
+    events, desk = await run([act("open", text="files"), DONE], watch, approve="ask", person=person)
+    assert (len(person.asked), person.withdrawn) == (1, True)
+    assert (every(events, ApprovalGiven), desk.hand.done) == ([], [])
+    assert [(event.step, event.why) for event in every(events, Dropped)] == [(1, "overtaken")]
 
 
 async def test_a_stop_ends_a_paused_run_at_once() -> None:

@@ -243,6 +243,7 @@ def test_the_real_parser_of_0_33_accepts_every_exported_command(
 def test_the_plan_of_an_export_is_the_plan_of_the_same_options(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(run_plan(capsys, "--gpu", "L40S", "--set", "images=2"))
     loaded = yaml.safe_load(exported(capsys, "compose", "--gpu", "L40S", "--set", "images=2"))
-    words = loaded["services"]["mai-vllm"]["entrypoint"] + loaded["services"]["mai-vllm"]["command"]
-    assert [word if word != "0.0.0.0" else "127.0.0.1" for word in words] == document["argv"]
+    words = loaded["services"]["mai-vllm"]["entrypoint"][-2:] + loaded["services"]["mai-vllm"]["command"]
+    words = [word if word != "0.0.0.0" else "127.0.0.1" for word in words]
+    assert words == [*document["argv"], "--middleware", "mai_gate.Gate"]
     assert isinstance(source_for().plan, Plan)

@@ -54,6 +54,34 @@ def test_a_compose_service_is_pinned_guarded_and_reachable_from_this_machine_onl
     assert loaded["volumes"] == {volume: {"name": f"gui-{volume}"} for volume in ("hub-cache", "vllm-cache")}
 
 
+@pytest.mark.parametrize("kind", ["compose", "kubernetes"])
+def test_a_container_starts_its_server_behind_the_gate(tmp_path: Path, kind: str) -> None:
+    source = source_for()
+    if kind == "compose":
+        service = compose.data(source)["services"]["mai-vllm"]
+        words, environ = (
+            [word.replace("$$", "$") for word in (*service["entrypoint"], *service["command"])],
+            service["environment"],
+        )
+    else:
+        container = kubernetes.data(source)[2]["spec"]["template"]["spec"]["containers"][0]
+        words, environ = (
+            [*container["command"], *container["args"]],
+            {e["name"]: e.get("value") for e in container["env"]},
+        )
+    assert words[words.index("--middleware") + 1] == "mai_gate.Gate"
+    assert words[words.index("--allowed-media-domains") + 1] == "none.invalid"
+    folder = tmp_path / "gate"
+    words = [word.replace(environ["PYTHONPATH"], str(folder)) for word in words]
+    program = tmp_path / "vllm"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'import mai_gate; print(mai_gate.Gate)'\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        words, env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(folder)}, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("<class 'mai_gate.Gate'>"), done.stderr
+
+
 def test_the_health_check_asks_the_servers_own_port_and_fails_without_one() -> None:
     source = source_for(port=1)  # nothing listens there
     test = compose.data(source)["services"]["mai-vllm"]["healthcheck"]["test"]
@@ -90,7 +118,7 @@ def test_the_processor_has_another_image_and_the_file_says_so(capsys: pytest.Cap
     text = exported(capsys, "compose", "--gpu", "cpu", "--force")
     service = yaml.safe_load(text)["services"]["mai-vllm"]
     assert service["image"] == "vllm/vllm-openai-cpu:v0.32.0"
-    assert service["entrypoint"] == ["vllm", "serve"], "vLLM's own build has a command that works"
+    assert service["entrypoint"][-2:] == ["vllm", "serve"], "vLLM's own build has a command that works"
     assert "deploy" not in service
     assert "The image is not vllm/vllm-openai" in text
 

@@ -83,7 +83,9 @@ def test_each_machine_has_its_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert "--headless" not in head
     assert head[head.index("--host") + 1] == "127.0.0.1"
     assert "--api-server-count" not in worker, "vLLM refuses it with --headless"
-    assert set(head) - set(worker) <= {"--host", "127.0.0.1", "--port", "8000", "--api-server-count", "0"}
+    guard = {"--middleware", "mai_gate.Gate"}
+    assert set(head) - set(worker) <= {"--host", "127.0.0.1", "--port", "8000", "--api-server-count", "0"} | guard
+    assert ("class Gate" in found["node-0.sh"], "class Gate" in found["node-1.sh"]) == (True, False)
     assert "was NOT run on several machines" in found["node-0.sh"]
     assert "VLLM_API_KEY" in found["node-0.sh"]
     assert "export VLLM_API_KEY" not in found["node-1.sh"]
@@ -130,7 +132,12 @@ def test_each_script_runs_its_command_with_the_addresses_it_is_given(
         program = tmp_path / name
         program.write_text('#!/bin/sh\nprintf \'%s\\n\' "${0##*/}" "$@" "host=$VLLM_HOST_IP"\n')
         program.chmod(0o755)
-    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HEAD_ADDRESS": "10.0.0.1", "VLLM_API_KEY": "k"}
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "HEAD_ADDRESS": "10.0.0.1",
+        "VLLM_API_KEY": "k",
+        "HOME": str(tmp_path),
+    }
     bare = subprocess.run(["bash", script], capture_output=True, text=True, env=environ)
     assert bare.returncode != 0
     assert "OWN_ADDRESS" in bare.stderr

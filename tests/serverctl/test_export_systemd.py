@@ -13,6 +13,7 @@ from stubs.exports import here, read_words, settings, source_for
 from serverctl.export import systemd
 from serverctl.export.common import Source
 from serverctl.plan.goal import Goal
+from serverctl.process import gate
 
 
 def unit_of(source: Source) -> dict[str, list[str]]:
@@ -35,11 +36,23 @@ def test_a_unit_starts_exactly_the_plans_command(tmp_path: Path) -> None:
     assert found["NoNewPrivileges"] == ["yes"]
     for hides_cards in ("PrivateDevices", "ProtectClock", "DeviceAllow", "DevicePolicy", "MemoryDenyWriteExecute"):
         assert hides_cards not in found
-    environment = [read_words(value, False)[0].partition("=") for value in found["Environment"]]
+    (place,) = (value for value in found["Environment"] if value.startswith("PYTHONPATH="))
+    assert (place, found["RuntimeDirectory"]) == ("PYTHONPATH=%t/mai-vllm", ["mai-vllm"])
+    environment = [read_words(value, False)[0].partition("=") for value in found["Environment"] if value != place]
     values = {name: value for name, _, value in environment}
-    assert values.items() >= dict(source.servers()[0].command.env).items()
+    assert (
+        values.items()
+        >= {name: value for name, value in source.servers()[0].command.env.items() if name != "PYTHONPATH"}.items()
+    )
     assert values["PATH"].startswith(f"{tmp_path}/with blank:")
     assert "VLLM_API_KEY" not in values
+
+
+def test_a_unit_writes_the_gate_where_its_server_looks_for_it(tmp_path: Path) -> None:
+    *_, put = unit_of(source_for())["ExecStartPre"]
+    done = subprocess.run(read_words(put, True), env={"RUNTIME_DIRECTORY": str(tmp_path)}, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "mai_gate.py").read_text() == gate.source()
 
 
 NASTY = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30) | st.sampled_from(
@@ -79,7 +92,7 @@ def test_a_units_own_flags_with_quotes_and_percents_come_back() -> None:
 def test_a_users_unit_runs_without_root() -> None:
     found = unit_of(source_for(user_unit=True))
     assert "User" not in found
-    assert "ExecStartPre" not in found, "a user's manager cannot run anything as root"
+    assert not any("nvidia-modprobe" in one for one in found["ExecStartPre"]), "a user's manager cannot run it as root"
     assert found["EnvironmentFile"] == ["%h/.config/mai-server/mai-vllm.env"]
     assert found["WantedBy"] == ["default.target"]
     assert "ProtectSystem" not in found
@@ -90,14 +103,14 @@ def test_a_unit_on_the_processor_runs_vllm_as_a_module_and_makes_no_card_files()
     found = unit_of(source)
     words = read_words(found["ExecStart"][0], True)
     assert words[:3] == ["/opt/vllm/bin/python", "-m", "vllm.entrypoints.openai.api_server"]
-    assert "ExecStartPre" not in found
+    assert not any("nvidia-modprobe" in one for one in found["ExecStartPre"])
 
 
 def test_a_unit_for_this_machine_knows_its_account_its_models_and_its_cards() -> None:
     source = source_for(hardware=here(1), account="alice", environ={"HF_HOME": "/data/hub"})
     found = unit_of(source)
     assert found["User"] == ["alice"]
-    values = [read_words(value, False)[0] for value in found["Environment"]]
+    values = [read_words(value, False)[0] for value in found["Environment"] if "%t" not in value]
     assert "HF_HOME=/data/hub" in values
     assert "CUDA_VISIBLE_DEVICES=GPU-00000000-1111-2222-3333-444444444444" in values
 

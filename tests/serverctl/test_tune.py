@@ -525,7 +525,7 @@ class Restarts:
         monkeypatch.setattr(tuning, "_bench", lambda *_: report(list(self._times[self._now])))
         monkeypatch.setattr(tuning, "_forget", lambda _: self.said.append("forgotten"))
         self.inside: list[int] = [2, 1, 0]  # requests of clients, look after look
-        monkeypatch.setattr(tuning.gate, "inside", lambda _: self._look())
+        monkeypatch.setattr(tuning.gate, "inside", lambda _port, _key: self._look())
         monkeypatch.setattr(tuning.time, "sleep", lambda _: None)
         monkeypatch.setattr(tuning.control, "as_ready", lambda state: state)
         model = find_model("MAI-UI-8B", allow_network=False)

@@ -124,6 +124,9 @@ async def test_what_only_the_pause_holds_is_let_go_by_going_on(bench: Bench) -> 
         await pilot.press("space")
         held = ApprovalWanted(CLICK, Question("you paused it", "", held=True), bench.answers.append)
         await bench.feed(pilot, held)
+        assert "space" in shown(pilot).split("n no")[1]
         bench.clock.now += GRACE * 2
         await pilot.press("space")
+        await pilot.pause(ALONE)
         assert bench.answers == [Approval(allowed=True, by="you")]
+        assert not bench.conductor.run.steering.hold

@@ -75,18 +75,49 @@ async def test_the_end_of_a_run_shows_what_changed(bench: Bench) -> None:
         assert "what changed" not in shown(pilot)
 
 
-async def test_who_reads_the_history_when_a_run_ends_goes_on_reading(bench: Bench) -> None:
+@pytest.mark.parametrize("busy", [True, False])
+async def test_typed_words_never_become_keys_of_a_run_that_is_over(bench: Bench, busy: bool) -> None:
+    """ "look for" and Enter opened the recorded runs and ran the last instruction again."""
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK))
+        await pilot.press("k")
+        bench.clock.now += 1 if busy else 60
+        await bench.feed(pilot, *bench.ends(2), RunClosed())
+        await pilot.press(*"look", "space", *"for")
+        assert run_screen(pilot).prompt.line.value == "look for"
+        assert pilot.app.screen is run_screen(pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert bench.conductor.started == [INSTRUCTION, *([] if busy else ["look for"])]
+        if busy:
+            assert "The run is over" in shown(pilot)
+            await pilot.press("enter")
+            await pilot.pause()
+            assert bench.conductor.started == [INSTRUCTION, "look for"]
+
+
+async def test_keys_act_on_a_run_that_is_over_after_escape(bench: Bench) -> None:
+    async with bench.app().run_test(size=(100, 30)) as pilot:
+        await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK))
+        await bench.feed(pilot, *bench.ends(2), RunClosed())
+        await pilot.press("escape", "k", "z")
+        assert run_screen(pilot).history.cursor == 0
+        assert run_screen(pilot).prompt.line.value == ""
+
+
+async def test_who_reads_the_history_when_a_run_ends_keeps_their_place(bench: Bench) -> None:
     """Their next keys, Enter among them, were an instruction that was carried out."""
     async with bench.app().run_test(size=(100, 30)) as pilot:
         await bench.feed(pilot, *bench.begins(), *bench.step(1, CLICK), *bench.step(2, CLICK), *bench.step(3, CLICK))
         await pilot.press("k")
         await bench.feed(pilot, *bench.ends(3), RunClosed())
+        at = run_screen(pilot).history.cursor
         await pilot.press("k", "z", "z", "enter")
         await pilot.pause()
-        assert run_screen(pilot).history.cursor == 0
+        assert run_screen(pilot).history.cursor == at < 2
         assert bench.conductor.started == [INSTRUCTION]
-        assert "t: what is next" in shown(pilot)
-        await pilot.press("t", *"more", "enter")
+        bench.clock.now += 60
+        await pilot.press("ctrl+u", *"more", "enter")
         await pilot.pause()
         assert bench.conductor.started == [INSTRUCTION, "more"]
 

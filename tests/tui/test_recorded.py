@@ -103,7 +103,7 @@ async def test_runs_are_listed_searched_opened_and_run_again(bench: Bench) -> No
         await pilot.press("down")
         await pilot.pause()
         assert "thought 2" in shown(pilot)
-        await pilot.press("escape", "r")
+        await pilot.press("escape", "ctrl+r")
         await pilot.pause()
         assert "open settings" in shown(pilot)
         await pilot.press("enter")

@@ -104,8 +104,8 @@ class AnsweringScreen(StepsScreen):
         self.say("Not all of it was in sight yet." if self.asking.fits else "Make the terminal larger first.")
         return False
 
-    def action_answer(self, name: str) -> None:
-        """Answer, unless another key follows at once."""
+    def action_answer(self, name: str, then: Callable[[], None] = lambda: None) -> None:
+        """Answer, unless another key follows at once, and then do something else."""
         allows = _ANSWERS[name]["allowed"]
         if not self._takes_answers() or (allows and not self._all_was_shown()):
             return
@@ -115,6 +115,7 @@ class AnsweringScreen(StepsScreen):
             # The terminal may have been made smaller meanwhile.
             if self._keys == keys and self.asking.wanted is wanted and (self.asking.complete or not allows):
                 self.asking.answer(**_ANSWERS[name])
+                then()
 
         self.set_timer(_ALONE, answer)
 
@@ -151,12 +152,6 @@ class AnsweringScreen(StepsScreen):
         else:
             self.asking.answer(True, instead=None if action == wanted.target else action)
         return True
-
-    def let_held_go(self) -> None:
-        """Do what was held only by the pause; what a rule asks about takes an answer of its own."""
-        wanted = self.asking.wanted
-        if wanted is not None and wanted.question.held and self.asking.takes_keys and self._all_was_shown():
-            self.asking.answer(True)
 
     def ask(self, wanted: ApprovalWanted, changed: "Action[DesktopPoint] | None" = None) -> None:
         """Show a question, or what the person made of it."""

@@ -45,7 +45,8 @@ _LOAD = 3.0
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2
-#: Who pressed a key within so many seconds of a run's end is doing something: the next keys belong to that, too.
+#: A person who pressed a key within so many seconds of a run's end may go on with what they did: for as long, their
+#: first Enter begins nothing.
 _AT_WORK = 10.0
 #: Of a question, so many characters are looked at for the three lines that tell it.
 _LONGEST_QUESTION = 1000
@@ -213,14 +214,13 @@ class RunScreen(AnsweringScreen):
             self.show_status()
 
     def _invite(self) -> None:
-        """The line is for the next instruction; whoever reads or writes something keeps their place and their words."""
-        line, last = self.prompt.line, len(self.view.rows) - 1
-        if line.has_focus and line.value:
-            self._purpose_since, self.prompt.purpose = self._clock(), "instruct"
-        elif self.history.cursor < last or self._clock() - self._key_times[0] < _AT_WORK:
-            self.prompt.purpose = "instruct"
-        else:
-            self.prompt.open("instruct")
+        """Give the keys to the line, for the next instruction: letters typed now must not act on a run.
+
+        Words that stand there already are kept.
+        """
+        if self._clock() - self._key_times[0] < _AT_WORK:
+            self._purpose_since = self._clock()
+        self.prompt.open("instruct", self.prompt.line.value)
 
     # Approval
 
@@ -291,9 +291,10 @@ class RunScreen(AnsweringScreen):
         run, translator = self._conductor.run, self._translator
         if run is None or translator is None or not self.view.active:
             return
-        if run.steering.hold:
+        if self.asking.held:  # its keys say that space is a yes
+            self.action_answer("yes", run.steering.resume)
+        elif run.steering.hold:
             run.steering.resume()
-            self.let_held_go()
         else:
             run.steering.pause()
             translator.pausing()
@@ -302,9 +303,12 @@ class RunScreen(AnsweringScreen):
     def action_single(self) -> None:
         """Go on until the next action, and ask before that."""
         run = self._conductor.run
-        if run is not None and self.view.active:
+        if run is None or not self.view.active:
+            return
+        if self.asking.held:
+            self.action_answer("yes", run.steering.step)
+        else:
             run.steering.step()
-            self.let_held_go()
 
     def action_tell(self) -> None:
         """Say something to the model, or give the next instruction."""

@@ -66,7 +66,7 @@ class RunsScreen(Screen[None]):
         Binding("slash", "search", "Search"),
         Binding("f", "filter", "Filter"),
         Binding("c", "compare", "Compare two"),
-        Binding("r", "again", "Run again"),
+        Binding("ctrl+r", "again", "Again"),
         Binding("p", "replay", "Replay dry"),
         Binding("h", "report", "Report"),
         Binding("j", "cursor('down')", "Down", show=False),

@@ -88,6 +88,11 @@ class ApprovalPanel(Vertical):
         return self._changed or (None if self.wanted is None else self.wanted.target)
 
     @property
+    def held(self) -> bool:
+        """Whether it is asked only because the person paused: going on is an answer, too."""
+        return self.wanted is not None and self.wanted.question.held
+
+    @property
     def scope(self) -> str:
         """What may be allowed for good, "" for nothing."""
         return self._asked.scope if self._asked is not None else ""
@@ -195,6 +200,8 @@ class ApprovalPanel(Vertical):
             *([Key("e", "change it", "edit")] if self.target is not None and can_be_changed(self.target) else []),
             Key("x", "skip", "skip"),
         ]
+        if self.held:
+            keys += [Key("space", "yes, and go on", "yes, go on"), Key("s", "yes, and ask at the next", "yes, step")]
         if told is None or not told.scope:
             return flowing(keys, width)
         if self._scope:

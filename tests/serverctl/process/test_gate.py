@@ -10,8 +10,11 @@ import pytest
 from stubs.controlled import PATIENCE, Machine
 
 from serverctl.process import gate, in_vllm
-from serverctl.process.in_vllm.mai_gate import FILE, INSIDE, OURS, Gate
+from serverctl.process.in_vllm.mai_gate import FILE, INSIDE, KEY, OURS, Gate
 from serverctl.process.state import Folder
+
+SECRET = "s3cret"
+WITH_KEY = (b"authorization", f"Bearer {SECRET}".encode())
 
 
 class Server:
@@ -30,8 +33,9 @@ class Server:
         await send({"type": "http.response.body", "body": b"{}"})
 
     async def ask(
-        self, path: str = "/v1/chat/completions", method: str = "POST", *headers: tuple[bytes, bytes]
+        self, path: str = "/v1/chat/completions", method: str = "POST", *headers: tuple[bytes, bytes], **scope: Any
     ) -> tuple[int, dict[bytes, bytes], Any]:
+        """Ask with the key, unless headers are given."""
         parts = iter([{"more_body": True}, {"more_body": True}, {"more_body": False}])
         self.read = 0
         sent: list[Any] = []
@@ -43,7 +47,8 @@ class Server:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await self.gate({"type": "http", "path": path, "method": method, "headers": [*headers]}, receive, send)
+        known = {"type": "http", "path": path, "method": method, "headers": [*(headers or [WITH_KEY])], **scope}
+        await self.gate(known, receive, send)
         return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
 
 
@@ -53,7 +58,70 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     made = Folder("default")
     made.make()
     monkeypatch.setenv(FILE, str(made.gate_file))
+    monkeypatch.setenv(KEY, SECRET)
     return made
+
+
+NO_KEY = (b"host", b"127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "header"),
+    [
+        *((path, "POST", NO_KEY) for path in ("/invocations", "/tokenize", "/v1/chat/completions", "/health", "/x")),
+        *((path, "GET", NO_KEY) for path in ("/version", "/v1/models", INSIDE, "/metrics/x", "/health/", "//health")),
+        ("/v1/models", "OPTIONS", NO_KEY),
+        ("/tokenize", "POST", (OURS.encode(), b"1")),
+        *(
+            ("/tokenize", "POST", (b"authorization", value))
+            for value in (b"Bearer wrong", b"Bearer ", b"Bearer", b"Basic " + SECRET.encode(), SECRET.encode(), b"")
+        ),
+    ],
+)
+def test_every_path_known_or_not_needs_the_key(folder: Folder, path: str, method: str, header: Any) -> None:
+    server = Server()
+    status, headers, body = asyncio.run(server.ask(path, method, header))
+    assert (status, headers[b"www-authenticate"], server.came) == (401, b"Bearer", 0)
+    assert "needs its key" in body["error"]["message"]
+
+
+def test_two_authorizations_are_none(folder: Folder) -> None:
+    assert asyncio.run(Server().ask("/tokenize", "POST", WITH_KEY, (b"authorization", b"Bearer wrong")))[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics"])
+def test_probers_need_no_key_also_below_a_prefix(folder: Folder, path: str) -> None:
+    assert asyncio.run(Server().ask(path, "GET", NO_KEY))[0] == 200
+    assert asyncio.run(Server().ask(f"/gui{path}", "GET", NO_KEY, root_path="/gui"))[0] == 200
+    assert asyncio.run(Server().ask(f"/gui{path}", "GET", NO_KEY))[0] == 401
+
+
+def test_a_server_that_was_given_no_key_answers_probers_only(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY)
+    for header in (NO_KEY, (b"authorization", b"Bearer "), WITH_KEY):
+        assert asyncio.run(Server().ask("/v1/models", "GET", header))[0] == 401
+    assert asyncio.run(Server().ask("/health", "GET", NO_KEY))[0] == 200
+
+
+def test_a_websocket_needs_the_key(folder: Folder) -> None:
+    async def play(header: tuple[bytes, bytes]) -> tuple[list[Any], int]:
+        sent: list[Any] = []
+        came: list[Any] = []
+
+        async def serve(scope: Any, _receive: Any, _send: Any) -> None:
+            came.append(scope)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            return {}
+
+        await Gate(serve)({"type": "websocket", "path": "/v1/realtime", "headers": [header]}, receive, send)
+        return sent, len(came)
+
+    assert asyncio.run(play(NO_KEY)) == ([{"type": "websocket.close", "code": 1008}], 0)
+    assert asyncio.run(play(WITH_KEY)) == ([], 1)
 
 
 def test_a_shut_gate_asks_clients_to_come_again_and_lets_the_controller_and_looks_in(folder: Folder) -> None:
@@ -68,7 +136,7 @@ def test_a_shut_gate_asks_clients_to_come_again_and_lets_the_controller_and_look
         assert server.read == 3, "who still sends pictures would see a broken pipe instead of the answer"
         assert server.came == 1
         assert (await server.ask("/metrics", "GET"))[0] == 200
-        assert (await server.ask("/v1/chat/completions", "POST", (OURS.encode(), b"1")))[0] == 200
+        assert (await server.ask("/v1/chat/completions", "POST", (OURS.encode(), b"1"), WITH_KEY))[0] == 200
         folder.open_gate()
         assert (await server.ask())[0] == 200
 
@@ -109,7 +177,7 @@ def test_every_server_gets_a_gate_and_nothing_else_of_ours_or_the_persons_on_its
     assert environ[FILE] == str(Folder("default").gate_file)
     port = machine.state().port
     assert port is not None
-    assert gate.inside(port) is None, "a server without one is taken for what it is"
+    assert gate.inside(port, Folder("default").key()) is None, "a server without one is taken for what it is"
 
 
 def test_a_gate_that_a_killed_program_left_shut_is_opened_again(machine: Machine) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -145,6 +147,53 @@ def screenshot(width: int = 1280, height: int = 720, shade: int = 40) -> str:
     file = io.BytesIO()
     Image.new("RGB", (width, height), (shade, 90, 200)).save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+#: Asks each route of a server without its key, and one with a picture of another server; prints what answered.
+STRANGER = """
+import http.client, json, os, re, sys
+import encodings.idna
+if os.getuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+port, picture, routes = int(sys.argv[1]), sys.argv[2], json.load(sys.stdin)
+chat = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": picture}}]}]}
+answers = {}
+for path, method in routes:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, re.sub("{.*?}", "x", path), json.dumps(chat), {"Content-Type": "application/json"})
+    answers[f"{method} {path}"] = connection.getresponse().status
+print(json.dumps(answers))
+"""
+
+
+def test_another_account_gets_nothing_of_any_route_without_the_key(serving: Machine) -> None:
+    lines = serving.run("logs", "-n", "5000").stdout.splitlines()
+    listed = [re.search(r"Route: (/\S*), Methods: (.+)$", line) for line in lines]
+    routes = [(found[1], method) for found in listed if found for method in found[2].split(", ")]
+    paths = {path for path, _ in routes}
+    assert {"/tokenize", "/invocations", "/v1/chat/completions", "/health"} <= paths, "the log lists its routes"
+    port = int(serving.status()["endpoint"].split(":")[2].split("/")[0])
+    asked = [*routes, ("/unknown", "POST"), ("/mai-server/inside", "GET"), ("/v1/chat/completions", "OPTIONS")]
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER, str(port), "http://127.0.0.1:9/x.png"], input=json.dumps(asked),
+        capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    answers = json.loads(done.stdout or "{}")
+    assert len(answers) == len(set(asked)), done.stderr
+    opened = {route for route, status in answers.items() if status != 401}
+    assert opened == {"GET /health", "GET /metrics"} & set(answers)
+
+
+def test_a_picture_of_an_address_is_not_fetched_also_with_the_key(serving: Machine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0.5)
+        status = serving.status()
+        port, host = int(status["endpoint"].split(":")[2].split("/")[0]), other.getsockname()
+        picture = {"type": "image_url", "image_url": {"url": f"http://127.0.0.1:{host[1]}/x.png"}}
+        payload = {"model": status["model"], "messages": [{"role": "user", "content": [picture]}], "max_tokens": 1}
+        assert status_of(port, status["api_key"], payload) == 400
+        with pytest.raises(TimeoutError):
+            other.accept()
 
 
 def test_the_prediction_agrees_with_what_vllm_prints(serving: Machine) -> None:
