@@ -44,7 +44,9 @@ class PortableDesktop:
         return InputHand(self._stop, self._input(), self.text_entry, self.applications, self.home)
 
     def _input(self) -> Input:
-        return PyAutoGuiInput()
+        found = PyAutoGuiInput()
+        found.release_left_over()
+        return found
 
     def open_windows(self) -> Windows | None:
         """See `Desktop.open_windows`."""

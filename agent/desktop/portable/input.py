@@ -7,10 +7,11 @@ silence and pauses 0.1 s after every call. All of that stays inside this module.
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from agent.desktop.input import CornerError, Press
+from agent.desktop.pressed import PressedNotes
 from foundation.errors import EnvironmentLacksError
 
 # Canonical key names (agent.keys) that pyautogui calls otherwise.
@@ -32,8 +33,9 @@ _PASTE = ("super", "v") if sys.platform == "darwin" else ("ctrl", "v")
 class PyAutoGuiInput:
     """See `Input`. Raises EnvironmentLacksError when the desktop takes no input."""
 
-    def __init__(self) -> None:
+    def __init__(self, desktop: str = sys.platform) -> None:
         self._gui = import_pyautogui()
+        self._notes = PressedNotes(desktop)
 
     def position(self) -> tuple[int, int]:
         """See `Input.position`."""
@@ -55,6 +57,7 @@ class PyAutoGuiInput:
 
     def press(self, press: Press) -> None:
         """See `Input.press`."""
+        self._notes.press(press)
         with self._corner_told():
             if press.kind == "key":
                 self._gui.keyDown(own_name(press.name))
@@ -68,6 +71,13 @@ class PyAutoGuiInput:
                 self._gui.platformModule._keyUp(own_name(press.name))
             else:
                 self._gui.platformModule._mouseUp(*self._gui.position(), press.name)
+        self._notes.release(presses)
+
+    def release_left_over(self) -> None:
+        """Release what dead processes of ours left pressed."""
+        if left := self._notes.take_left_over():
+            with suppress(Exception):  # a name that this keyboard lacks
+                self.release(left)
 
     def scroll(self, dx: int, dy: int) -> None:
         """See `Input.scroll`."""
@@ -86,6 +96,7 @@ class PyAutoGuiInput:
 
     def close(self) -> None:
         """See `Input.close`."""
+        self._notes.close()
 
     @contextmanager
     def _corner_told(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from contextlib import closing
 
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
+from agent.desktop.pressed import PressedNotes, desktop_at
 from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
 from agent.desktop.wayland.outputs import around, read_outputs
 from agent.desktop.wayland.pointer import Pointer
@@ -64,6 +65,10 @@ class WlrootsInput:
             self._send_keymap()
             connection.roundtrip()
             self._known = time.monotonic() + (KNOWN if self._lacked else 0.0)
+            self._notes = PressedNotes(desktop_at("wayland", path))
+            # The compositor released the keys of a hand that died.
+            if left := [press for press in self._notes.take_left_over() if press.kind == "button"]:
+                self.release(left)
         except BaseException:
             connection.close()
             raise
@@ -92,7 +97,8 @@ class WlrootsInput:
     def press(self, press: Press) -> None:
         """See `Input.press`."""
         if press.kind == "button":
-            self._releaser = self._releaser or Releaser(self._path)
+            self._notes.press(press)
+            self._releaser = self._releaser or Releaser(self._path, self._notes.path)
             self._releaser.tell(_BUTTONS[press.name], down=True)
             self._point(_BUTTON, "uu", _BUTTONS[press.name], 1)
         else:
@@ -114,6 +120,7 @@ class WlrootsInput:
         for press in presses:
             if press.kind == "button" and self._releaser is not None:
                 self._releaser.tell(_BUTTONS[press.name], down=False)
+        self._notes.release(presses)
 
     def scroll(self, dx: int, dy: int) -> None:
         """See `Input.scroll`: one step, as several at once arrive as one in sway 1.7."""
@@ -161,6 +168,7 @@ class WlrootsInput:
         self._connection.close()
         if self._releaser is not None:
             self._releaser.close()
+        self._notes.close()
 
     def _point(self, opcode: int, signature: str, *arguments: float) -> None:
         """A request of the pointer, which begins with a time, and the end of what belongs together."""

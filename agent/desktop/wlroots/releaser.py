@@ -16,12 +16,13 @@ class Releaser:
 
     Args:
         path: of the compositor's socket.
+        notes: the file that says what is pressed, which the process removes once it released everything.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, notes: Path) -> None:
         environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(_PROGRAM), path], env=environ, start_new_session=True,
+            [sys.executable, "-P", str(_PROGRAM), path, str(notes)], env=environ, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Releases the buttons that a process held that was killed: see `releaser.py`.
 
-    python releaser_process.py SOCKET
+    python releaser_process.py SOCKET NOTES
 
 Standard input holds a line for each button that goes down (+272) or comes up (-272), and ends with that process.
 """
@@ -15,12 +15,12 @@ def main() -> None:
     for line in sys.stdin:
         button = int(line[1:])
         (down.add if line[0] == "+" else down.discard)(button)
-    if not down:
-        return
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-    from agent.desktop.wlroots.input import release_buttons
+    if down:
+        sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+        from agent.desktop.wlroots.input import release_buttons
 
-    release_buttons(sys.argv[1], sorted(down))
+        release_buttons(sys.argv[1], sorted(down))
+    Path(sys.argv[2]).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 pyautogui connects to the X server when it is imported, and keeps that connection.
 """
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from agent.desktop.input import Press
 from agent.desktop.portable.input import PyAutoGuiInput, own_name
+from agent.desktop.pressed import desktop_at
 from agent.desktop.takeover import Look
 from agent.desktop.x11.connection import display_lost, keys_down, no_display, open_display, prepare_xlib
 from agent.desktop.x11.releaser import Releaser
@@ -32,12 +34,14 @@ class X11Input(PyAutoGuiInput):
     def __init__(self, stop: StopSwitch) -> None:
         prepare_xlib()
         try:
-            super().__init__()
+            name = os.environ.get("DISPLAY", "")
+            super().__init__(desktop_at(name, f"/tmp/.X11-unix/X{name.rpartition(':')[2].partition('.')[0]}"))  # noqa: S108
         except EnvironmentLacksError as error:
             raise no_display(error.__cause__ or error) from error.__cause__
         self._stop = stop
-        self._releaser = Releaser(stop)
+        self._releaser = Releaser(stop, self._notes.path)
         self._releaser.tell(f"client {_connected(self._gui.platformModule)}")
+        self.release_left_over()
 
     def held(self) -> list[str]:
         """See `Input.held`."""
@@ -60,6 +64,7 @@ class X11Input(PyAutoGuiInput):
         display.sync()
         for press in presses:
             self._releaser.tell(f"- {press.kind} {self._code(press)}")
+        self._notes.release(presses)
 
     def _code(self, press: Press) -> int:
         if press.kind == "button":
@@ -79,6 +84,7 @@ class X11Input(PyAutoGuiInput):
     def close(self) -> None:
         """See `Input.close`."""
         self._releaser.close()
+        super().close()
 
 
 def _connected(platform: Any) -> int:

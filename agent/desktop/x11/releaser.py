@@ -16,16 +16,21 @@ _END_TIMEOUT = 1.0
 
 
 class Releaser:
-    """Releases what one hand left pressed."""
+    """Releases what one hand left pressed.
 
-    def __init__(self, stop: StopSwitch) -> None:
+    Args:
+        stop: of the run.
+        notes: the file that says what is pressed, which the process removes once it released everything.
+    """
+
+    def __init__(self, stop: StopSwitch, notes: Path) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         shared = signals.shared_descriptor()
         numbers = ",".join(str(int(number)) for number in signals.REASONS)
         with suppress(OSError):  # the hand still lets go by itself
             self._process = subprocess.Popen(
                 # -P: the program's own folder is not searched for modules, whatever they may be called
-                [sys.executable, "-P", str(_PROGRAM), str(-1 if shared is None else shared), numbers],
+                [sys.executable, "-P", str(_PROGRAM), str(-1 if shared is None else shared), numbers, str(notes)],
                 env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                 pass_fds=() if shared is None else (shared,), start_new_session=True,
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, bufsize=0,

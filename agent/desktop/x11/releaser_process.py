@@ -8,7 +8,7 @@ go on in the middle of what it did.
 
 Started by `releaser.py`; imports nothing of ours, to be up in a few milliseconds.
 
-    python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS
+    python releaser_process.py SIGNAL_DESCRIPTOR SIGNAL_NUMBERS NOTES
 
 Standard input says "client 1234" (a resource of the hand's connection), "busy", "idle", "+ key 38", "- button 1",
 "stop", or ends.
@@ -101,7 +101,7 @@ class Releaser:
 
 def main() -> None:
     """Serve until standard input ends."""
-    shared, numbers = int(sys.argv[1]), bytes(int(number) for number in sys.argv[2].split(","))
+    shared, numbers, notes = int(sys.argv[1]), bytes(int(number) for number in sys.argv[2].split(",")), sys.argv[3]
     from Xlib.display import Display
     from Xlib.ext import xtest
 
@@ -118,6 +118,8 @@ def main() -> None:
             releaser.take(data)
             if not data:
                 releaser.let_go()
+                with suppress(OSError):
+                    os.unlink(notes)  # noqa: PTH108 -- pathlib takes milliseconds to import
                 return
         if signals is not None and signals.fileno() in ready:
             waiting = b""
