@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from foundation.addresses import is_loopback
 from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.model_listing import list_models
 from foundation.refusals import RefusalKind, refusal_of
 from serverctl.process.in_vllm.mai_gate import OURS
 
@@ -102,8 +103,7 @@ async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpo
     """
     async with connect(Endpoint(base_url, api_key, model or ""), timeout_s=20) as client:
         try:
-            listing = await asyncio.wait_for(client.models.list(), 20)
-            names = [entry.id for entry in listing.data]
+            names = list(await list_models(client))
         except Exception as error:  # whatever a foreign server makes of this question
             failure = explain(error)
             if model and failure.kind in ("refused", "unknown_model", "broken"):

@@ -4,7 +4,6 @@ Servers differ in what they accept, so optional parts of a request (usage in str
 by id) are left out from the first refusal on.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import AnswerReader
 from foundation.errors import UsageError
+from foundation.model_listing import list_models
 from foundation.refusals import refusal_of
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _MOST_MISSES = 2
 #: Where servers say that they have a model from: vLLM (of an adapter, "parent" is its base model), and others.
 _ORIGINS = ("root", "path", "parent")
-#: A longer name is none: a folder's path, which vLLM takes for one, has 4,096 characters at the most.
-_LONGEST_NAME = 4096
 _KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
 
 
@@ -62,8 +60,7 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         """
         where = self.endpoint.base_url
         try:
-            listing = await asyncio.wait_for(self.connection.models.list(), 20)
-            models = {entry.id: entry for entry in listing.data if _is_name(getattr(entry, "id", None))}
+            models = await list_models(self.connection)
         except TimeoutError as error:
             raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
         except Exception as error:  # whatever a foreign server makes of this question
@@ -81,14 +78,12 @@ class ChatClient(PatientClient["AsyncOpenAI"]):
         if models and model not in models:
             served = ", ".join([*models][:8])
             raise ModelError("unknown_model", f"{where} does not serve {model!r}.", f"It serves: {served}.")
-        entry = models.get(model)
-        told = (entry.model_extra or {}) if entry is not None else {}
+        told = models.get(model, {})
         context = told.get("max_model_len")
         limits = self.endpoint.limits
         if isinstance(context, int) and context > 0:
             limits = replace(limits, context=min(context, limits.context or context))
-        owner = getattr(entry, "owned_by", "")  # foreign servers leave fields out
-        kind = _KIND_OF_OWNER.get(str(owner), self.endpoint.kind)
+        kind = _KIND_OF_OWNER.get(str(told.get("owned_by")), self.endpoint.kind)
         origins = tuple(told[name] for name in _ORIGINS if isinstance(told.get(name), str) and told[name])
         self.endpoint = replace(self.endpoint, model=model, kind=kind, limits=limits, origins=origins)
         return self.endpoint
@@ -157,7 +152,3 @@ def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -
     if len(choice) > 1:
         raise UsageError(f"{where} serves several models: {', '.join(choice[:8])}.", "Choose one with --model.")
     return choice[0]
-
-
-def _is_name(told: object) -> bool:
-    return isinstance(told, str) and len(told) <= _LONGEST_NAME

@@ -192,7 +192,7 @@ async def test_the_pause_before_a_retry_doubles(monkeypatch: pytest.MonkeyPatch)
 
     patience = Patience(first_token=5, retries=4, backoff=0.5)
     with FakeEndpoint(lambda _: refuse(503, "loading")) as endpoint, pytest.raises(ModelError):
-        monkeypatch.setattr("agent.model.client.asyncio.sleep", note)
+        monkeypatch.setattr("agent.model.asking.asyncio.sleep", note)
         await ask(client_of(endpoint, patience=patience))
     assert pauses == [0.5, 1.0, 2.0, 4.0]
 

@@ -89,6 +89,18 @@ async def test_a_listing_in_another_shape_is_explained() -> None:
             await discover(endpoint)
 
 
+@pytest.mark.parametrize(
+    ("entry", "count"), [({"id": "MAI-UI-8B"}, 200_000), ({"id": "x"}, 6_000), ({"id": "x", "about": "y" * 900}, 5_000)]
+)
+async def test_a_list_without_an_end_is_not_read_to_its_end(entry: dict[str, str], count: int) -> None:
+    """200,000 entries hung the agent for two minutes, Ctrl-C included."""
+    with FakeEndpoint(models=[entry] * count) as endpoint:
+        assert (await discover(endpoint, "MAI-UI-8B")).model == "MAI-UI-8B"
+        with pytest.raises(ModelError, match=r"does not list its models \((it lists|the list)") as raised:
+            await discover(endpoint)
+    assert "--model" in raised.value.remedy
+
+
 async def test_the_key_is_sent_and_a_wrong_one_is_named_as_such() -> None:
     with FakeEndpoint([say("ok")], key="secret") as endpoint:
         address = normalize_url(endpoint.url)
