@@ -71,7 +71,7 @@ def _to_look_for(now: GoalState, goal: Choose) -> Target:
 
 def _find(now: GoalState, control: Target, place: Place | None, roles: "frozenset[str] | set[str]") -> Element | None:
     for target in targets_of(control, place):
-        if (found := now.finder.best(target, roles)) is not None:
+        if (found := now.the(target, roles)) is not None:
             return found.element
     return None
 
@@ -103,7 +103,7 @@ def _choice(now: GoalState, goal: Choose, place: Place | None) -> Found | None:
     if window is not None and any(fit_of(window.title, name) >= WHOLE for name in names):
         ways.append(Target(goal.value))
     for way in ways:
-        if (found := now.finder.best(way, CHOICES | {"toggle button", "push button"})) is not None:
+        if (found := now.the(way, CHOICES | {"toggle button", "push button"})) is not None:
             return found
     shown = [now.finder.best(way, TEXTS) for way in ways]  # what only stands there, and is no element
     return next((one for one in shown if one is not None and one.element.source == "words"), None)

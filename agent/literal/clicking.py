@@ -63,9 +63,9 @@ def go_to(now: GoalState, page: Place) -> Verdict:
 
 def find(now: GoalState, target: Target, *, pages: bool = False) -> Found | None:
     """What is to be clicked; `pages`: where one goes to, what stands for a page comes before a button."""
-    if pages and (page := now.finder.best(target, _PAGES)) is not None:
+    if pages and (page := now.the(target, _PAGES)) is not None:
         return page
-    found = now.finder.best(target, CLICKABLE | TEXTS | {"image", "panel"})
+    found = now.the(target, CLICKABLE | TEXTS | {"image", "panel"})
     if found is None and len(target.name.split()) > 1:  # "the Sound settings": the kind was not meant as a name
         found = None
     return found

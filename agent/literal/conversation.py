@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 #: What an action was for: the goal itself ("act"), what the goal needs besides ("focus", "keys", "pick": of what an
 #: action for the goal opened), a second look at an effect that comes late ("late"), the way to where the thing is
-#: ("place", "prepare", "scroll", "menu": a look into a menu), or the way out of what was opened in vain ("back").
-Intent: TypeAlias = Literal["act", "focus", "keys", "pick", "late", "place", "prepare", "scroll", "menu", "back"]
+#: ("place", "prepare", "scroll", "menu": a look into a menu), the way out of what was opened in vain ("back"), or a
+#: question to the person ("ask").
+Intent: TypeAlias = Literal["act", "focus", "keys", "pick", "late", "place", "prepare", "scroll", "menu", "back", "ask"]
 #: The arguments under which the memory travels.
 MEMORY = "memory"
 
@@ -54,6 +55,7 @@ class Move:
     screen: ScreenText | None = None  # what it was decided on, where the request still tells it
     about: str = ""  # what it was about, in the words of whoever decided it
     notes: tuple[Note, ...] = ()  # what the program said of it
+    reply: str = ""  # what the person answered to it
 
     def has(self, kind: NoteKind) -> bool:
         """Whether the program noted this of it."""
@@ -130,7 +132,8 @@ def _take_text(conversation: Conversation, text: str) -> ScreenText | None:
         conversation.instruction = without_notes(text)
     elif conversation.moves:
         last = conversation.moves[-1]
-        conversation.moves[-1] = replace(last, notes=(*last.notes, *notes))
+        reply = without_notes(text) if last.intent == "ask" else ""
+        conversation.moves[-1] = replace(last, notes=(*last.notes, *notes), reply=last.reply or reply)
     return None
 
 

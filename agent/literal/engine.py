@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.literal.conversation import Conversation, Intent, Move, Reached, memory
-from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, WhichError
 from agent.literal.goals import Click, Close, Goal, Open, Press, Type, Wait
 from agent.literal.grammar import read_instruction
 from agent.literal.names import Names
@@ -125,7 +125,15 @@ class _Run:
     def _verdict(self, part: int, tried: Sequence[Move]) -> Verdict:
         if any(move.has("dry_run") for move in tried):
             return self._dry_verdict(part)
-        verdict = next_step(self._state(part, tried))
+        state = self._state(part, tried)
+        try:
+            verdict = next_step(state)
+        except WhichError as error:
+            if state.tried("ask"):  # nobody answered, or not with one of them
+                return Stuck(f"{error.words}. Say which, for example “the second”.")
+            return Step(
+                "I ask which is meant.", "ask", {"action": "ask_user", "question": f"{error.words}. Which one?"}
+            )
         if any(move.has("dry_run") for move in self._conversation.moves):
             return self._dry_start(part, verdict)
         return verdict

@@ -42,6 +42,8 @@ _ALIKE = 0.88
 AREAS = {"sidebar": "", "toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
 #: How much of a window's width a side bar takes at most.
 _SIDE = 0.38
+#: Elements whose middles are nearer than this, in pixels, are one thing that is told twice.
+_SAME_PLACE = 12
 _ROWS = frozenset({"list item", "table row", "tree item"})
 #: What may be called by its group and its label together.
 _GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
@@ -166,6 +168,25 @@ class Finder:
             return None
         return found[0] if found else None
 
+    def rivals(
+        self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
+    ) -> list[Found]:
+        """Those of what fits best that nothing tells apart, in reading order; what is alone is alone here, too."""
+        found = self.all(target, roles, least=least)
+        alike = [one for one in found if self._rank(one) == self._rank(found[0])]
+        alike = [one for one in alike if one.element.role == found[0].element.role and one.fit >= WHOLE]
+        apart: list[Found] = []
+        for one in sorted(alike, key=lambda one: (one.element.box.top, one.element.box.left)):
+            if not any(_is_at(one.element, other.element) for other in apart):
+                apart.append(one)
+        return apart
+
+    def where(self, element: Element) -> str:
+        """Where an element is, in words that tell it from others of its name."""
+        parent = next((up.name for up in self.scene.parents(element) if up.name and up.name != element.name), "")
+        x, y = map(round, middle(element.box))
+        return f"the {element.role} at {x},{y}" + (f" in “{parent[:40]}”" if parent else "")
+
     def doubted(self, target: Target) -> Element | None:
         """What fits as a whole and lies in the window in front, but has not answered yet that it is where it says."""
         names = [*self._names.of(target.whole), *self._names.of(target.name)]
@@ -282,20 +303,20 @@ class Finder:
     def _ranked(self, found: list[Found]) -> list[Found]:
         """Best fits first; in the window in front before others, what is enabled and can be clicked before texts."""
 
-        def rank(one: Found) -> tuple[float, ...]:
-            element, scene = one.element, self.scene
-            return (
-                -min(1.0, one.fit + 1 - WHOLE) if one.fit < WHOLE else -1.0,
-                not scene.in_front(element),
-                self._behind_menu(element),
-                "disabled" in element.states,
-                -round(one.fit, 2),
-                element.role in TEXTS,
-                element.source != "both",  # what is written there comes before the name of a picture
-                element.role not in CLICKABLE,
-            )
+        return sorted(found, key=self._rank)
 
-        return sorted(found, key=rank)
+    def _rank(self, one: Found) -> tuple[float, ...]:
+        element, scene = one.element, self.scene
+        return (
+            -min(1.0, one.fit + 1 - WHOLE) if one.fit < WHOLE else -1.0,
+            not scene.in_front(element),
+            self._behind_menu(element),
+            "disabled" in element.states,
+            -round(one.fit, 2),
+            element.role in TEXTS,
+            element.source != "both",  # what is written there comes before the name of a picture
+            element.role not in CLICKABLE,
+        )
 
     def _behind_menu(self, element: Element) -> bool:
         """Whether an open menu takes the click before it."""
@@ -349,6 +370,12 @@ def _distance(heads: Iterable[Element], element: Element) -> float | None:
             continue
         best = cost if best is None else min(best, cost)
     return best
+
+
+def _is_at(one: Element, other: Element) -> bool:
+    """Whether two elements lie in the same place, so that a click hits both."""
+    (x, y), (left, top) = middle(one.box), middle(other.box)
+    return abs(x - left) <= _SAME_PLACE and abs(y - top) <= _SAME_PLACE
 
 
 def _without_twins(found: list[Found]) -> list[Found]:

@@ -1,6 +1,7 @@
 """Where the engine stands with one goal: what was tried, what the screen tells, and what may come of it."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -9,15 +10,18 @@ from agent.changes import Change
 from agent.geometry import Region, Size
 from agent.literal.conversation import Intent, Move
 from agent.literal.effects import Effects, effects
-from agent.literal.find import Finder
-from agent.literal.goals import Goal
+from agent.literal.find import WHOLE, Finder, Found
+from agent.literal.goals import Goal, Target
 from agent.literal.names import Names
-from agent.literal.scene import Scene, middle
+from agent.literal.scene import CLICKABLE, TEXTS, Scene, middle
 from agent.screen.outline import Element
 
 #: Their mark stands at the left end of their box, and only there everywhere.
 _MARKED = frozenset({"check box", "radio button"})
 
+#: So many of several things are told.
+_MOST_CHOICES = 6
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 #: Seconds for which a busy window, which tells nothing of what is in it, is waited for at a time.
 BUSY = 1.2
 
@@ -50,6 +54,21 @@ class Stuck:
 Verdict: TypeAlias = Step | Done | Stuck
 
 
+class WhichError(Exception):
+    """Several things have the name that the person said, and nothing tells which of them is meant.
+
+    Args:
+        name: as the person said it.
+        choices: each of the things in a few words.
+    """
+
+    def __init__(self, name: str, choices: Sequence[str]) -> None:
+        told = [f"{number}) {one}" for number, one in enumerate(choices[:_MOST_CHOICES], 1)]
+        more = f" and {len(choices) - _MOST_CHOICES} more" if len(choices) > _MOST_CHOICES else ""
+        self.words = f"{len(choices)} things are called “{name}”: {', '.join(told)}{more}"
+        super().__init__(self.words)
+
+
 @dataclass
 class GoalState:
     """How things stand with one goal."""
@@ -68,6 +87,23 @@ class GoalState:
     def finder(self) -> Finder:
         """Looks for things on the screen now."""
         return Finder(self.scene, self.names)
+
+    def the(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, least: float = WHOLE) -> Found | None:
+        """The one thing that a target means; None for nothing.
+
+        Raises WhichError: several of one kind and name are in sight, and the person has not said which.
+        """
+        rivals = [] if target.ordinal or target.under else self.finder.rivals(target, roles, least=least)
+        if len(rivals) < 2:
+            return self.finder.best(target, roles, least=least)
+        return rivals[self.choose(target.name, [self.finder.where(one.element) for one in rivals])]
+
+    def choose(self, name: str, choices: Sequence[str]) -> int:
+        """Which of several things the person means, by what they answered. Raises WhichError: they have not said."""
+        replies = [move.reply.casefold() for move in self.tried("ask") if move.reply]
+        if replies and (number := _number_in(replies[-1], choices)) is not None:
+            return number
+        raise WhichError(name, choices)
 
     @property
     def latest(self) -> Move | None:
@@ -135,6 +171,18 @@ class GoalState:
         wanted = application.casefold()
         moves = (*self.earlier, *self.moves)
         return any(move.action == "open" and str(move.call.get("text", "")).casefold() == wanted for move in moves)
+
+
+def _number_in(reply: str, choices: Sequence[str]) -> int | None:
+    """The choice that a reply names: by its number ("2", "the second one"), or by its words alone."""
+    words = re.findall(r"\w+", reply)
+    numbers = {int(word) for word in words if word.isdecimal() and len(word) < 4}
+    numbers |= {at for at, name in enumerate(_ORDINALS, 1) if name in words}
+    numbers |= {len(choices)} if "last" in words else set()
+    if len(numbers) == 1 and 1 <= (number := numbers.pop()) <= len(choices):
+        return number - 1
+    named = [at for at, choice in enumerate(choices) if reply.strip(" .") and reply.strip(" .") in choice.casefold()]
+    return named[0] if len(named) == 1 else None
 
 
 def press(words: str, intent: Intent, keys: str, about: str = "") -> Step:

@@ -7,7 +7,7 @@ to move to the trash. Nothing is renamed or trashed before the file manager itse
 import re
 from collections.abc import Iterator
 
-from agent.literal.goal_state import Done, GoalState, Stuck, Verdict, press
+from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, press
 from agent.literal.goals import MakeFolder, Rename, Trash
 from agent.literal.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.tasks_open import names_it, open_step
@@ -34,8 +34,8 @@ _FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGN
 _PROGRAM = re.compile(r"\s+[-–—]\s+")
 #: Nautilus takes a name only once it has looked at it: after so many waits enter is pressed again, so often at most.
 _LATE, _MOST_ENTERS = 2, 3
-#: Where something without a said place may be, where no file manager is open.
-_PLACES = ("~", "Documents", "Desktop", "Downloads")
+#: What the desktop says where a name is that of several files (`agent.desktop.apps.files`).
+_SEVERAL = re.compile(r"several are called .*?: (.+)")
 _ITEMS = frozenset({"icon", "table cell", "list item", "table row", "tree item", "canvas"})
 #: What a file manager has above its files.
 _BARS = frozenset({"menu bar", "tool bar"})
@@ -194,29 +194,35 @@ def _select(now: GoalState, name: str, where: str) -> Verdict | None:
         case "selected":
             if _is_selected(now, name):
                 return None
-            return wait_or(now, f"“{name}”", _elsewhere(now, name, where))
+            why = f"I could not select “{name}” alone in “{_front_title(now)}”: is it there?"
+            return wait_or(now, f"“{name}”", Stuck(why))
         case "leave":
             return Stuck(f"I could not select “{name}”.")
-    way = _to_folder(now, _next_place(now, where), anywhere=not where and not now.tried("place"))
+    way = _to_folder(now, where, anywhere=False) if where else _to_holder(now, name)
     return way or press("Select by name.", "pick", "ctrl+s", "by pattern")
 
 
-def _next_place(now: GoalState, where: str) -> str:
-    """The folder that is looked at."""
-    told = [move.about.removeprefix("in ") for move in now.tried("place")]
-    return where or (told[-1] if told else _PLACES[0])
+def _to_holder(now: GoalState, name: str) -> Verdict | None:
+    """Open the folder that holds something of that name; None where a file manager is in front, which is taken for it.
 
-
-def _elsewhere(now: GoalState, name: str, where: str) -> Verdict:
-    """The next folder to look in, or the end."""
-    told = [move.about.removeprefix("in ") for move in now.tried("place")]
-    if where or not told or told[-1] == _PLACES[-1]:
-        place = f" in “{_front_title(now)}”"
-        return Stuck(
-            f"I could not select “{name}”, and nothing else{place}: it may not be there, or not be the only one."
+    Raises WhichError: several folders hold something of that name.
+    """
+    opened = next(iter(now.tried("place")[-1:]), None)
+    if opened is not None and opened.has("failed"):
+        reason = next((note.detail for note in opened.notes if note.kind == "failed"), "")
+        if several := _SEVERAL.search(reason):
+            paths = several[1].split(", ")
+            chosen = paths[now.choose(name, paths)]
+            return open_step(chosen.rpartition("/")[0] or "~", folder=True, intent="place", about=f"where {name} is")
+        return Stuck(f"I found nothing called “{name}”: {reason}.")
+    if _file_manager(now) is not None:
+        return None
+    if opened is not None:
+        return wait_or(
+            now, "The folder", Stuck(f"I opened the folder of “{name}”, but it did not come to the front."), 1
         )
-    place = _PLACES[_PLACES.index(told[-1]) + 1]
-    return open_step(place, folder=True, intent="place", about=f"in {place}")
+    words = f"Open the folder that “{name}” is in."
+    return Step(words, "place", {"action": "open", "text": f"./{name}/.."}, f"where {name} is")
 
 
 def _pattern(name: str) -> str:

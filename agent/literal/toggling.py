@@ -155,7 +155,7 @@ def find_switch(now: GoalState, targets: Iterable[Target]) -> Element | None:
     """The switch of that name: one that is called so, or one on the row of what is called so."""
     for least in (WHOLE, PART):
         for target in targets:
-            found = now.finder.best(target, SWITCHES, least=least)
+            found = now.the(target, SWITCHES, least=least)
             if found is not None:
                 return found.element
             for row in now.finder.all(target, TEXTS | {"list item", "table row", "panel"}, least=least):

@@ -96,7 +96,7 @@ def _focus(now: GoalState, into: Target) -> Verdict:
 def field_of(now: GoalState, into: Target, targets: list[Target]) -> Element | None:
     """The field of that name; a search field may have none."""
     for target in targets:
-        if (found := now.finder.best(target, _TAKES_TEXT)) is not None:
+        if (found := now.the(target, _TAKES_TEXT)) is not None:
             return found.element
     front = [
         one

@@ -229,7 +229,7 @@ def _page_of(now: GoalState, name: str, attempt: Move) -> Element | None:
 
 def _icon_in_front(now: GoalState, goal: Open) -> Element | None:
     """The icon or cell of that name in the window in front."""
-    found = now.finder.best(Target(goal.name), _ICONS)
+    found = now.the(Target(goal.name), _ICONS)
     return found.element if found is not None and now.scene.in_front(found.element) else None
 
 
@@ -290,7 +290,7 @@ def _visible_in_front(now: GoalState, goal: Open) -> Verdict | None:
     if not now.earlier or front is None or goal.kind in ("application",):
         return None
     for name in _names_of(goal):
-        found = now.finder.best(Target(name, inside=front.title), CLICKABLE | TEXTS)
+        found = now.the(Target(name, inside=front.title), CLICKABLE | TEXTS)
         if found is not None and now.scene.in_front(found.element):
             return now.click(f"“{name}” is to be seen in the window in front: open it there.", "act", found.element)
         if now.finder.hidden(Target(name), CLICKABLE) is not None:

@@ -81,6 +81,13 @@ def test_several_of_that_name_are_told_and_none_is_taken(home):
         find_file("report.txt", home, {})
 
 
+def test_the_folder_that_holds_something_is_found_by_its_name(home):
+    home.joinpath("Documents").mkdir(exist_ok=True)
+    home.joinpath("Documents/unique.txt").write_text("x")
+    assert find_file("./unique.txt/..", home, {}) == home / "Documents"
+    assert find_file("./not there/..", home, {}) is None
+
+
 def test_what_is_near_comes_before_what_is_far(home):
     (home / "Projekte/alt/report.txt").touch()
     assert find_file("report.txt", home, {}) == home / "Dokumente/report.txt"

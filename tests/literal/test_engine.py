@@ -210,6 +210,40 @@ def test_the_third_icon_is_the_third_in_reading_order(engine):
     assert call_of(reply)["coordinate"] == [410, 210]
 
 
+def twins(*groups):
+    """A button "Add" in each of these groups."""
+    parts = []
+    for number, name in enumerate(groups):
+        at = 200 + 100 * number
+        parts += [
+            element("panel", name, 150, at, 300, 80, id=10 + number),
+            element("push button", "Add", 200, at + 20, parent=10 + number),
+        ]
+    return screen(*parts)
+
+
+def test_of_two_buttons_of_one_name_none_is_clicked_before_the_person_says_which(engine):
+    now = twins("Fonts", "Colours")
+    asked = engine.reply(talk("click Add", now))
+    assert call_of(asked)["action"] == "ask_user"
+    assert "1) the push button at 250,230 in “Fonts”, 2) the push button at 250,330" in call_of(asked)["question"]
+    question = taken(asked, now)
+    second = engine.reply(talk("click Add", now, replace(question, reply="the second one")))
+    assert call_of(second) == {"action": "click", "coordinate": [250, 330]}
+    named = engine.reply(talk("click Add", now, replace(question, reply="Fonts")))
+    assert call_of(named) == {"action": "click", "coordinate": [250, 230]}
+    for answer in (replace(question, notes=(Note("nobody"),)), replace(question, reply="whatever")):
+        refused = engine.reply(talk("click Add", now, answer))
+        assert ending(refused)[0] == "fail"
+        assert "2 things are called “Add”" in refused.arguments["text"]
+
+
+def test_what_the_person_said_by_place_or_number_is_not_asked_about(engine):
+    now = twins("Fonts", "Colours")
+    assert call_of(engine.reply(talk("click the second Add button", now)))["coordinate"] == [250, 330]
+    assert call_of(engine.reply(talk("click Add under Colours", now)))["coordinate"] == [250, 330]
+
+
 def test_the_same_name_is_told_apart_by_what_it_stands_under(engine):
     page = screen(
         element("label", "Titles", y=150), element("push button", "Reset", y=180),

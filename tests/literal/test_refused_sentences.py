@@ -7,6 +7,27 @@ from agent.literal.grammar import read_instruction
 from agent.literal.sentences import NotUnderstoodError
 
 _REFUSED = [
+    # nothing is typed that may be a description of a text, or no text at all
+    "put the calculator next to the text editor",
+    "put the clock beside the terminal",
+    "insert a picture of a cat in the text editor",
+    "add the date to the document",
+    "paste my address into the text editor",
+    "type the sum of 3 and 4",
+    "write today's date in the text editor",
+    "enter the name of the month",
+    "write a letter about cats in the text editor",
+    "type hello at the end of the page",
+    "write hello next to the clock",
+    "make a file called a.txt with the shopping list",
+    "create a note saying buy milk",
+    "search for the printer settings",
+    "fill the city field with Paris",
+    # words are left over
+    "create a folder Receipts into my documents",
+    "make a folder called Bills next to Invoices",
+    "rename a.txt to b.txt with the others",
+    "save it as notes.txt without the header",
     "create a folder in Downloads",
     "make a new folder on my desktop",
     "I'm left handed, please set up my mouse",

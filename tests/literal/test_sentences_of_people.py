@@ -271,7 +271,7 @@ _TABLE = [
     ("put Anna in the name field", [Type("Anna", Target("name", "entry"))]),
     ("fill in my name as Anna Smith", [Type("Anna Smith", Target("name", "entry"))]),
     ("type Anna into the Name box", [Type("Anna", Target("Name box"))]),
-    ("fill the city field with Paris", [Type("Paris", Target("city", "entry"), replace=True)]),
+    ("fill the city field with 'Paris'", [Type("Paris", Target("city", "entry"), replace=True)]),
     ("choose Germany as the country", [Choose("Germany", Target("country", whole="Germany as the country"))]),
     ("press the send button", [Click(Target("send", "push button"))]),
     ("click on submit", [Click(Target("submit"))]),

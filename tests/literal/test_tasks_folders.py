@@ -195,9 +195,46 @@ def test_what_nautilus_selected_after_the_trashed_thing_is_not_taken_for_it():
 
 def test_without_a_file_manager_the_folder_is_opened_first():
     (reply,) = follow("rename a.txt to b.txt", screen())
-    assert call_of(reply) == {"action": "open", "text": "~/"}
+    assert call_of(reply) == {"action": "open", "text": "./a.txt/.."}
     (reply,) = follow("rename ~/notes/a.txt to b.txt", folder())
     assert call_of(reply) == {"action": "open", "text": "~/notes/"}
+
+
+SEVERAL = Note("failed", "several are called 'list.txt': ~/Documents/list.txt, ~/Downloads/list.txt")
+
+
+@pytest.mark.parametrize(
+    "sentence", ["move list.txt to the trash", "delete the file list.txt", "rename list.txt to b.txt"]
+)
+def test_of_two_files_of_one_name_none_is_touched_before_the_person_says_which(sentence):
+    _, asked = follow(sentence, screen(), screen(), notes={0: SEVERAL})
+    assert call_of(asked)["action"] == "ask_user"
+    assert "1) ~/Documents/list.txt, 2) ~/Downloads/list.txt" in call_of(asked)["question"]
+    nobody = follow(sentence, screen(), screen(), screen(), notes={0: SEVERAL, 1: Note("nobody")})
+    assert done(nobody)[:-1] == ["./list.txt/..", "ask_user"]
+    assert ending(nobody[-1])[0] == "fail"
+    assert "~/Downloads/list.txt" in nobody[-1].arguments["text"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "opens"), [("the second one", "~/Downloads/"), ("1", "~/Documents/"), ("Downloads", "~/Downloads/")]
+)
+def test_the_file_that_the_person_says_is_the_one(reply, opens):
+    engine = Engine(lambda _: outline())
+    first = engine.reply(talk("trash list.txt", screen()))
+    moves = [taken(first, screen(), SEVERAL)]
+    asked = engine.reply(talk("trash list.txt", screen(), *moves))
+    moves.append(replace(taken(asked, screen()), reply=reply))
+    assert call_of(engine.reply(talk("trash list.txt", screen(), *moves))) == {"action": "open", "text": opens}
+
+
+def test_an_answer_that_names_none_of_them_ends_the_run():
+    engine = Engine(lambda _: outline())
+    moves = [taken(engine.reply(talk("trash list.txt", screen())), screen(), SEVERAL)]
+    asked = engine.reply(talk("trash list.txt", screen(), *moves))
+    for reply in ("7", "yes", "both", ".txt", "list.txt", "first or second"):
+        answered = replace(taken(asked, screen()), reply=reply)
+        assert ending(engine.reply(talk("trash list.txt", screen(), *moves, answered)))[0] == "fail", reply
 
 
 @pytest.mark.parametrize("name", ["'..'", "'.'", "'a/../../b'"])

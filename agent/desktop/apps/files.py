@@ -30,6 +30,8 @@ _USER_FOLDERS = {
     "PUBLICSHARE": "Public", "TEMPLATES": "Templates", "VIDEOS": "Videos",
 }  # fmt: skip
 _USER_FOLDER = re.compile(r'^\s*XDG_([A-Z]+)_DIR="\$HOME/([^"\n]{1,200})"', re.MULTILINE)
+#: The folder that holds what is called so.
+_HOLDER = re.compile(r"\./([^/]*[^/.][^/]*)/\.\.")
 #: Files that start something when they are opened, by what their names end in.
 _PROGRAMS = frozenset(
     {
@@ -50,6 +52,7 @@ def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
     """The file or folder of that name or path in a home; None for none.
 
     A bare name is looked for in the home and its usual folders first, then further below; hidden ones are passed over.
+    "./NAME/.." is the folder that holds what is called so.
 
     Raises:
         ActionFailedError: several of that name, or it lies outside of the home.
@@ -57,6 +60,9 @@ def find_file(name: str, home: Path, environ: Mapping[str, str]) -> Path | None:
     written = _without_scheme(name.strip())
     if written is None or "\0" in written or not written:
         return None
+    if holder := _HOLDER.fullmatch(written):
+        held = find_file(holder[1], home, environ)
+        return held and _inside(held.parent, home, only_folders=True)
     only_folders = written.endswith("/") and written not in ("~/", "/")
     folders = user_folders(home, environ)
     if written in ("~", "~/") or plain(written) in ("home", "home folder", "home directory"):

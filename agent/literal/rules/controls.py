@@ -9,7 +9,7 @@ from agent.literal import lexicon
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.numbers import NUMBER, amount_of
 from agent.literal.places import is_choice, is_switch, known_thing
-from agent.literal.rules.base import Groups, Rule, times
+from agent.literal.rules.base import Groups, Rule, is_described, times
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, read_targets, split_list
 
@@ -218,6 +218,8 @@ def _set_to(part: Part, match: Groups) -> list[Goal] | None:
     if re.fullmatch(rf"(?:something |a )?(?:{_UP}|{_DOWN})(?: .+)?", shown, re.IGNORECASE) and "\x00" not in value:
         return None
     if target.role == "entry" or (_TEXT_FIELDS.search(target.name) and not known_thing(target.name)):
+        if "\x00" not in value and is_described(shown):
+            raise NotUnderstoodError(f"I do not know whether to type “{shown}”: put what to type in quotation marks.")
         return [Type(shown, target, replace=True)]
     shown = re.sub(r"^(?:the|a) (?=\S)", "", shown, flags=re.IGNORECASE) if "\x00" not in value else shown
     return [Choose(shown, target)]

@@ -5,7 +5,7 @@ import re
 from agent.literal import lexicon
 from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, SaveAs, Trash, WriteFile
 from agent.literal.numbers import expression_of
-from agent.literal.rules.base import Groups, Rule
+from agent.literal.rules.base import Groups, Rule, text_to_type
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target, split_list
 
@@ -25,6 +25,12 @@ _ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
 #: What is said of a folder and is not its name.
 _NO_NAME = re.compile(
     r"(?:in|inside|within|on|under|at|for|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
+)
+#: Words that seldom stand in a name without quotation marks, and say where, how or what else.
+_SAYS_MORE = re.compile(
+    r"(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
+    r"|it|my|your|where|which|that|because)(?:\s|$)",
+    re.IGNORECASE,
 )
 _VAGUE = re.compile(
     r"(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|home|"
@@ -103,11 +109,6 @@ def _write(part: Part, match: Groups) -> list[Goal] | None:
         return _write(part, {**match, "name": match["editor"], "editor": ""})
     if match["editor"] and editor.casefold() not in lexicon.config()["applications"]["editors"]:
         return None
-    text = part.quotation(match["text"])
-    if text is None and "\x00" in match["text"]:
-        raise NotUnderstoodError(
-            f"I do not understand “{part.shown(match['text'])}”: put what to write in quotation marks."
-        )
     words = {
         "document",
         "file",
@@ -125,7 +126,7 @@ def _write(part: Part, match: Groups) -> list[Goal] | None:
         else editor
     )
     save_as = _saved_name(part, match["name"], match["where"]) if match["name"] else ""
-    return [WriteFile(with_escapes(text) if text is not None else part.shown(match["text"]), save_as, named)]
+    return [WriteFile(text_to_type(part, match["text"], part.text), save_as, named)]
 
 
 def _save(part: Part, match: Groups) -> list[Goal]:
@@ -154,11 +155,6 @@ def _sum_in_words(text: str) -> str:
     return text
 
 
-def with_escapes(text: str) -> str:
-    """A quotation with its line ends and tabs."""
-    return text.replace("\\n", "\n").replace("\\t", "\t")
-
-
 def _where(part: Part, text: str) -> str:
     """A folder's name; "" for the file manager, which is where folders are made anyway."""
     name = place_name(part, text) if text else ""
@@ -174,6 +170,8 @@ def _without_kind(text: str) -> str:
 
 def _file_name(part: Part, text: str) -> str:
     name = part.shown(text)
+    if "\x00" not in text and _SAYS_MORE.search(name):
+        raise NotUnderstoodError(f"I do not know whether “{name}” is all one name: put the name in quotation marks.")
     if not name or len(name) > 255 or "\n" in name:
         raise NotUnderstoodError("I do not understand that name of a file or folder.")
     return name

@@ -5,8 +5,7 @@ import re
 from agent.keys import MODIFIERS, UnknownKeyError, chord
 from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
 from agent.literal.numbers import NUMBER, amount_of, number_of
-from agent.literal.rules.base import Groups, Rule, times
-from agent.literal.rules.files import with_escapes
+from agent.literal.rules.base import Groups, Rule, is_described, text_to_type, times
 from agent.literal.sentences import NotUnderstoodError, Part
 from agent.literal.targets import place_name, read_target
 
@@ -56,21 +55,13 @@ def _press_one(part: Part, item: str) -> list[Goal]:
 
 
 def _type(part: Part, match: Groups) -> list[Goal] | None:
-    text = match["text"].strip()
-    typed = part.shown(text)
-    if (quotation := part.quotation(text)) is not None:
-        typed = with_escapes(quotation)
-    elif "\x00" in text:
-        raise NotUnderstoodError(f"I do not understand “{typed}”: what to type is in quotes, and more follows.")
-    else:
-        typed = re.sub(r"^(?:the (?:text|words?)|in) ", "", typed, flags=re.IGNORECASE)
-        if re.match(r"(?:my|your|an? (?=\S)|some|something|anything|his|her|their)\b", typed, re.IGNORECASE):
-            raise NotUnderstoodError(f"I do not know “{typed}”: put what to type in quotation marks.")
+    text = re.sub(r"^(?:the (?:text|words?)|in) ", "", match["text"].strip(), flags=re.IGNORECASE)
+    if match["verb"].casefold() == "put" and (not match["into"] or part.quotation(text) is None):
+        return None
+    typed = text_to_type(part, text, match["verb"])
     if not typed:
         raise NotUnderstoodError("I do not understand what to type.")
     into = read_target(part, match["into"]) if match["into"] else None
-    if match["verb"].casefold() == "put" and (into is None or quotation is None):
-        return None
     return [Type(typed, into, replace=match["verb"].casefold() in ("replace", "fill in", "fill"))]
 
 
@@ -86,6 +77,8 @@ def _fill(part: Part, match: Groups) -> list[Goal] | None:
 
 def _search(part: Part, match: Groups) -> list[Goal]:
     inside = place_name(part, match["place"]) if match["place"] else ""
+    if part.quotation(match["text"]) is None and is_described(part.shown(match["text"])):
+        raise NotUnderstoodError(f"I do not know what “{part.shown(match['text'])}” is: put it in quotation marks.")
     return [Type(part.shown(match["text"]), Target("search", "entry", inside=inside))]
 
 
