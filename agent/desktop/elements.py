@@ -1,10 +1,24 @@
 """What a desktop tells of the elements on its screen, by its accessibility tree."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from agent.geometry import DesktopPoint
 from agent.screen.outline import Element, Outline
+
+
+@dataclass(frozen=True, slots=True)
+class FieldText:
+    """What stands in a field, and which part of it is selected; an empty selection is the caret."""
+
+    text: str
+    start: int  # characters from the beginning
+    end: int
+
+    def after(self, typed: str) -> str:
+        """The text once something is typed into the field."""
+        return self.text[: self.start] + typed + self.text[self.end :]
 
 
 class Elements(Protocol):
@@ -26,6 +40,13 @@ class Elements(Protocol):
         """What gets the keys in the active window, without its value; None where that is not known. 50 ms at most.
 
         Raises as `at` does.
+        """
+
+    def field_text(self) -> FieldText | None:
+        """What stands in the field that gets the keys in the active window, as it is now. 50 ms at most.
+
+        None where no field has the focus, for a password, and where the text is not told or very long. Raises as `at`
+        does.
         """
 
     def close(self) -> None:

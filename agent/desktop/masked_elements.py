@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agent.desktop.elements import Elements
+from agent.desktop.elements import Elements, FieldText
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
 from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element, Outline
@@ -34,6 +34,11 @@ class MaskedElements:
         """See `Elements.focused`."""
         active = self._connected().active()
         return None if active is None or active.id in self._own else self._elements.focused()
+
+    def field_text(self) -> FieldText | None:
+        """See `Elements.field_text`."""
+        active = self._connected().active()
+        return None if active is None or active.id in self._own else self._elements.field_text()
 
     def close(self) -> None:
         """See `Elements.close`."""

@@ -5,6 +5,7 @@ nor a page that talks to it has a say in them (a page does choose its window's t
 make the policy ask).
 """
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from foundation.errors import EnvironmentLacksError
 
 T = TypeVar("T")
 _DRAWN: frozenset[Fact] = frozenset({"drawn as a button"})
+_UNREAD: frozenset[Fact] = frozenset({"unread field"})
 
 _WHO = "Knowing what a click would hit"
 _MASKED = "password text"
@@ -198,13 +200,24 @@ class DesktopSurroundings:
         place, elements = self._place(window, windows), self._receives(action, identifier, windows)
         text = spelled(action)
         presses = bool({"\n", "\r"} & set(text)) or text.isspace()
+        sent, unread = self._sent(text, elements, active=window is not None)
         names = [one.name for one in elements if one.role not in TEXT_ROLES] if presses else []
         return Situation(
             place,
             elements=elements,
             asked=self._question(place) if presses and _may_agree(names) else "",
-            facts=self._starting(names, place) if presses else frozenset(),
+            facts=(self._starting(names, place) if presses else frozenset()) | (_UNREAD if unread else frozenset()),
+            sent=sent,
         ), identifier
+
+    def _sent(self, text: str, elements: Sequence[Element], *, active: bool) -> tuple[str | None, bool]:
+        """What stands in the focused field when a text's first Enter comes, and whether that cannot be read."""
+        if not {"\n", "\r"} & set(text) or (elements and not takes_text(elements[-1])):
+            return None, False  # no Enter, or one for a button, a link, a page
+        if any(one.role == _MASKED for one in elements[-1:]):
+            return None, False
+        field = self._told(lambda known: known.field_text()) if active else None
+        return (None, True) if field is None else (field.after(re.split(r"[\n\r]", text)[0]), False)
 
     def _of_pointing(self, action: Action[DesktopPoint], windows: Windows | None) -> tuple[Situation, WindowId | None]:
         points, found = self._under(action, windows)
@@ -296,7 +309,7 @@ class DesktopSurroundings:
     def _at(self, point: DesktopPoint) -> Element | None:
         return self._told(lambda known: known.at(point))
 
-    def _told(self, question: Callable[[Elements], Element | None]) -> Element | None:
+    def _told(self, question: Callable[[Elements], T | None]) -> T | None:
         try:
             if self._elements is None and self._open_elements is not None:
                 opened, self._open_elements = self._open_elements, None

@@ -373,9 +373,10 @@ def _distance(heads: Iterable[Element], element: Element) -> float | None:
 
 
 def _is_at(one: Element, other: Element) -> bool:
-    """Whether two elements lie in the same place, so that a click hits both."""
+    """Whether a click on either element does the same: they lie in the same place, or are cells of one row."""
     (x, y), (left, top) = middle(one.box), middle(other.box)
-    return abs(x - left) <= _SAME_PLACE and abs(y - top) <= _SAME_PLACE
+    cells = one.role == other.role == "table cell"
+    return abs(y - top) <= _SAME_PLACE and (cells or abs(x - left) <= _SAME_PLACE)
 
 
 def _without_twins(found: list[Found]) -> list[Found]:

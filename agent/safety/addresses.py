@@ -5,6 +5,7 @@ what it has seen on the screen.
 """
 
 import re
+import unicodedata
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
 
 from agent.safety.situation import Fact
@@ -15,7 +16,51 @@ _MUCH = 80
 #: Parts of a host's name below which anybody may have a name.
 _SHARED = frozenset({"co", "com", "org", "net", "ac", "gov", "edu", "or", "ne", "go", "gv"})
 _OWN_NETWORK = (".local", ".lan", ".home", ".internal", ".box", ".localdomain", ".home.arpa", ".onion")
+#: What browsers take off both ends: C0 control characters and the space.
+_STRIPPED = "".join(map(chr, range(33)))
+#: The part of an address that says whose it is, and what ends it.
+_AUTHORITY = re.compile(r"([^/\\?#]*)([/\\?#]?)")
+_OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:[/\\]", re.IGNORECASE)
+_MAILBOX = re.compile(r"[^\s:@/\\?#]+@[^\s:@/\\?#]+")
 _HOST = re.compile(r"localhost|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}")
+
+
+def visited(line: str) -> str | None:
+    """The address that a browser visits for a line in its address field, as the browser writes it; None for a search.
+
+    Browsers take off white space, take backslashes for slashes, decode the host, and read 2130706433 as 127.0.0.1
+    (WHATWG URL Standard).
+    """
+    text = re.sub(r"[\t\r\n]", "", line.strip(_STRIPPED))
+    if text[:5].casefold() in ("http:", "https"):
+        return _normal(text)
+    authority, mark = _AUTHORITY.match(text).group(1, 2)  # type: ignore[union-attr]  # it matches anything
+    if any(char.isspace() for char in authority) or _MAILBOX.fullmatch(text) or _OTHER_SCHEME.match(text):
+        return None
+    address = _normal(f"http://{text}")
+    host = urlsplit(address).hostname if address else None
+    if address is None or host is None or not any(char.isalnum() for char in host):
+        return None
+    # A word or number alone is searched for; one label goes on with a port, a user or a slash at its end.
+    several = ("." in host or ":" in host) and not unicodedata.normalize("NFKC", authority).isalnum()
+    marked = ":" in authority or "@" in authority or (bool(mark) and text.endswith(mark) and len(text) > len(mark))
+    return address if several or marked or host == "localhost" else None
+
+
+def is_plain(line: str) -> bool:
+    """Whether a line is a host as people write it, and nothing but that: the browser goes where the eye reads."""
+    bare = re.sub(r"^https?://|/$", "", line.strip().casefold())
+    return site_of(visited(line) or "") == bare
+
+
+def _normal(url: str) -> str | None:
+    """An address as the URL standard writes it; None where it is none."""
+    from ada_url import URL
+
+    try:
+        return str(URL(url).href)
+    except ValueError:
+        return None
 
 
 def is_web_page(url: str) -> bool:
@@ -25,13 +70,13 @@ def is_web_page(url: str) -> bool:
 
 def site_of(url: str) -> str:
     """The host of an address; "" where it has none."""
-    parts = _parts(url)
+    parts = _normal_parts(url)
     return "" if parts is None else (parts.hostname or "")
 
 
 def facts_of(url: str, instruction: str) -> frozenset[Fact]:
     """What is known of an address against what the person asked for."""
-    parts = _parts(url)
+    parts = _normal_parts(url)
     if parts is None:
         return frozenset()
     found: set[Fact] = set()
@@ -48,12 +93,13 @@ def facts_of(url: str, instruction: str) -> frozenset[Fact]:
     return frozenset(found)
 
 
-def names_site(url: str, instruction: str) -> bool:
+def names_site(url: str, instruction: str, written: str = "") -> bool:
     """Whether a person who wrote this may have meant the site: they name its host, or what it is called by.
 
-    A host alone tells nobody anything, unless it is a number or of the own network, where routers and the like listen.
+    A host alone tells nobody anything, unless it is a number or of the own network, where routers and the like listen,
+    or is written in disguise.
     """
-    parts = _parts(url)
+    parts = _normal_parts(url)
     if parts is None:
         return True
     host = (parts.hostname or "").removeprefix("www.")
@@ -62,7 +108,8 @@ def names_site(url: str, instruction: str) -> bool:
     registered = labels[-3 if _SHARED & set(labels[-2:-1]) else -2 :]
     named = not own and registered[0] in re.findall(r"[\w-]+", said)
     alone = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
-    bare = alone and not own and labels == registered  # what else stands in a host is told to whoever has it
+    # What else stands in a host is told to whoever has it.
+    bare = alone and not own and labels == registered and is_plain(written or url)
     usual = (parts.scheme, parts.netloc, parts.path) in _searches()
     return usual or named or bare or _is_named(parts, said)
 
@@ -77,6 +124,10 @@ def _is_named(parts: SplitResult, said: str) -> bool:
 def _searches() -> list[tuple[str, str, str]]:
     usual = urlsplit(load_config("web.toml")["search_address"])
     return [(usual.scheme, usual.netloc, usual.path)]
+
+
+def _normal_parts(url: str) -> SplitResult | None:
+    return _parts(_normal(url) or url)
 
 
 def _parts(url: str) -> SplitResult | None:

@@ -31,7 +31,7 @@ from agent.actions import (
 )
 from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
-from agent.safety.spots import HOLDING, TEXT_ROLES, captions
+from agent.safety.spots import captions, named_elements
 from agent.safety.text import found, matches, one_line, spelled
 from agent.safety.written import Box, Chord, Facts, Names, Patterns, Some, Text, Words, chord_of
 from agent.screen.outline import Element
@@ -76,7 +76,7 @@ _CONDITIONS: dict[str, frozenset[str]] = {
 _TOLD_BY: dict[str, Sense] = {
     "a dialog": "places", "end of a title bar": "places", "corner of a window": "places", "unseen choice": "windows",
     "launcher": "windows", "text was lost": "windows", "all is replaced": "windows", "another window": "places",
-    "a form": "elements", "unknown focus": "elements", "a button": "elements",
+    "a form": "elements", "unread field": "elements", "unknown focus": "elements", "a button": "elements",
 }  # fmt: skip
 #: Pieces of a text that are told for each pattern.
 _MOST_FOUND = 20
@@ -127,7 +127,7 @@ class Rule(PolicyPart):
 
     def matches(self, action: Action[DesktopPoint], situation: Situation = UNKNOWN) -> bool:
         """Whether the rule speaks of this action, as far as that is known: what was lost may hold."""
-        if not self._speaks_of(action) or any(fact in situation.facts for fact in self.unless):
+        if not self._speaks_of(action) or any(fact in situation.facts - situation.claimed for fact in self.unless):
             return False
         if isinstance(action, TYPING) and self.keys:
             pressed = _pressed_in(action.text) if isinstance(action, TypeText) else _pressed(action.keys)
@@ -314,9 +314,8 @@ def _names(situation: Situation, *, typing: bool) -> Iterator[str]:
 
     Keys press no field that they go to.
     """
-    for element in situation.elements:
-        if element.role in HOLDING or element.role.startswith("document") or (typing and element.role in TEXT_ROLES):
-            continue
+    place = situation.focused if typing else situation.under
+    for element in named_elements(place, situation, typing=typing):
         yield element.name
         yield element.label
 

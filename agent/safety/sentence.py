@@ -7,19 +7,17 @@ from functools import cache
 
 from agent.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
 from agent.geometry import DesktopPoint
-from agent.safety.addresses import facts_of, names_site
+from agent.safety.addresses import facts_of, names_site, visited
 from agent.safety.situation import Fact, Situation
-from agent.safety.spots import captions
+from agent.safety.spots import captions, is_page
 from agent.safety.words import plain
 from foundation.configs import load_config
 
 _QUOTED = re.compile(r"[\"“„«‘']([^\"“”„«»‘’']{1,80})[\"”“»’']")
 #: An address; one that begins a line goes on after spaces, as browsers take it, and may lack what says that it is one.
 _ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
-_BARE = re.compile(
-    r"(?mi)^[ \t]*(?:(?:(?:[\w-]+\.)+(?:[a-z]{2,24}|\d{1,10})|localhost|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#][^\n]*)?"
-    r"|[\w-]+/)[ \t]*$"
-)
+#: Of a text, so many lines are looked at as addresses.
+_MOST_LINES = 50
 _WORD = re.compile(r"[^\W_]+")
 #: Words are the same whatever their endings, if so many letters of the shorter one agree.
 _STEM, _ENDING, _LONGEST_ENDING = 4, 2, 4
@@ -42,21 +40,25 @@ class Sentence:
 
     def facts(self, action: Action[DesktopPoint], seen: Situation) -> frozenset[Fact]:
         """What it says of an action, against what is known of where that goes."""
-        if isinstance(action, PressKeys | HoldKeys) and self._quotes_chord(action.keys):
-            return frozenset({"in your words"})
+        facts: set[Fact] = set()
         if isinstance(action, TypeText):
-            return _of_addresses(action.text, self.text)
-        caption = _caption(action, seen)
-        if not caption or self._done[caption] >= self._times(caption):
-            return frozenset()
-        facts: set[Fact] = {"in your words"}
-        if self._sees_object(caption, action, seen):
+            return frozenset(_of_addresses(action.text, self.text) | _of_addresses(seen.sent or "", self.text))
+        if isinstance(action, PressKeys | HoldKeys):
+            facts |= _of_addresses(seen.sent or "", self.text)
+            if self._quotes_chord(action.keys):
+                return frozenset({*facts, "in your words"})
+        called = _captions(action, seen)
+        if not called or any(not one or self._done[one] >= self._times(one) for one in called):
+            return frozenset(facts)
+        facts.add("in your words")
+        if self._sees_object(called[0], action, seen):
             facts.add("in your words, with its object")
         return frozenset(facts)
 
     def did(self, action: Action[DesktopPoint], seen: Situation) -> None:
         """It was carried out: what is said once is done once."""
-        self._done[_caption(action, seen)] += 1
+        for caption in _captions(action, seen):
+            self._done[caption] += 1
 
     def _times(self, caption: str) -> int:
         """How often the sentence names a caption: all of its words that say something."""
@@ -93,19 +95,27 @@ class Sentence:
         )
 
 
-def _of_addresses(text: str, sentence: str) -> frozenset[Fact]:
-    """What is known of the addresses in a text that is typed."""
+def _of_addresses(text: str, sentence: str) -> set[Fact]:
+    """What is known of the addresses in a text that is typed, or that Enter sends."""
     written = [one.strip() for one in _ADDRESS.findall(text)]
-    bare = [f"http://{one.strip()}" for one in _BARE.findall(text)]
-    much = any("carries much" in facts_of(url, sentence) for url in written)
-    unnamed = any(not names_site(url, sentence) for url in (*written, *bare))
-    told: tuple[tuple[Fact, bool], ...] = (("carries much", much), ("unnamed address", unnamed))
-    return frozenset(fact for fact, holds in told if holds)
+    lines = [line for line in text.splitlines()[:_MOST_LINES] if visited(line) is not None]
+    facts: set[Fact] = set()
+    if any("carries much" in facts_of(url, sentence) for url in written):
+        facts.add("carries much")
+    if any(not names_site(url, sentence) for url in written):
+        facts.add("unnamed address")
+    if any(not names_site(visited(line) or "", sentence, line) for line in lines):
+        facts.add("unnamed address")
+    return facts
 
 
-def _caption(action: Action[DesktopPoint], seen: Situation) -> str:
-    called = captions(seen, typing=isinstance(action, TYPING))
-    return _bare(" ".join(called if isinstance(action, Drag) else called[:1]))
+def _captions(action: Action[DesktopPoint], seen: Situation) -> list[str]:
+    """What the sentence must name: in a page every caption, elsewhere the first; both ends of a drag."""
+    typing = isinstance(action, TYPING)
+    called = captions(seen, typing=typing)
+    if isinstance(action, Drag):
+        return [_bare(" ".join(called))]
+    return [*map(_bare, called)] if is_page(seen.focused if typing else seen.under) else [*map(_bare, called[:1])]
 
 
 def _bare(text: str) -> str:

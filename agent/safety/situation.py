@@ -35,6 +35,7 @@ Fact: TypeAlias = Literal[
     "a row",  # it goes to one of a list, a table or a tree, or to an icon; for a drag, it ends there
     "a value",  # it goes to a slider, a combo box and the like, which the wheel and the arrows change
     "own clipboard",  # the run copied or cut something itself
+    "unread field",  # Enter sends what stands in a field, and nobody can read that
     "unnamed address",  # the text holds an address of a site that the person's sentence does not name
     "unseen choice",  # a menu was opened by keys, and this chooses something from it, nobody knows what
     "launcher",  # the desktop's own launcher was opened by a key just before
@@ -82,10 +83,14 @@ class Situation:
     judged: int | None = None  # so many characters of it were judged as they stand; None for all
     #: What else may stand before and after the caret, where it is not known where that is, or how much was erased.
     standing: tuple[tuple[str, str], ...] = ()
+    #: What would stand in the focused field when Enter sends it; None where nothing is sent, or it cannot be read.
+    sent: str | None = None
     asked: str = ""  # what the dialog says that a press answers
     #: Why what lies there may be something else than what the model says it wants, as a clause.
     doubt: str = ""
     facts: frozenset[Fact] = frozenset()
+    #: Those of them that rest on a page's word alone: they make rules ask, and never keep one from asking.
+    claimed: frozenset[Fact] = frozenset()
     lost: frozenset[Sense] = frozenset()  # what was told when the run began, and is not any more
     untold: frozenset[Sense] = frozenset()  # what this desktop never tells
 

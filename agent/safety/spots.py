@@ -1,6 +1,9 @@
 """What follows from where an action goes: the window, its edges, and what would be hit or gets what is typed."""
 
+import re
+from collections.abc import Iterator
 from difflib import SequenceMatcher
+from functools import cache, lru_cache
 
 from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
 from agent.geometry import DesktopPoint, Region
@@ -8,6 +11,7 @@ from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.words import plain, shipped_words
 from agent.screen.outline import Element
+from foundation.configs import load_config
 
 TEXT_ROLES = frozenset(
     {"entry", "text", "password text", "spin button", "terminal", "editbar", "document text", "autocomplete",
@@ -42,6 +46,13 @@ _SILENT = frozenset(
 )  # fmt: skip
 #: What the button that closes a window is away from the corner at most, in pixels.
 _CORNER, _TITLE_BAR = 56, 48
+#: What follows from the role of what is hit, which a page sets as it likes.
+_OF_ROLES: frozenset[Fact] = frozenset(
+    {"a text", "one line", "a long text", "a search", "a menu's title", "a switch", "a link", "a row", "a value"}
+)
+_PRESSING = frozenset({"enter", "kp_enter", "space"})
+#: In a page, what is higher than this, in pixels, holds other things; a button is smaller.
+_TALLEST_BUTTON = 120
 #: A text of so many characters is as likely meant for shortcuts.
 _SHORTEST_TEXT = 3
 #: What was read is another name than the one that is told, if it has so many letters and less than this in common.
@@ -86,12 +97,57 @@ def facts_of_place(action: Action[DesktopPoint], place: Place | None, seen: Situ
     return found
 
 
+@cache
+def _showing_pages() -> tuple[re.Pattern[str], ...]:
+    groups = load_config("policies/default.toml")["groups"]
+    written = [one for name in ("browsers", "mailers") for one in groups[name]]
+    return tuple(re.compile(one, re.IGNORECASE) for one in written)
+
+
+def is_page(place: Place | None) -> bool:
+    """Whether a window shows documents of strangers: there, roles and names are what the document says they are."""
+    texts = (place.app, place.title) if place is not None else ()
+    return any(_is_of_pages(text) for text in texts if text)
+
+
+@lru_cache(maxsize=64)
+def _is_of_pages(text: str) -> bool:
+    """Whether a window's class or title is one of those that show documents."""
+    return any(pattern.search(text) for pattern in _showing_pages())
+
+
+def claimed_facts(action: Action[DesktopPoint], place: Place | None, seen: Situation) -> frozenset[Fact]:
+    """Those facts that a page alone vouches for, where an action presses something in it."""
+    editable = any("editable" in one.states for one in seen.elements)
+    if not is_page(place) or isinstance(action, TypeText):
+        return frozenset()
+    if isinstance(action, PressKeys | HoldKeys):
+        return frozenset() if editable or not _PRESSING & set(action.keys) else _OF_ROLES
+    # The middle button opens a link, and pastes into a field that says it is one.
+    return _OF_ROLES if editable else _OF_ROLES - {"a link"}
+
+
+def named_elements(place: Place | None, seen: Situation, *, typing: bool) -> Iterator[Element]:
+    """The elements whose names count: not those that hold others, and none that keys go to as a text.
+
+    In a page only size tells what holds others.
+    """
+    for element in seen.elements:
+        if is_page(place):
+            holds = element.box.height > _TALLEST_BUTTON or (typing and "editable" in element.states)
+        else:
+            holds = element.role in HOLDING or element.role.startswith("document")
+            holds = holds or (typing and element.role in TEXT_ROLES)
+        if not holds:
+            yield element
+
+
 def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
     """What is known of a press by what it presses."""
     if any(one.role in _BUTTONS for one in seen.elements):
         return {"a button"} if any(map(str.strip, captions(seen, typing=False))) else {"a button", "nameless"}
     drawn = "drawn as a button" in seen.facts and not (place is not None and place.backdrop)
-    if not drawn or any(one.role not in _SILENT for one in seen.elements):
+    if not drawn or not (is_page(place) or all(one.role in _SILENT for one in seen.elements)):
         return set()
     if seen.words.strip():
         return {"a button"}
@@ -101,8 +157,15 @@ def _pressed(place: Place | None, seen: Situation) -> set[Fact]:
 def captions(seen: Situation, *, typing: bool) -> list[str]:
     """What that is called which is pressed: by its application, or else by what is written there.
 
-    By both where something else is written on a button than it is called: either may be the lie.
+    By both where something else is written on a button than it is called: either may be the lie. In a page every name
+    counts by itself, and so does what is written there, however it is drawn.
     """
+    place = seen.focused if typing else seen.under
+    if is_page(place):
+        names = [one.name or one.label for one in named_elements(place, seen, typing=typing)]
+        names = [name for name in names if name.strip()]
+        read = "" if typing else seen.words
+        return [*names, *([read] if read.strip() and not any(_says_all(name, read) for name in names) else [])]
     named = [one.name or one.label for one in seen.elements if one.role in _BUTTONS | _ROWS | _VALUES]
     told = [name for name in named if name.strip()]
     read = "" if typing else seen.words
@@ -117,6 +180,11 @@ def _is_like(name: str, read: str) -> bool:
     if sum(map(str.isalpha, other)) < _LEAST_READ:
         return True
     return one in other or other in one or SequenceMatcher(None, one, other).ratio() >= _ALIKE
+
+
+def _says_all(name: str, read: str) -> bool:
+    """Whether a name says all that is read: "Cancel" does not say all of "Cancel the other order"."""
+    return plain(read) in plain(name) or (_is_like(name, read) and plain(name) not in plain(read))
 
 
 def _at_the_edge(point: DesktopPoint, of: Region) -> set[Fact]:

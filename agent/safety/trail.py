@@ -23,7 +23,16 @@ from agent.actions import (
 from agent.geometry import DesktopPoint
 from agent.safety.commands import is_harmless, is_harmless_chord
 from agent.safety.situation import Fact, Place, Situation
-from agent.safety.spots import MENU_ITEMS, facts_of_focus, facts_of_place, focus_of, is_letter, is_mnemonic, takes_text
+from agent.safety.spots import (
+    MENU_ITEMS,
+    claimed_facts,
+    facts_of_focus,
+    facts_of_place,
+    focus_of,
+    is_letter,
+    is_mnemonic,
+    takes_text,
+)
 from agent.safety.text import spelled
 from agent.safety.words import shipped_words
 from agent.screen.outline import Element
@@ -157,6 +166,7 @@ class Trail:
         if place is not None:
             self._meet(window, place)
         facts = {*seen.facts, *facts_of_place(action, place, seen), *self._facts(action, place, seen, window)}
+        seen = replace(seen, claimed=claimed_facts(action, place, seen))
         if not isinstance(action, TYPING):
             return replace(seen, facts=frozenset(facts))
         before = self._typed if self._typed.window == window else _Typed(window)

@@ -3,6 +3,7 @@
 from PIL import Image
 
 from agent.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
+from agent.desktop.elements import FieldText
 from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Window
@@ -28,9 +29,13 @@ class Elements:
         self.error = error
         self.asked = []
         self.focus = None
+        self.text = None
 
     def focused(self):
         return self.focus
+
+    def field_text(self):
+        return self.text
 
     def at(self, point):
         self.asked.append(point)
@@ -97,6 +102,25 @@ def around(elements=None, windows=None):
 
 def names(elements):
     return [element.name for element in elements]
+
+
+def test_what_enter_sends_is_read_in_the_field_with_what_is_typed_in_its_place():
+    elements = Elements()
+    elements.focus = Element(9, "entry", "Address", Region(0, 0, 20, 20), states=frozenset({"editable"}))
+    desk = around(elements)
+    elements.text = FieldText("evil.exa/?d=1", 8, 8)
+    assert desk.of(TypeText("mple\n")).sent == "evil.example/?d=1"
+    assert desk.of(PressKeys(("enter",))).sent == "evil.exa/?d=1"
+    assert desk.of(TypeText("mple")).sent is None, "nothing is sent yet"
+    elements.text = FieldText("https://old.example/", 0, 20)
+    assert desk.of(TypeText("cats\nmore")).sent == "cats"
+    elements.text = None
+    assert "unread field" in desk.of(PressKeys(("enter",))).facts
+    elements.focus = None
+    assert "unread field" in desk.of(PressKeys(("enter",))).facts
+    for role in ("push button", "password text"):
+        elements.focus = Element(9, role, "Go", Region(0, 0, 20, 20))
+        assert "unread field" not in desk.of(PressKeys(("enter",))).facts
 
 
 def test_a_click_is_known_by_the_element_that_it_hits():

@@ -1,5 +1,6 @@
 """Rules know what an action hits, by role and name; names make them ask and never keep them from asking."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,22 +10,25 @@ from hypothesis import strategies as st
 from agent.actions import Click, Drag, PressKeys, Scroll, TypeText
 from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
+from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation
 from agent.safety.trail import Trail
 from agent.screen.outline import Element
 from foundation.errors import UsageError
 
+TALL = Region(90, 90, 400, 300)
 SHIPPED = Policy.load("risky")
 POINT = DesktopPoint(100, 100)
 PAGE = Place("Firefox", "A page")
+EDITOR = Place("Mousepad", "notes.txt")
 
 
 def element(role, name="", **more):
     return Element(1, role, name, Region(90, 90, 20, 20), **more)
 
 
-def on(*elements, words=""):
-    return Situation(under=PAGE, focused=PAGE, words=words, elements=elements)
+def on(*elements, words="", place=PAGE):
+    return Situation(under=place, focused=place, words=words, elements=elements)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,10 @@ def test_a_name_is_also_what_labels_the_element():
 
 @pytest.mark.parametrize("role", ["document web", "frame", "panel", "list", "paragraph", "terminal"])
 def test_what_holds_other_things_is_not_judged_by_its_title(role):
-    assert SHIPPED.question(Click(POINT), on(element(role, "How to delete a file"))) is None
+    assert SHIPPED.question(Click(POINT), on(element(role, "How to delete a file"), place=EDITOR)) is None
+    assert SHIPPED.question(Click(POINT), on(replace(element(role, "How to delete a file"), box=TALL))) is None
+    small = SHIPPED.question(Click(POINT), on(element(role, "Delete the file")))
+    assert small is not None, "in a page, a button may say that it is anything"
 
 
 @pytest.mark.parametrize("name", ["Cancel", "", "Read more", "sort order by"])
@@ -154,5 +161,51 @@ def test_scrolling_over_a_dangerous_button_asks_nothing():
     ],
 )
 def test_a_switch_is_a_button_and_what_opens_a_menu_or_takes_text_is_none(role, name, asks):
-    situation = Trail().judge(Click(POINT), on(element(role, name), words=name))
+    situation = Trail().judge(Click(POINT), on(element(role, name), words=name, place=EDITOR))
     assert (SHIPPED.question(Click(POINT), situation) is not None) is asks
+
+
+@pytest.mark.parametrize(
+    "role",
+    ["menu", "entry", "text", "spin button", "terminal", "password text", "link", "list item", "check box", "slider",
+     "page tab", "heading", "image", "paragraph", "landmark", "dialog", "document frame", "tool tip", "status bar"],
+)  # fmt: skip
+@pytest.mark.parametrize("drawn", [True, False])
+def test_no_role_that_a_page_gives_a_button_keeps_its_name_from_being_asked_about(role, drawn):
+    facts = frozenset({"drawn as a button"}) if drawn else frozenset()
+    for said in (on(element(role, "Delete account")), on(element(role), words="Delete account")):
+        situation = Trail().judge(Click(POINT), replace(said, facts=facts))
+        assert SHIPPED.question(Click(POINT), situation) is not None
+
+
+@pytest.mark.parametrize("role", ["push button", "menu", "entry", "link", "text", "list item"])
+def test_a_name_that_a_page_gives_a_button_does_not_hide_what_is_written_on_it(role):
+    for name, words in [
+        ("Cancel", "Wire the money to Bob"),
+        ("Wire the money to Bob", "Cancel"),
+        ("Back", "Back my campaign with 100 EUR"),
+        ("Close", "Close my account"),
+    ]:
+        seen = replace(on(element(role, name), words=words), facts=frozenset({"drawn as a button"}))
+        assert SHIPPED.question(Click(POINT), Trail().judge(Click(POINT), seen)) is not None, (name, words)
+
+
+def test_what_is_written_on_a_harmless_button_as_it_is_called_asks_nothing():
+    for name, words in [("Next", "Next"), ("Search", "Search"), ("Close", "Clos"), ("Cancel", "")]:
+        seen = replace(on(element("push button", name), words=words), facts=frozenset({"drawn as a button"}))
+        assert SHIPPED.question(Click(POINT), Trail().judge(Click(POINT), seen)) is None, name
+
+
+def test_the_persons_words_cover_a_button_of_a_page_only_if_they_name_all_of_it():
+    sentence = Sentence("send the letter to Ann")
+    seen = on(element("push button", "Send"), words="Transfer 500")
+    assert "in your words" not in sentence.facts(Click(POINT), seen)
+    assert "in your words" in sentence.facts(Click(POINT), on(element("push button", "Send"), words="Send"))
+
+
+def test_enter_on_a_button_that_a_page_calls_a_field_is_a_press():
+    press = PressKeys(("enter",))
+    hidden = Trail().judge(press, on(element("entry", "Delete account", states=frozenset({"focused"}))))
+    assert SHIPPED.question(press, hidden) is not None
+    field = element("entry", "Delete reason", states=frozenset({"focused", "editable"}))
+    assert "what is written there" not in str(SHIPPED.question(press, Trail().judge(press, on(field))))

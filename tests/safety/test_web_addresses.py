@@ -1,12 +1,17 @@
 """Web addresses: what they are, whose, and how much they carry; and when a visit is asked about."""
 
-import pytest
+from dataclasses import replace
 
-from agent.actions import VisitPage
-from agent.safety.addresses import facts_of, is_web_page, site_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.actions import PressKeys, TypeText, VisitPage
+from agent.safety.addresses import facts_of, is_web_page, site_of, visited
 from agent.safety.asking import asked
 from agent.safety.policy import Policy
-from agent.safety.situation import Situation
+from agent.safety.sentence import Sentence
+from agent.safety.situation import Place, Situation
 
 RISKY = Policy.load("risky")
 SECRET = "hunter2" * 8
@@ -53,6 +58,76 @@ def test_what_is_no_page_of_the_web_is_none(url: str) -> None:
 )
 def test_an_address_is_held_against_the_instruction(url: str, instruction: str, facts: set[str]) -> None:
     assert facts_of(url, instruction) == facts
+
+
+@pytest.mark.parametrize(
+    ("line", "address"),
+    [
+        ("evil.example", "http://evil.example/"),
+        (" EVIL.example/A ", "http://evil.example/A"),
+        ("evil.example\\?d=1", "http://evil.example/?d=1"),
+        ("evil.example./?d=1", "http://evil.example./?d=1"),
+        ("evil%2eexample", "http://evil.example/"),
+        ("ｅｖｉｌ．example", "http://evil.example/"),
+        ("evil。example/x", "http://evil.example/x"),
+        ("u:p@evil.example", "http://u:p@evil.example/"),
+        ("2130706433:9800/", "http://127.0.0.1:9800/"),
+        ("0x7f.1", "http://127.0.0.1/"),
+        ("017700000001/", "http://127.0.0.1/"),
+        ("[::1]:80/x", "http://[::1]/x"),
+        ("http:evil.example", "http://evil.example/"),
+        ("https:\\\\evil.example\\x", "https://evil.example/x"),
+        ("e\tvil.example/x", "http://evil.example/x"),
+        ("localhost", "http://localhost/"),
+        ("router/", "http://router/"),
+        *((text, None) for text in ("", "cats", "2026", "cats and dogs", "what is example.org?", "and/or", "note: buy",
+                                    "ann@example.org", "file:///etc/passwd", "javascript:alert(1)", "/", "?", "....")),
+    ],
+)  # fmt: skip
+def test_a_line_is_visited_as_browsers_read_it(line: str, address: str | None) -> None:
+    assert visited(line) == address
+
+
+@given(st.text(max_size=60))
+def test_any_line_is_an_address_or_a_search(line: str) -> None:
+    found = visited(line)
+    assert found is None or site_of(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["evil.example\\?d=x", "evil.example./", "2130706433:9800/", "u:p@evil.example", "evil%2eexample",
+     "evil.example/?d=1", "x.evil.example", "ｅｖｉｌ．example", "http:evil.example/x"],
+)  # fmt: skip
+@pytest.mark.parametrize("pieces", ["typed at once", "in two pieces", "with its middle typed last", "entered by a key"])
+def test_an_address_asks_by_what_stands_in_the_field_when_enter_sends_it(line: str, pieces: str) -> None:
+    browser, sentence = Place("Chromium", "New Tab - Chromium"), Sentence("look up cats")
+    action: TypeText | PressKeys = PressKeys(("enter",))
+    seen = Situation(focused=browser, sent=line)
+    if pieces == "typed at once":
+        action, seen = TypeText(f"{line}\n"), Situation(focused=browser, sent=line)
+    elif pieces == "in two pieces":
+        action = TypeText(f"{line[len(line) // 2 :]}\n")
+    elif pieces == "with its middle typed last":
+        action = TypeText(f"{line[3:5]}\n")
+    found = RISKY.question(action, replace(seen, facts=sentence.facts(action, seen)))
+    assert found is not None
+    assert "does not name this site" in found.reason
+
+
+@pytest.mark.parametrize("line", ["cats", "cats and dogs", "example.org", "https://example.org", "how tall is 3 foot"])
+def test_a_search_or_a_host_alone_is_entered_without_a_question(line: str) -> None:
+    enter, browser = PressKeys(("enter",)), Place("Chromium", "New Tab - Chromium")
+    seen = Situation(focused=browser, sent=line)
+    assert RISKY.question(enter, replace(seen, facts=Sentence("look up cats").facts(enter, seen))) is None
+
+
+def test_a_field_that_cannot_be_read_asks_before_enter() -> None:
+    enter = PressKeys(("enter",))
+    unread = Situation(focused=Place("Chromium", "New Tab"), facts=frozenset({"unread field"}))
+    assert "cannot be read" in str(RISKY.question(enter, unread))
+    assert "cannot be read" in str(RISKY.question(TypeText("cats\n"), unread))
+    assert RISKY.question(enter, replace(unread, focused=Place("Mousepad", "a"))) is None
 
 
 @pytest.mark.parametrize(

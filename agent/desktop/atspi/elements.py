@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import psutil
 
@@ -16,13 +16,14 @@ from agent.desktop.atspi import gtk4
 from agent.desktop.atspi.applications import Application, introduce, matching, of_process, registered, windows_of
 from agent.desktop.atspi.bus import Bus, Limits, Question, together
 from agent.desktop.atspi.contents import clicked, fill
-from agent.desktop.atspi.focus import look_for_focus
+from agent.desktop.atspi.focus import look_for_focus, look_for_text
 from agent.desktop.atspi.hits import trust, trust_gtk4
 from agent.desktop.atspi.pointing import look_at, origin_of
 from agent.desktop.atspi.shape import Draft, Tree, clickable_sections, drafts
 from agent.desktop.atspi.stack import around, largest_part, tops_at, visible_parts
 from agent.desktop.atspi.telling import Seen, elements_of, shown_window, what_lacks
 from agent.desktop.atspi.tree import Node, Ref, matched, move, walked
+from agent.desktop.elements import FieldText
 from agent.desktop.windows import Layer, WindowId, Windows
 from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element, Outline
@@ -33,8 +34,9 @@ _LIMITS = Limits()
 _AT = 0.05
 #: After a failure, the bus is not looked for again for so long.
 _RETRY = 10.0
-#: Looks for one element of an application.
-Look: TypeAlias = Callable[[Application], Question[Element | None]]
+T = TypeVar("T")
+#: Looks for one thing in an application.
+Look: TypeAlias = Callable[[Application], Question[T | None]]
 
 
 @dataclass(slots=True)
@@ -107,24 +109,32 @@ class AtspiElements:
 
     def focused(self) -> Element | None:
         """See `Elements.focused`."""
+        return self._looked_at_active(
+            lambda application, layer, layers: look_for_focus(application, layer, layers, self._seen, self._elements)
+        )
+
+    def field_text(self) -> FieldText | None:
+        """See `Elements.field_text`."""
+        return self._looked_at_active(
+            lambda application, layer, layers: look_for_text(application, layer, layers, self._seen)
+        )
+
+    def _looked_at_active(self, look: Callable[[Application, Layer, list[Layer]], Question[T | None]]) -> T | None:
+        """What one quick look at the active window tells."""
         began = time.monotonic()
         active = self._windows.active()
         layers = self._windows.layers()
         layer = next((layer for layer in layers if active is not None and layer.window.id == active.id), None)
         if layer is None:
             return None
+        return self._looked(layer, lambda application: look(application, layer, layers), began + _AT)
 
-        def look(application: Application) -> Question[Element | None]:
-            return look_for_focus(application, layer, layers, self._seen, self._elements)
-
-        return self._looked(layer, look, began + _AT)
-
-    def _looked(self, layer: Layer, look: Look, until: float) -> Element | None:
+    def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
         """What one quick look at a window tells."""
         try:
             bus = self._connected()
             left = until - time.monotonic()
-            found: Element | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
+            found: T | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
             return found
         except EnvironmentLacksError as error:
             self._drop(str(error))
@@ -317,7 +327,7 @@ class AtspiElements:
         hung = [known[name] for name in bus.silent if name in known]
         return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
 
-    def _looking(self, layer: Layer, look: Look) -> Question[Element | None]:
+    def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
         """A look at the application that a window is of."""
         pid = layer.window.pid
         if not any(one.pid == pid for one in self._applications.values()):  # it may have come since the last look

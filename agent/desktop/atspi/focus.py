@@ -17,18 +17,23 @@ from agent.desktop.atspi.tree import (
     details,
     extents,
     focused_below,
+    getter,
     method,
     move,
     refs,
     region_of,
+    variant,
     walked,
 )
 from agent.desktop.atspi.tree import states_of as bits_of
+from agent.desktop.elements import FieldText
 from agent.desktop.windows import Layer
 from agent.screen.outline import Element
 
 #: A page and the field in it may both say that they have the focus; nobody needs more of them.
 _MOST = 20
+#: A longer text is none that Enter sends whole, in characters.
+_LONGEST_TEXT = 4000
 #: So many nodes are walked: 75 of Qt took 29 ms, and there is no more time.
 _WALKED = 200
 
@@ -49,17 +54,10 @@ def look_for_focus(
         seen: what was read of windows lately.
         known: the elements of that, by their nodes.
     """
-    frames = yield from windows_of(application)
-    found = matching(frames, layers, application.pid)
-    frame = next((one for one in frames if one.ref in found and found[one.ref].window.id == layer.window.id), None)
-    if frame is None:
+    found = yield from _node_with_focus(application, layer, layers, seen)
+    if found is None:
         return None
-    lately = [node for one in seen if one.tree.frame == frame.ref for node in one.tree.nodes.values()]
-    nodes = yield from _having_focus(application, frame.ref, lately)
-    nodes = [node for node in nodes if has(node.states, FOCUSED) and node.role not in WINDOWS]
-    if not nodes:
-        return None
-    node = max(reversed(nodes), key=lambda one: (one.role == PASSWORD, one.role in FIELDS))
+    node, frame = found
     if application.is_gtk4:
         [box] = yield [extents(node.ref, WINDOW)]
         node.box = region_of(box, *origin_of(application, layer, frame))
@@ -72,6 +70,45 @@ def look_for_focus(
         return element_of(layer, draft, 0)
     # What was a field for any text may have become one for a password, and the other way round.
     return replace(before, role=role_name(node.role), states=states_of(draft), value=None)
+
+
+def look_for_text(
+    application: Application, layer: Layer, layers: Sequence[Layer], seen: Iterable[Seen]
+) -> Question[FieldText | None]:
+    """What stands in the field of a window that has the focus, and what of it is selected; None where nobody tells."""
+    found = yield from _node_with_focus(application, layer, layers, seen)
+    if found is None or found[0].role == PASSWORD:
+        return None
+    ref = found[0].ref
+    text, count, caret, selection = yield [
+        method(ref, "Text", "GetText", "s", "ii", 0, _LONGEST_TEXT),
+        getter(ref, "Text", "CharacterCount"),
+        getter(ref, "Text", "CaretOffset"),
+        method(ref, "Text", "GetSelection", "ii", "i", 0),
+    ]
+    length, at = variant(count, "i"), variant(caret, "i")
+    if not text or length is None or length > _LONGEST_TEXT or at is None or not 0 <= at <= length:
+        return None
+    start, end = (int(selection[0]), int(selection[1])) if selection else (at, at)
+    # GTK tells 0, 0 where nothing is selected, and Chromium -1, -1.
+    return FieldText(str(text[0]), start, end) if 0 <= start < end <= length else FieldText(str(text[0]), at, at)
+
+
+def _node_with_focus(
+    application: Application, layer: Layer, layers: Sequence[Layer], seen: Iterable[Seen]
+) -> Question[tuple[Node, Node] | None]:
+    """The node of a window that has the focus, and that of the window."""
+    frames = yield from windows_of(application)
+    found = matching(frames, layers, application.pid)
+    frame = next((one for one in frames if one.ref in found and found[one.ref].window.id == layer.window.id), None)
+    if frame is None:
+        return None
+    lately = [node for one in seen if one.tree.frame == frame.ref for node in one.tree.nodes.values()]
+    nodes = yield from _having_focus(application, frame.ref, lately)
+    nodes = [node for node in nodes if has(node.states, FOCUSED) and node.role not in WINDOWS]
+    if not nodes:
+        return None
+    return max(reversed(nodes), key=lambda one: (one.role == PASSWORD, one.role in FIELDS)), frame
 
 
 def _having_focus(application: Application, frame: Ref, lately: Iterable[Node]) -> Question[list[Node]]:
