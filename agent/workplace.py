@@ -250,7 +250,7 @@ class Workplace:
 
 
 def _literal_engine() -> Engine:
-    from agent.literal.server import literal_engine
+    from agent.literal.client import literal_engine
 
     return literal_engine()
 

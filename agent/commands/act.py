@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the decision as JSON")
     add_engine(parser)
     given = parser.parse_args(argv)
-    from agent.literal.server import literal_engine
+    from agent.literal.client import literal_engine
 
     options = RunOptions.of(given, load_settings())
     seen = _Seen(_open(given.image)) if given.image else _capture(given.monitor)

@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print what was found out as JSON")
     add_engine(parser)
     given = parser.parse_args(argv)
-    from agent.literal.server import literal_engine
+    from agent.literal.client import literal_engine
 
     options = RunOptions.of(given, load_settings())
     screen = given.size or _captured(given.monitor)

@@ -5,10 +5,8 @@ reached before it. The client sends all past answers back, so they are the engin
 restart is as good as any.
 """
 
-import base64
-import binascii
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -18,7 +16,9 @@ from agent.families.base import Decision
 from agent.families.literal.family import LiteralFamily
 from agent.families.literal.screen_text import ScreenText, read_screen
 from agent.geometry import Size
+from agent.model.messages import ImagePart, Message, TextPart
 from agent.notes import Note, NoteKind, read_notes, without_notes
+from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 
 if TYPE_CHECKING:
@@ -94,23 +94,23 @@ class Conversation:
         return self.screen.changes
 
 
-def read_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+def read_conversation(messages: Sequence[Message]) -> Conversation:
     """The conversation in a chat request. Raises BadRequestError without an instruction or a readable screenshot."""
     family = LiteralFamily()
     conversation = Conversation()
     pending: ScreenText | None = None
     for message in messages:
-        for part in _parts(message.get("content")):
-            match message.get("role"), part:
-                case "assistant", str():
-                    result = family.parse(Answer(part), (Size(1_000_000, 1_000_000),))
+        for part in message.parts:
+            match message.role, part:
+                case "assistant", TextPart(text):
+                    result = family.parse(Answer(text), (Size(1_000_000, 1_000_000),))
                     if isinstance(result, Decision):
                         _take_move(conversation, result, pending)
                     pending = None
-                case "user", Screenshot():
-                    conversation.picture = part
-                case "user", str() if part:
-                    pending = _take_text(conversation, part) or pending
+                case "user", ImagePart(EncodedImage() as image):
+                    conversation.picture = Screenshot(image)
+                case "user", TextPart(text) if text:
+                    pending = _take_text(conversation, text) or pending
     if not conversation.instruction.strip():
         raise BadRequestError("the chat has no instruction")
     if conversation.picture is None:
@@ -137,46 +137,23 @@ def _take_text(conversation: Conversation, text: str) -> ScreenText | None:
     return None
 
 
-def _parts(content: Any) -> "Iterator[str | Screenshot]":
-    if isinstance(content, str):
-        yield content
-    for part in content if isinstance(content, list) else ():
-        match part:
-            case {"type": "text"}:
-                yield str(part.get("text", ""))
-            case {"type": "image_url"}:
-                yield Screenshot((part.get("image_url") or {}).get("url"))
-
-
 class Screenshot:
     """The screenshot of the chat, decoded only when it is looked at."""
 
-    def __init__(self, url: Any) -> None:
-        if not isinstance(url, str) or not url.startswith("data:image/"):
-            raise BadRequestError("images must be data: URLs")
-        self._url = url
+    def __init__(self, encoded: EncodedImage) -> None:
+        self._encoded = encoded
 
     @cached_property
     def image(self) -> "Image":
-        """The RGB image. Raises BadRequestError when it cannot be read."""
-        try:
-            return self._opened.convert("RGB")
-        except (OSError, ValueError) as error:
-            raise BadRequestError(f"an image cannot be read: {error}") from error
+        """The RGB image."""
+        from PIL import Image
+
+        return Image.open(io.BytesIO(self._encoded.data)).convert("RGB")
 
     @property
     def size(self) -> Size:
-        """Its size, for which nothing is decoded. Raises BadRequestError when it cannot be read."""
-        return Size(*self._opened.size)
-
-    @cached_property
-    def _opened(self) -> "Image":
-        from PIL import Image, UnidentifiedImageError
-
-        try:
-            return Image.open(io.BytesIO(base64.b64decode(self._url.partition(",")[2], validate=True)))
-        except (binascii.Error, UnidentifiedImageError, OSError, ValueError) as error:
-            raise BadRequestError(f"an image cannot be read: {error}") from error
+        """Its size, for which nothing is decoded."""
+        return self._encoded.size
 
 
 def _take_move(conversation: Conversation, decision: Decision, before: ScreenText | None) -> None:

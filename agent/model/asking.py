@@ -9,10 +9,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from agent.model.endpoint import Endpoint
-from agent.model.engine import ServerCondition
 from agent.model.refusals import SEE_ITS_LOG, ErrorKind, ModelError
 from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer, AnswerTooLongError, Piece
@@ -52,6 +51,14 @@ class Patience:
 
 
 USUAL_PATIENCE = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCondition:
+    """What became of a server of ours, for a client whose request failed."""
+
+    condition: Literal["ready", "coming", "gone"]
+    words: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from agent.model.asking import USUAL_PATIENCE, Exchange, Patience, PatientClient
+from agent.model.asking import USUAL_PATIENCE, Exchange, Patience, PatientClient, ServerCondition
 from agent.model.endpoint import Endpoint, ServerKind
-from agent.model.engine import ServerCondition
 from agent.model.messages import to_openai
 from agent.model.refusals import ModelError, explain
 from agent.model.request import ChatRequest

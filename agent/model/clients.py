@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-from agent.model.asking import USUAL_PATIENCE, ModelClient, Patience
+from agent.model.asking import USUAL_PATIENCE, ModelClient, Patience, ServerCondition
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint
-from agent.model.engine import ServerCondition
 from agent.model.peers.anthropic_messages import AnthropicClient
 from agent.model.peers.gemini_contents import GeminiClient
 from agent.model.peers.openai_responses import OpenAiClient

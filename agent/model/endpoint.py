@@ -42,4 +42,4 @@ class Endpoint:
     @property
     def is_local(self) -> bool:
         """Whether screenshots stay on this machine."""
-        return is_loopback(self.base_url)
+        return self.kind == "literal" or is_loopback(self.base_url)

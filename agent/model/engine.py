@@ -2,19 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
+from agent.model.asking import ModelClient, ServerCondition
 from agent.model.endpoint import Endpoint
 
 ENGINE_NAMES = ("auto", "vllm", "literal", "endpoint")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCondition:
-    """What became of a server of ours, for a client whose request failed."""
-
-    condition: Literal["ready", "coming", "gone"]
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +19,7 @@ class Engine:
     remark: str = ""  # what the person should know
     family: str | None = None  # the model's family, where the engine knows it
     condition: Callable[[], ServerCondition] | None = None  # asks after a server of ours; None for others
+    client: ModelClient | None = None  # asks it, where that is in this process; None for what is asked at its address
     load: Callable[[], str] | None = None  # how busy a server of ours is, in a few words; None for others
 
 

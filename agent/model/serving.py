@@ -6,8 +6,9 @@ It asks for one thing: an endpoint that is ready, with its limits.
 from collections.abc import Callable
 from typing import TypeAlias
 
+from agent.model.asking import ServerCondition
 from agent.model.endpoint import Endpoint, Limits
-from agent.model.engine import Engine, EngineChoice, ServerCondition
+from agent.model.engine import Engine, EngineChoice
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 
 Tell: TypeAlias = Callable[[str], None]

@@ -51,7 +51,7 @@ async def open_model(
     Raises MaiError: the endpoint cannot be asked, or there is no such
     family.
     """
-    client = client_of(engine.endpoint, patience, engine.condition)
+    client = engine.client or client_of(engine.endpoint, patience, engine.condition)
     opened.push_async_callback(client.aclose)
     discovering = client.discover(detect_family)
     endpoint = await (discovering if race is None else race(discovering))

@@ -19,9 +19,7 @@ from agent.desktop.base import Desktop
 from agent.desktop.factory import open_desktop
 from agent.families.base import Decision, PromptRequest
 from agent.families.registry import get_family
-from agent.literal.server import literal_engine
-from agent.model.asking import Patience
-from agent.model.client import ChatClient
+from agent.literal.client import literal_engine
 from agent.run.observe import Observation, Observer
 from agent.run.outliner import Outliner
 from agent.safety.stop import StopSwitch
@@ -45,7 +43,7 @@ async def measure(real: Desktop, environ: dict[str, str], rounds: int) -> None:
     eye = Observer(screen, rule, "png", 90, Outliner(real.open_elements, real.open_windows))
     plain, engine = Observer(screen, rule, "png", 90), literal_engine()
     looks = Ocr("The bench"), Ocr("The bench")
-    client = ChatClient(engine.endpoint, Patience())
+    client = engine.client
     times, stages = Times(), Times()
 
     async def new() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import serverctl.endpoint as door
-from agent.literal.server import literal_engine
+from agent.literal.client import literal_engine
 from agent.model.choose import choose_engine
 from agent.model.engine import EngineChoice
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError

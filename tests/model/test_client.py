@@ -24,10 +24,9 @@ from stubs.endpoint import (
 )
 
 from agent.geometry import Size
-from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, Silence
+from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Silence
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, ServerKind
-from agent.model.engine import ServerCondition
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Sampling

@@ -1,0 +1,61 @@
+"""The literal engine behind the interface of a model's client, so that a run needs to know nothing of it."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from agent.families.base import Call
+from agent.families.literal.family import FUNCTION, render
+from agent.literal.conversation import BadRequestError, read_conversation
+from agent.literal.engine import Engine
+from agent.literal.reader import WHO
+from agent.model import engine as model_engine
+from agent.model.asking import Completion, Delta, OnProgress
+from agent.model.endpoint import Endpoint, Limits
+from agent.model.refusals import ModelError
+from agent.model.request import ChatRequest
+from agent.screen.ocr import data_folder
+from foundation.chat_stream import Answer
+
+#: The engine in this process. It reads words best on a screen that is as sharp as it is: no pixel budget.
+_ENDPOINT = Endpoint("literal", "", "mai-agent-literal", "literal", Limits(max_pixels=16_777_216))
+
+
+class LiteralClient:
+    """See `ModelClient`. Raises EnvironmentLacksError where tesseract's data is missing."""
+
+    def __init__(self) -> None:
+        data_folder(WHO)  # say at once what is missing
+        self._engine = Engine()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """See `ModelClient.endpoint`."""
+        return _ENDPOINT
+
+    async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:  # noqa: ARG002
+        """See `ModelClient.discover`."""
+        return _ENDPOINT
+
+    async def complete(self, request: ChatRequest, on_progress: OnProgress = lambda _: None) -> Completion:
+        """See `ModelClient.complete`."""
+        began = time.monotonic()
+        text = await asyncio.to_thread(self._answer, request)  # reading words takes up to a second
+        on_progress(Delta(text))
+        took = (time.monotonic() - began) * 1000
+        return Completion(Answer(text, finish_reason="stop"), took, took, len(request.images()))
+
+    async def aclose(self) -> None:
+        """See `ModelClient.aclose`."""
+
+    def _answer(self, request: ChatRequest) -> str:
+        try:
+            reply = self._engine.reply(read_conversation(request.messages))
+        except BadRequestError as error:
+            raise ModelError("refused", f"The literal engine cannot answer this: {error}.", "") from error
+        return render(reply.thought, Call(FUNCTION, reply.arguments))
+
+
+def literal_engine() -> model_engine.Engine:
+    """The literal engine. Raises EnvironmentLacksError as `LiteralClient` does."""
+    return model_engine.Engine("literal", _ENDPOINT, family="literal", client=LiteralClient())
