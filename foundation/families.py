@@ -4,7 +4,8 @@ A family is a folder with a `family.toml`; nothing else lists it.
 """
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,56 @@ def _families(roots: tuple[Path, ...]) -> dict[str, tuple[Path, dict[str, Any]]]
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for path in sorted(path for root in roots for path in root.glob("*/family.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check_keys(path, data)
         found[str(data["name"])] = (path.parent, data)
     return found
+
+
+#: What a `family.toml` may hold: the keys of each table, None for tables whose keys are names of the family's own.
+_KEYS: dict[str, frozenset[str] | None] = {
+    "detect": frozenset({"a_word", "model_types", "names", "processors", "template"}),
+    "grid": frozenset({"grounding", "navigation"}),
+    "history": frozenset({"images", "most", "steps", "words"}),
+    "image": frozenset(
+        {"factor", "format", "linear", "max_pixels", "max_side", "min_pixels", "quality", "token_pixels", "tokens"}
+    ),
+    "sampling": frozenset({"max_tokens", "repetition_penalty", "seed", "temperature", "top_k", "top_p"}),
+    "call": frozenset({"function", "held_in_text", "several"}),
+    "prompt": frozenset(
+        {"actions", "described", "desktop", "human", "names_elements", "not_here", "notes", "outline", "parameters",
+         "parts", "resolution", "see"}
+    ),
+    "question": frozenset({"absent", "asked_with", "system", "text", "which"}),
+    "scroll": frozenset({"notches_up_to", "pixels_per_notch", "usual_magnitude", "usual_pixels"}),
+    "swipe": frozenset({"down", "left", "notches", "right", "up"}),
+    "localisation": frozenset({"action", "text"}),
+    "ask_user": frozenset({"question"}),
+    "terminate": frozenset({"status"}),
+    "wait": frozenset({"seconds"}),
+    **dict.fromkeys(
+        ("arguments", "buttons", "calls", "chords", "names", "native", "newer", "older", "preview", "request", "scores",
+         "system_button", "template")
+    ),
+}  # fmt: skip
+_OWN = frozenset({"api", "fractions", "made_by", "models", "name", "proven_by", "tools"})
+
+
+def _check_keys(path: Path, data: Mapping[str, Any]) -> None:
+    """Raise UsageError where a family's data holds a key that nothing reads, which is most often a misspelt one."""
+    _check(path, data, _OWN | _KEYS.keys())
+    for name, keys in _KEYS.items():
+        if keys is not None and isinstance(table := data.get(name), dict):
+            _check(path, table, keys)
+
+
+def _check(path: Path, table: Mapping[str, Any], known: frozenset[str]) -> None:
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, sorted(known), 1)
+            raise UsageError(
+                f"In {path.parent.name}/{path.name}, nothing reads {key!r}.",
+                f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(sorted(known))}.",
+            )
 
 
 def family_names() -> list[str]:

@@ -14,8 +14,8 @@ DEFAULT_FAMILY = "generic"
 
 
 def family_names() -> list[str]:
-    """Families that can drive a desktop: their folder has a `family.py`, with prompt and parser."""
-    return [name for name in families.family_names() if (families.family_folder(name) / "family.py").is_file()]
+    """Families that can drive a desktop: by a `family.py` of their own, or by the module that their data names."""
+    return [name for name in families.family_names() if _module(name) is not None]
 
 
 def get_family(name: str) -> Family:
@@ -36,9 +36,22 @@ def get_family(name: str) -> Family:
 
 @cache
 def _made(name: str) -> Family:
-    module = import_module(f"agent.families.{families.family_folder(name).name}.family")
-    family: Family = module.create()
+    own = _has_code(name)
+    module = import_module(f"agent.families.{_module(name)}")
+    family: Family = module.create() if own else module.create(name)
     return family
+
+
+def _has_code(name: str) -> bool:
+    return (families.family_folder(name) / "family.py").is_file()
+
+
+def _module(name: str) -> str | None:
+    """The module below `agent.families` that makes a family; None where only its image rule is known."""
+    if _has_code(name):
+        return f"{families.family_folder(name).name}.family"
+    made_by: str | None = families.family_data(name).get("made_by")
+    return made_by
 
 
 def forget() -> None:

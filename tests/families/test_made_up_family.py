@@ -187,3 +187,28 @@ async def test_a_list_of_actions_is_carried_out_in_order() -> None:
         told = await desk.run()
     assert desk.hand.done == [Click(DesktopPoint(128, 64)), TypeText("hello")]
     assert sum(isinstance(event, StepFinished) for event in told) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("[histroy]\nimages = 3", "history"), ("[history]\nimags = 3", "images"), ("madeby = 1", "made_by")],
+)
+def test_a_key_that_nothing_reads_is_refused_with_the_one_that_was_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, right: str
+) -> None:
+    folder = tmp_path / "misspelt"
+    folder.mkdir()
+    (folder / "family.toml").write_text(f'name = "misspelt"\n{wrong}\n')
+    monkeypatch.setattr(families, "ROOTS", (tmp_path,))
+    with pytest.raises(UsageError, match=r"misspelt/family\.toml, nothing reads") as raised:
+        families.family_names()
+    assert repr(right) in raised.value.remedy
+
+
+def test_a_family_can_be_data_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "another"
+    folder.mkdir()
+    copied = (families.family_folder("gta1") / "family.toml").read_text()
+    (folder / "family.toml").write_text(copied.replace('name = "gta1"', 'name = "another"'))
+    monkeypatch.setattr(families, "ROOTS", (*families.ROOTS, tmp_path))
+    assert type(get_family("another")) is type(get_family("gta1"))

@@ -179,3 +179,8 @@ def _actions(call: Call, words: Vocabulary) -> list[Action[GridPoint]]:
     if tool == "write_at":
         whole = {"overwrite": False, "press_enter": True, **whole}
     return tools.read_tool(Call(tool, whole), words)
+
+
+def create(name: str) -> HoloNavigation:
+    """The family of that name, which is data alone."""
+    return HoloNavigation(name)

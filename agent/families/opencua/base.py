@@ -24,6 +24,7 @@ from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
+from foundation.families import family_data, family_folder
 
 _SKELETON: dict[str, Any] = tomllib.loads(Path(__file__).with_name("skeleton.toml").read_text(encoding="utf-8"))
 _HEADING = re.compile(
@@ -54,16 +55,16 @@ class CodeFamily(Family):
     """A family that answers in sections, the last one a block of code. Its options: "style", and "thinking".
 
     Args:
-        name: of the family.
-        folder: where its `prompt.toml` lies, with "system" and "past", how a past step is told; in its table "plain"
-            the same without thinking, where its models can do without.
-        fractions: whether points that are fractions of the screen are read as such beside the family's own grid.
+        name: of the family. In its folder lies a `prompt.toml` with "system" and "past", how a past step is told; in
+            its table "plain" the same without thinking, where its models can do without.
     """
 
-    def __init__(self, name: str, folder: Path, *, fractions: bool = False) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._texts: dict[str, Any] = _SKELETON | tomllib.loads((folder / "prompt.toml").read_text(encoding="utf-8"))
-        self._fractions = fractions
+        texts = (family_folder(name) / "prompt.toml").read_text(encoding="utf-8")
+        self._texts: dict[str, Any] = _SKELETON | tomllib.loads(texts)
+        #: Whether points that are fractions of the screen are read as such, beside the family's own grid.
+        self._fractions = bool(family_data(name).get("fractions"))
 
     def request(self, prompt: PromptRequest) -> ChatRequest:
         """What the model is asked for one step."""
@@ -180,3 +181,8 @@ def _at_the_pointer(calls: Sequence[Call]) -> list[Call]:
 def _are_fractions(point: Sequence[Any]) -> bool:
     numbers = [value for value in point if isinstance(value, int | float) and not isinstance(value, bool)]
     return len(numbers) == 2 and all(0 <= value <= 1 for value in numbers) and any(value % 1 for value in numbers)
+
+
+def create(name: str) -> CodeFamily:
+    """The family of that name, which is data alone."""
+    return CodeFamily(name)

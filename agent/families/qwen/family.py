@@ -210,3 +210,8 @@ def written_call(call: Call) -> str:
 def plain(thought: str) -> str:
     """What an answer says, without the label before it."""
     return _LABEL.sub("", thought).strip()
+
+
+def create(name: str) -> QwenComputerUse:
+    """The family of that name, which is data alone."""
+    return QwenComputerUse(name)

@@ -18,6 +18,7 @@ from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
+from foundation.families import family_folder
 
 _FOLDER = Path(__file__).parent
 _TEXTS: dict[str, Any] = tomllib.loads((_FOLDER / "skeleton.toml").read_text(encoding="utf-8"))
@@ -124,3 +125,8 @@ class UiTars(Family):
 def texts_of(folder: Path) -> dict[str, Any]:
     """The texts of one version. Raises OSError, ValueError as reading its `prompt.toml` does."""
     return tomllib.loads((folder / "prompt.toml").read_text(encoding="utf-8"))
+
+
+def create(name: str) -> UiTars:
+    """The family of that name, which is data alone."""
+    return UiTars(name, texts_of(family_folder(name)))

@@ -19,6 +19,7 @@ from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
+from foundation.families import family_folder
 
 _FOLDER = Path(__file__).parent
 _SKELETON: dict[str, Any] = tomllib.loads((_FOLDER / "skeleton.toml").read_text(encoding="utf-8"))
@@ -133,3 +134,8 @@ def _is_nowhere(written: Any) -> bool:
         return read_pair(written) == NOWHERE
     except PointError:
         return False
+
+
+def create(name: str) -> UiVenus:
+    """The family of that name, which is data alone."""
+    return UiVenus(name, family_folder(name))

@@ -1,8 +1,0 @@
-"""Holo2 as a `Family`."""
-
-from agent.families.holo.navigation import HoloNavigation
-
-
-def create() -> HoloNavigation:
-    """The family, as the registry asks for it."""
-    return HoloNavigation("holo2")

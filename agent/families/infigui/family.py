@@ -1,8 +1,0 @@
-"""InfiGUI-G1 as a `Family`."""
-
-from agent.families.grounder import Grounder
-
-
-def create() -> Grounder:
-    """The family, as the registry asks for it."""
-    return Grounder("infigui")

@@ -1,8 +1,0 @@
-"""InternVL3 as a `Family`."""
-
-from agent.families.grounder import Grounder
-
-
-def create() -> Grounder:
-    """The family, as the registry asks for it."""
-    return Grounder("internvl3")
