@@ -17,7 +17,7 @@ _LARGEST = 8_000_000
 
 
 class DconfStore:
-    """See `Store`. A setting that is set to its own default counts as one that is not set."""
+    """See `Source`. A setting that is set to its own default counts as one that is not set."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._file = places.config_home(environ) / "dconf" / "user"
@@ -26,11 +26,11 @@ class DconfStore:
         self.remark = ""
 
     def begin(self) -> None:
-        """See `Store.begin`."""
+        """See `Source.begin`."""
         self._before = self._read()
 
     def changes(self) -> list[Change]:
-        """See `Store.changes`."""
+        """See `Source.changes`."""
         now = self._read()
         if now == self._before:
             return []

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from agent.changes import Change
 from agent.desktop.linux.bookkeeping import is_neutral, is_setting_of_programs
@@ -25,20 +25,6 @@ class Setting:
 
     text: str  # as the store's own tools write it
     data: Any  # as plain JSON that the store can set again
-
-
-class Store(Protocol):
-    """One store of settings."""
-
-    @property
-    def remark(self) -> str:
-        """What it cannot tell, as a sentence; "" where it can tell all."""
-
-    def begin(self) -> None:
-        """Take in how it is now."""
-
-    def changes(self) -> list[Change]:
-        """How it differs from that."""
 
 
 def differences(

@@ -29,7 +29,7 @@ _Key = tuple[str, str]  # channel and property
 
 
 class XfconfStore:
-    """See `Store`.
+    """See `Source`.
 
     Args:
         environ: of the run's applications.
@@ -47,7 +47,7 @@ class XfconfStore:
         self.remark = ""
 
     def begin(self) -> None:
-        """See `Store.begin`."""
+        """See `Source.begin`."""
         try:
             self._before = self._ask()
         except BusError:
@@ -55,7 +55,7 @@ class XfconfStore:
             self._before, self._without_daemon, self._was_hung = self._read(), True, True
 
     def changes(self) -> list[Change]:
-        """See `Store.changes`; as it was known last where the daemon does not answer."""
+        """See `Source.changes`; as it was known last where the daemon does not answer."""
         try:
             now = self._ask()
         except BusError:
