@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from agent.families.base import Call
 from agent.families.literal.family import FUNCTION, render
-from agent.literal.conversation import BadRequestError, read_conversation
 from agent.literal.engine import Engine
-from agent.literal.reader import WHO
+from agent.literal.find.reader import WHO
+from agent.literal.state.conversation import BadRequestError, read_conversation
 from agent.model import engine as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
 from agent.model.endpoint import Endpoint, Limits

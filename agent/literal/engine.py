@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.literal.conversation import Conversation, Intent, Move, Reached, memory
-from agent.literal.goal_state import Done, GoalState, Step, Stuck, Verdict, WhichError
+from agent.literal.do.next_step import next_step
+from agent.literal.do.proof import leads, shown_by_sum
+from agent.literal.find.reader import Reader
+from agent.literal.find.scene import Scene
 from agent.literal.goals import Click, Close, Goal, Open, Press, Type, Wait
-from agent.literal.grammar import read_instruction
-from agent.literal.names import Names
-from agent.literal.next_step import next_step
-from agent.literal.proof import leads, shown_by_sum
-from agent.literal.reader import Reader
-from agent.literal.scene import Scene
-from agent.literal.sentences import NotUnderstoodError
-from agent.literal.wording import UNDERSTOOD, describe_goal
+from agent.literal.language.grammar import read_instruction
+from agent.literal.language.sentences import NotUnderstoodError
+from agent.literal.language.wording import UNDERSTOOD, describe_goal
+from agent.literal.state.conversation import Conversation, Intent, Move, Reached, memory
+from agent.literal.state.goal_state import Done, GoalState, Step, Stuck, Verdict, WhichError
+from agent.literal.vocabulary.names import Names
 from agent.screen.outline import Outline
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from PIL import Image
 from agent.changes import Change
 from agent.families.literal.screen_text import ScreenText
 from agent.geometry import Region, Size
-from agent.literal.conversation import MEMORY, Conversation, Move
+from agent.literal.state.conversation import MEMORY, Conversation, Move
 from agent.screen.outline import Element, Outline, ShownWindow
 
 SIZE = Size(1000, 800)

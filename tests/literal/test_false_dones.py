@@ -6,8 +6,8 @@ import pytest
 
 from agent.changes import Change
 from agent.geometry import Region
-from agent.literal.conversation import MEMORY, Reached
 from agent.literal.engine import Engine
+from agent.literal.state.conversation import MEMORY, Reached
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting, taken, talk, words
 

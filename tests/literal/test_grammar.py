@@ -5,10 +5,10 @@ import random
 import pytest
 
 from agent.literal.goals import Choose, Click, Close, Open, Press, Target, Toggle, Type
-from agent.literal.grammar import read_instruction
-from agent.literal.quotes import hide_quotes, show
-from agent.literal.sentences import NotUnderstoodError
-from agent.literal.wording import describe_goal
+from agent.literal.language.grammar import read_instruction
+from agent.literal.language.sentences import NotUnderstoodError
+from agent.literal.language.wording import describe_goal
+from agent.literal.vocabulary.quotes import hide_quotes, show
 from foundation.configs import load_config
 
 _VERBS = load_config("sentences.toml")["verbs"].split()

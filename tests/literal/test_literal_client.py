@@ -11,7 +11,7 @@ from agent.families.literal.family import render
 from agent.families.registry import get_family
 from agent.geometry import Size
 from agent.literal.client import LiteralClient
-from agent.literal.conversation import Reached, memory, read_conversation
+from agent.literal.state.conversation import Reached, memory, read_conversation
 from agent.model.messages import Message
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Sampling

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agent.geometry import Region
-from agent.literal.find import WHOLE, Finder, fit_of
+from agent.literal.find.finder import WHOLE, Finder, fit_of
+from agent.literal.find.scene import Scene
 from agent.literal.goals import Target
-from agent.literal.scene import Scene
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import WINDOW, element, ending, outline, screen, setting
 from tests.literal.test_false_dones import button, follow

@@ -7,7 +7,7 @@ import pytest
 from agent.desktop.apps.catalogue import App, Catalogue
 from agent.desktop.apps.linux import installed_apps
 from agent.literal.goals import Open
-from agent.literal.grammar import read_instruction
+from agent.literal.language.grammar import read_instruction
 from foundation.configs import load_config
 
 _DESKTOPS = ("XFCE", "GNOME", "KDE", "X-Cinnamon", "MATE")

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from agent.literal.labels import plain
-from agent.literal.places import Setting, desktop_named, find_place, known_thing
+from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.places import Setting, desktop_named, find_place, known_thing
 from foundation.configs import config_names, load_config
 
 _DESKTOPS = [name for name in config_names("places") if name != "things"]

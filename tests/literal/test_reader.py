@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.literal.find import Finder
+from agent.literal.find.finder import Finder
+from agent.literal.find.reader import Reader
+from agent.literal.find.scene import Scene
 from agent.literal.goals import Target
-from agent.literal.reader import Reader
-from agent.literal.scene import Scene
 
 SCREENS = Path(__file__).parent / "screens"
 

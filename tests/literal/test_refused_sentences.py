@@ -3,8 +3,8 @@
 import pytest
 
 from agent.literal.goals import Close
-from agent.literal.grammar import read_instruction
-from agent.literal.sentences import NotUnderstoodError
+from agent.literal.language.grammar import read_instruction
+from agent.literal.language.sentences import NotUnderstoodError
 
 _REFUSED = [
     # nothing is typed that may be a description of a text, or no text at all

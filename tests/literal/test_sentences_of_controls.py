@@ -3,7 +3,7 @@
 import pytest
 
 from agent.literal.goals import Choose, Click, SetValue, Target, Toggle
-from agent.literal.grammar import read_instruction
+from agent.literal.language.grammar import read_instruction
 
 _TABLE = [
     ("put a tick next to Show images in menus", [Toggle(Target("Show images in menus"), on=True)]),

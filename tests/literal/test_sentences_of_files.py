@@ -16,7 +16,7 @@ from agent.literal.goals import (
     Type,
     WriteFile,
 )
-from agent.literal.grammar import read_instruction
+from agent.literal.language.grammar import read_instruction
 
 _TABLE = [
     ("what's half of 250", [Calculate("250/2")]),

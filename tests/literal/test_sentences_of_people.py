@@ -19,7 +19,7 @@ from agent.literal.goals import (
     Type,
     WriteFile,
 )
-from agent.literal.grammar import read_instruction
+from agent.literal.language.grammar import read_instruction
 
 _TABLE = [
     ("create a new folder in Downloads and call it Stuff", [MakeFolder("Stuff", "Downloads")]),

@@ -17,7 +17,7 @@ from agent.literal.goals import (
     Type,
     Wait,
 )
-from agent.literal.grammar import read_instruction
+from agent.literal.language.grammar import read_instruction
 
 _TABLE = [
     ("open settings and enable dark mode", [Open("settings"), Toggle(Target("dark mode"), on=True)]),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.changes import Change
 from agent.geometry import Region
-from agent.literal.tasks_sum import _is, value_of
+from agent.literal.tasks.sums import _is, value_of
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import element, ending, screen
 from tests.literal.test_tasks_folders import done, follow

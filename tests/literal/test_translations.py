@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from agent.literal import translations
-from agent.literal.translations import application_names, labels_in, languages_of, read_catalogue
+from agent.literal.vocabulary import translations
+from agent.literal.vocabulary.translations import application_names, labels_in, languages_of, read_catalogue
 
 
 def _catalogue(messages: dict[str, str]) -> bytes:

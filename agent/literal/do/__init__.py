@@ -1,0 +1,1 @@
+"""From a goal to the next action, with what shows that the goal is reached."""

@@ -1,0 +1,177 @@
+"""What proves a part, and what does not: which words of a setting fit, what a crash looks like, what led to what."""
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+
+from agent.changes import Change
+from agent.literal.find.finder import Finder
+from agent.literal.find.scene import FIELDS, Scene
+from agent.literal.goals import Choose, Click, Goal, Press, SetValue, Target, Toggle, Type
+from agent.literal.state.conversation import Move, Reached
+from agent.literal.state.goal_state import GoalState
+from agent.literal.tasks.sums import value_of
+from agent.literal.vocabulary.labels import plain
+from agent.screen.outline import Element
+
+#: Keys that only move, select or focus: what comes next shows whether they did.
+_LEADING = frozenset(
+    re.findall(
+        r"\S+",
+        "tab shift+tab up down left right home end page_up page_down ctrl+home ctrl+end ctrl+a ctrl+l ctrl+f "
+        "escape f6 f10 alt super menu shift+f10",
+    )
+)
+#: Keys after which a window may be gone without having crashed.
+_CLOSING_KEYS = re.compile(r"(?:.*\+)?(?:alt|super|f\d+)(?:\+.*)?|ctrl\+(?:shift\+)?[wqd]|escape|enter|return|space")
+#: Words of a button after which a window may be gone, as applications write them in English and German.
+_CLOSING = frozenset(
+    re.findall(
+        r"\S+",
+        "close ok cancel quit exit yes no save discard apply done finish open send replace delete remove leave stop "
+        "create run launch log out schließen abbrechen beenden ja nein speichern verwerfen anwenden fertig öffnen "
+        "ersetzen löschen minimize minimise",
+    )
+)
+_CLOSES = frozenset(map(plain, _CLOSING))
+#: Words that many settings have in common: they do not say what one is about.
+_COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        "show shows enable enabled enables use uses the a an of in on off at to for and or is be set view window "
+        "windows misc last visible visibility default menu bar preferences mode state active allow general org apps "
+        "gnome xfce",
+    )
+)
+#: What the keys of a calculator may be called.
+_SIGNS = {"×": "*", "x": "*", "÷": "/", ":": "/", "−": "-", "plus": "+", "minus": "-", "times": "*", ",": "."}
+_NEGATIVE = frozenset(
+    {"disable", "disabled", "hide", "hidden", "no", "not", "dont", "inhibit", "without", "mute", "lock"}
+)
+_WORD = re.compile(r"[A-Z]?[a-zäöüß]+|[A-Z]+(?![a-z])|\d+")
+
+
+def leads(goal: Goal | None) -> bool:
+    """Whether a goal only leads to the next one, whose own success then shows that it did."""
+    return isinstance(goal, Press) and "+".join(goal.keys).lower() in _LEADING
+
+
+def led_to(now: GoalState, move: Move) -> str:
+    """What the next part needs and is to be seen only since a move, in words; "" for nothing."""
+    target = _needed(now.following)
+    before = scene_before(move)
+    if target is None or before is None:
+        return ""
+    if Finder(before, now.names).best(target) is not None or (found := now.finder.best(target)) is None:
+        return ""
+    return f"“{found.text[:60]}” is to be seen since"
+
+
+def shown_by_sum(goals: Sequence[Goal], reached: Sequence[Reached]) -> set[int]:
+    """The clicks on a calculator's keys which its result shows to have been taken: it is that of all of them."""
+    shown: set[int] = set()
+    signs = ""
+    for at, goal in enumerate(goals[: len(reached)]):
+        name = goal.target.name.strip().lower() if isinstance(goal, Click) else ""
+        sign = _SIGNS.get(name, name)
+        told = " ".join(each.words for each in reached[at : at + 2] if each.verified)
+        held = re.search(r"holds “([^”]*)”|clipboard.*characters?: (\S+)", told)
+        if sign == "=" and signs and held is not None:
+            result, number = value_of(signs), (held[1] or held[2] or "").strip().replace("−", "-").replace(",", ".")
+            if result is not None and re.fullmatch(r"-?\d{1,20}(?:\.\d{1,20})?", number) and result == Fraction(number):
+                shown |= set(range(at - len(signs), at + 1))
+        signs = signs + sign if re.fullmatch(r"[-+*/.()\d]", sign) else ""
+    return shown
+
+
+def _needed(goal: Goal | None) -> Target | None:
+    match goal:
+        case Click(target=target) | Toggle(target=target) | SetValue(target=target) | Choose(control=target):
+            return target
+        case Type(into=into):
+            return into
+    return None
+
+
+def scene_before(move: Move) -> Scene | None:
+    """What was to be seen when a move was decided; None where it is not told any more."""
+    return None if move.screen is None or move.screen.outline is None else Scene(move.screen.outline)
+
+
+def vanished(now: GoalState, move: Move) -> str:
+    """The window in front at a move whose application shows none since, in words; "" where it does."""
+    before = scene_before(move)
+    front = None if before is None else before.front
+    if before is None or front is None or any(window.app == front.app for window in now.scene.windows):
+        return ""
+    had = {(window.app, window.title) for window in before.windows}
+    if any((window.app, window.title) not in had for window in now.scene.windows):
+        return ""  # another came instead: what was chosen in it
+    if "coordinate" in move.call and not now.clicked(move, front.box):
+        return ""  # a click beside it, such as on its button in a panel
+    return f"the window “{front.title or front.app}” vanished"
+
+
+def may_close(text: str) -> bool:
+    """Whether a button of that text may close its window."""
+    return bool(_CLOSES & set(plain(text).split())) or not any(map(str.isalpha, text))
+
+
+def key_may_close(keys: str) -> bool:
+    """Whether a chord may close or hide a window."""
+    return _CLOSING_KEYS.fullmatch(keys.lower()) is not None
+
+
+def misnamed(now: GoalState) -> str:
+    """The name of a new file in which a name that was typed for it is only a part; "" for none."""
+    last = next((move for move in reversed(now.earlier) if move.intent == "act"), None)
+    typed = str(last.call.get("text", "")).strip() if last is not None and last.action == "type" else ""
+    name = typed.rpartition("/")[2]
+    attempt = now.acted
+    if not name or attempt is None or attempt.screen is None:
+        return ""
+    known = {change.what for change in attempt.screen.changes}
+    new = [
+        change.what.rpartition("/")[2]
+        for change in now.changes
+        if change.kind == "file" and change.before is None and change.what not in known
+    ]
+    if name in new or ("." not in name and any(one.rpartition(".")[0] == name for one in new)):
+        return ""
+    return next((one for one in new if name in one), "")
+
+
+def has_focus(now: GoalState, move: Move) -> Element | None:
+    """What takes text, was clicked by a move, and has the focus now."""
+    return next(
+        (
+            one
+            for one in now.scene.elements
+            if one.role in FIELDS and "focused" in one.states and now.clicked(move, one.box) and one.trusted
+        ),
+        None,
+    )
+
+
+def is_about(change: Change, name: str) -> bool:
+    """Whether a setting has a word in common with what it is asked for by, in its name or value."""
+    wanted = _stems(name)
+    keys = re.split(r"[/\s]", change.what.rstrip("/"))
+    return bool(wanted & _stems(f"{' '.join(keys[-2:])} {change.after or ''}"))
+
+
+def is_called(change: Change, name: str) -> bool:
+    """Whether a setting has all words that say what it is asked for by, in its own name."""
+    wanted = _stems(name)
+    return bool(wanted) and wanted <= _stems(re.split(r"[/\s]", change.what.rstrip("/"))[-1])
+
+
+def is_negative(change: Change, name: str) -> bool:
+    """Whether a setting is on when what it is asked for by is off, by the words of the two."""
+    own = set(map(str.casefold, _WORD.findall(re.split(r"[/\s]", change.what.rstrip("/"))[-1])))
+    return bool(_NEGATIVE & own) is not bool(_NEGATIVE & set(plain(name).split()))
+
+
+def _stems(text: str) -> set[str]:
+    words = {word.casefold() for word in _WORD.findall(text)}
+    return {word.rstrip("s")[:5] for word in words - _COMMON if len(word) > 1}

@@ -1,0 +1,1 @@
+"""From a name to the element that has it."""

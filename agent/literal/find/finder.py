@@ -1,0 +1,424 @@
+"""Finds what a person names among the elements of a screen: what stands written first, then names, then labels.
+
+Nothing that is merely similar is ever taken: what differs by more than a misread letter is not found.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from agent.literal.find.scene import (
+    AMOUNTS,
+    BUTTONS,
+    CLICKABLE,
+    COMBOS,
+    FIELDS,
+    MENU_ITEMS,
+    SWITCHES,
+    TEXTS,
+    Scene,
+    below,
+    contains,
+    gap_between,
+    middle,
+    reading_order,
+    right_of,
+)
+from agent.literal.goals import Target
+from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.names import Names
+from agent.literal.vocabulary.places import find_page
+from agent.screen.outline import Element
+from foundation.configs import load_config
+
+#: A name that is a part of a longer one counts for at least this much of it.
+_LEAST_SHARE = 0.45
+#: Names in an outline are cut at about so many characters.
+_CUT = 58
+#: Read words this long may differ by a letter from what is wanted.
+_LONG = 5
+_ALIKE = 0.88
+#: Areas of a window that are no page or window of their own, and the role of what holds them ("" for its left side).
+AREAS = {"sidebar": "", "toolbar": "tool bar", "tool bar": "tool bar", "menu bar": "menu bar", "menubar": "menu bar"}
+#: How much of a window's width a side bar takes at most.
+_SIDE = 0.38
+#: Elements whose middles are nearer than this, in pixels, are one thing that is told twice.
+_SAME_PLACE = 12
+_ROWS = frozenset({"list item", "table row", "tree item"})
+#: What may be called by its group and its label together.
+_GROUPED = AMOUNTS | COMBOS | FIELDS | SWITCHES
+#: How well a name must fit: as a whole, or as a part of a longer one.
+WHOLE, PART = 0.9, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An element that fits, and how well: 1 for exactly the wanted name."""
+
+    element: Element
+    fit: float
+    text: str  # by which it was found
+
+
+def fit_of(text: str, wanted: str, *, read: bool = False) -> float:
+    """How well a name fits a wanted one, 0 to 1; `read`: it was read in a picture, and a letter may be wrong."""
+    if not text.strip() or not wanted.strip():
+        return 0.0
+    if "*" in wanted and any(char.isalnum() for char in wanted):
+        pattern = ".*".join(re.escape(part) for part in plain_star(wanted).split("*"))
+        first = text.strip().split("\n")[0]
+        return 0.95 if re.fullmatch(pattern, first.casefold()) else 0.0
+    have, want = plain(text), plain(wanted)
+    if have == want:
+        return 1.0 if text.strip() == wanted.strip() else 0.99
+    if _is_cut(text) and len(want) >= len(have) and want.startswith(plain(text.strip()[:-1])):
+        return 0.96
+    first = plain(text.strip().split("\n")[0])
+    if first == want:
+        return 0.96
+    if _bare(have) and _bare(have) == _bare(want):
+        return 0.95
+    if read and len(want) >= _LONG and _digits(have) == _digits(want):
+        from rapidfuzz import fuzz
+
+        if fuzz.ratio(have.replace(" ", ""), want.replace(" ", "")) / 100 >= _ALIKE:
+            return 0.91
+    return _part(have.split(), want.split(), len(want) / max(1, len(have)))
+
+
+def _is_cut(text: str) -> bool:
+    """Whether an outline told only the beginning of a long name."""
+    bare = text.strip()
+    return bare.endswith("…") and len(bare) >= _CUT
+
+
+def plain_star(text: str) -> str:
+    """A pattern with stars as it is compared."""
+    return text.casefold().strip()
+
+
+def _bare(text: str) -> str:
+    """Without what people leave out: spaces, hyphens, "and" for "&"."""
+    return re.sub(r"[\W_]+", "", text.replace("&", "and")) or text.replace(" ", "")
+
+
+def _digits(text: str) -> list[str]:
+    return re.findall(r"\d+", text)
+
+
+def _part(have: Sequence[str], want: Sequence[str], share: float) -> float:
+    """How well a name fits that holds the wanted words in a row, among others."""
+    rows = range(len(have) - len(want) + 1)
+    if not want or not any(list(have[at : at + len(want)]) == list(want) for at in rows):
+        return 0.0
+    if len(want) < 2 and share < _LEAST_SHARE:
+        return 0.0
+    return PART + 0.35 * min(1.0, share)
+
+
+class Finder:
+    """Looks for things on one screen.
+
+    Args:
+        names: other names of a thing, such as what it is called in the desktop's own language; its own comes first.
+    """
+
+    def __init__(self, scene: Scene, names: Names | None = None) -> None:
+        self.scene = scene
+        self._names = names or Names()
+
+    def all(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> list[Found]:
+        """What fits, best first: in the window that is meant, of the kind that is meant."""
+        among = self._among(target)
+        if among is None:
+            return []
+        named = [target.whole, target.name] if target.whole and target.whole != target.name else [target.name]
+        for name in named:
+            found = self._named(name, among, self._roles(target, roles), least)
+            for other in [] if found else self._signs(name):
+                found = found or self._named(other, among, self._roles(target, BUTTONS), 0.99)
+            if not found:
+                continue
+            if target.under and name != target.whole:
+                found = self._under(found, target.under)
+            return self._ordinal(found, target.ordinal)
+        if not target.name and target.role:
+            kinds = kinds_of(target.role) & set(roles)
+            of_kind = [
+                Found(one, 1.0, self.scene.text_of(one) or target.role)
+                for one in among
+                if one.role in kinds and self.believes(one)
+            ]
+            of_kind = self._under(of_kind, target.under) if target.under else of_kind
+            return self._ordinal(of_kind, target.ordinal or 1)
+        return []
+
+    def _signs(self, name: str) -> Sequence[str]:
+        """What else the key of a calculator may be called, where the window in front has a key for every digit."""
+        group = next((keys for keys in load_config("signs.toml")["keys"] if name.casefold() in keys), ())
+        if not group:
+            return ()
+        keys = {one.name.strip() for one in self.scene.elements if one.role in BUTTONS and self.scene.in_front(one)}
+        return group if keys >= set("0123456789") else ()
+
+    def best(self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE) -> Found | None:
+        """The best of what fits; None for nothing, or for two of which neither is better as parts of longer names."""
+        found = self.all(target, roles, least=least)
+        if len(found) > 1 and found[0].fit < WHOLE and abs(found[0].fit - found[1].fit) < 0.02:
+            return None
+        return found[0] if found else None
+
+    def rivals(
+        self, target: Target, roles: Collection[str] = CLICKABLE | TEXTS, *, least: float = WHOLE
+    ) -> list[Found]:
+        """Those of what fits best that nothing tells apart, in reading order; what is alone is alone here, too."""
+        found = self.all(target, roles, least=least)
+        alike = [one for one in found if self._rank(one) == self._rank(found[0])]
+        alike = [one for one in alike if one.element.role == found[0].element.role and one.fit >= WHOLE]
+        apart: list[Found] = []
+        for one in sorted(alike, key=lambda one: (one.element.box.top, one.element.box.left)):
+            if not any(_is_at(one.element, other.element) for other in apart):
+                apart.append(one)
+        return apart
+
+    def where(self, element: Element) -> str:
+        """Where an element is, in words that tell it from others of its name."""
+        parent = next((up.name for up in self.scene.parents(element) if up.name and up.name != element.name), "")
+        x, y = map(round, middle(element.box))
+        return f"the {element.role} at {x},{y}" + (f" in “{parent[:40]}”" if parent else "")
+
+    def doubted(self, target: Target) -> Element | None:
+        """What fits as a whole and lies in the window in front, but has not answered yet that it is where it says."""
+        names = [*self._names.of(target.whole), *self._names.of(target.name)]
+        for element in self.scene.elements:
+            if self.believes(element) or "offscreen" in element.states or not self.scene.in_front(element):
+                continue
+            if element.role not in CLICKABLE or (target.role and element.role not in kinds_of(target.role)):
+                continue
+            if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
+                return element
+        return None
+
+    def hidden(self, target: Target, roles: Collection[str] = ()) -> Element | None:
+        """What fits as a whole, but must be scrolled to; of any kind where no `roles` are named."""
+        names = [*self._names.of(target.whole), *self._names.of(target.name)]
+        for element in self.scene.elements:
+            if "offscreen" not in element.states or not self.scene.in_front(element):
+                continue
+            if roles and element.role not in roles:
+                continue
+            if any(fit_of(title, name) >= WHOLE for title in self._titles_of(element) for name in names if name):
+                return element
+        return None
+
+    def _roles(self, target: Target, roles: Collection[str]) -> Collection[str]:
+        if not target.role:
+            return roles
+        wanted = kinds_of(target.role) & set(roles)
+        if wanted and target.role == "push button" and self.scene.menu_is_open:
+            wanted |= MENU_ITEMS & set(roles)  # what people call a button may be an entry of a menu
+        return wanted or roles
+
+    def _among(self, target: Target) -> list[Element] | None:
+        """The elements of the window or group that is meant, or of all; None where it is not there."""
+        elements = [element for element in self.scene.elements if "offscreen" not in element.states]
+        if not target.inside:
+            return elements
+        for name in self._names.of(target.inside):
+            if (window := self.scene.named_window(name)) is not None:
+                return [element for element in elements if self.scene.in_window(element, window)]
+        if (group := self.group(target.inside)) is not None:
+            return group
+        if (area := self._area(target.inside)) is not None:
+            return area
+        desktop = self._names.desktop
+        is_page = desktop is not None and find_page(target.inside, desktop, self._names.of) is not None
+        return [one for one in elements if self.scene.in_front(one)] if is_page else None
+
+    def _area(self, name: str) -> list[Element] | None:
+        """What lies in an area of the window in front that people name by where it is; None for any other name."""
+        front = self.scene.front
+        if front is None or name.casefold() not in AREAS:
+            return None
+        shown = [one for one in self.scene.elements if self.scene.in_front(one) and "offscreen" not in one.states]
+        if role := AREAS[name.casefold()]:
+            bars = {one.id for one in shown if one.role == role}
+            return [one for one in shown if any(up.id in bars for up in self.scene.parents(one))]
+        edge = front.box.left + _SIDE * front.box.width
+        return [one for one in shown if one.role not in MENU_ITEMS and middle(one.box)[0] < edge]
+
+    def group(self, name: str) -> list[Element] | None:
+        """What lies in the group, page or list of that name; None where there is none, or it is not open."""
+        for element in self.scene.elements:
+            fits = max(fit_of(self.scene.text_of(element), one) for one in self._names.of(name))
+            if fits >= WHOLE and element.role in ("page tab", "tab", "list item", "menu", "panel", "frame", "grouping"):
+                inside = self.scene.within(element)
+                if inside:
+                    return inside
+                if "selected" in element.states:  # its page lies beside it
+                    return [other for other in self.scene.elements if self.scene.in_front(other)]
+        return None
+
+    def _named(self, name: str, among: Iterable[Element], roles: Collection[str], least: float) -> list[Found]:
+        names = self._names.of(name)
+        found: list[Found] = []
+        for element in among:
+            if element.role not in roles:
+                continue
+            titles = [element.name] if element.role in TEXTS else self._titles_of(element)
+            read = element.source == "words"
+            fits = [(fit_of(title, one, read=read), title) for title in titles for one in names]
+            fit, text = max(fits, default=(0.0, ""))
+            if fit >= least and self.believes(element):
+                found.append(Found(element, fit, text))
+        return self._ranked(_without_twins(found))
+
+    def _titles_of(self, element: Element) -> list[str]:
+        """What an element may be called, also with the name of its group before: "Double Click", "Time:"."""
+        titles = self.scene.titles_of(element)
+        if element.role not in _GROUPED:
+            return titles
+        parents = self.scene.parents(element)
+        groups = [up for up in parents if up.name and up.role in ("panel", "grouping", "frame")][:2]
+        alone = [
+            group.name
+            for group in groups[:1]
+            if [one.id for one in self.scene.within(group) if one.role in _GROUPED] == [element.id]
+        ]
+        return [*titles, *(f"{group.name} {title}" for group in groups for title in titles), *alone]
+
+    def believes(self, element: Element) -> bool:
+        """Whether its name and box can be believed: by itself, by the words on it, or by its row.
+
+        GTK 4 answers for some switches that something else is in their middle.
+        """
+        if element.trusted or element.source in ("words", "both"):
+            return True
+        return any(
+            up.trusted and up.source != "words" and up.role in _ROWS and up.name == (element.name or up.name)
+            and contains(up.box, element.box)
+            for up in self.scene.parents(element)
+        )  # fmt: skip
+
+    def _ranked(self, found: list[Found]) -> list[Found]:
+        """Best fits first; in the window in front before others, what is enabled and can be clicked before texts."""
+
+        return sorted(found, key=self._rank)
+
+    def _rank(self, one: Found) -> tuple[float, ...]:
+        element, scene = one.element, self.scene
+        return (
+            -min(1.0, one.fit + 1 - WHOLE) if one.fit < WHOLE else -1.0,
+            not scene.in_front(element),
+            self._behind_menu(element),
+            "disabled" in element.states,
+            -round(one.fit, 2),
+            element.role in TEXTS,
+            element.source != "both",  # what is written there comes before the name of a picture
+            element.role not in CLICKABLE,
+        )
+
+    def _behind_menu(self, element: Element) -> bool:
+        """Whether an open menu takes the click before it."""
+        if not self.scene.menu_is_open:
+            return False
+        return element.role not in ("menu item", "check menu item", "radio menu item", "menu", "list item")
+
+    def _ordinal(self, found: list[Found], ordinal: int) -> list[Found]:
+        """The one of that number in reading order."""
+        if not ordinal:
+            return found
+        front = [one for one in found if self.scene.in_front(one.element)] or found
+        order = {element.id: at for at, element in enumerate(reading_order([one.element for one in front]))}
+        rows = sorted(front, key=lambda one: order[one.element.id])
+        at = ordinal - 1 if ordinal > 0 else ordinal
+        return [rows[at]] if -len(rows) <= at < len(rows) else []
+
+    def _under(self, found: list[Found], under: str) -> list[Found]:
+        """Those that belong to a heading, group or label: inside it, on its row, or next below it."""
+        heads = [
+            element
+            for element in self.scene.elements
+            if element.name and max(fit_of(element.name, one, read=element.source == "words")
+                                    for one in self._names.of(under)) >= WHOLE
+        ]  # fmt: skip
+        inside = [
+            one
+            for one in found
+            if any(head in heads for head in self.scene.parents(one.element)) or (one.element.label and any(
+                fit_of(one.element.label, name) >= WHOLE for name in self._names.of(under)))
+        ]  # fmt: skip
+        if inside:
+            return inside
+        near = [(distance, one) for one in found if (distance := _distance(heads, one.element)) is not None]
+        return [one for _, one in sorted(near, key=lambda pair: pair[0])]
+
+
+def _distance(heads: Iterable[Element], element: Element) -> float | None:
+    """How far below or beside a heading something stands; None where it is not."""
+    best: float | None = None
+    for head in heads:
+        if head.id == element.id:
+            continue
+        down = element.box.top - below(head.box)
+        beside = abs(middle(element.box)[1] - middle(head.box)[1]) < max(head.box.height, element.box.height) / 2
+        if beside and element.box.left >= head.box.left:
+            cost = gap_between(head.box, element.box) / 4
+        elif down >= -4 and element.box.left < right_of(head.box) + 500 and right_of(element.box) > head.box.left - 40:
+            cost = 10 + down + abs(element.box.left - head.box.left) / 10
+        else:
+            continue
+        best = cost if best is None else min(best, cost)
+    return best
+
+
+def _is_at(one: Element, other: Element) -> bool:
+    """Whether a click on either element does the same: they lie in the same place, or are cells of one row."""
+    (x, y), (left, top) = middle(one.box), middle(other.box)
+    cells = one.role == other.role == "table cell"
+    return abs(y - top) <= _SAME_PLACE and (cells or abs(x - left) <= _SAME_PLACE)
+
+
+def _without_twins(found: list[Found]) -> list[Found]:
+    """One of those that lie in the same place: a word and the button it stands on, a button in a button."""
+    kept: list[Found] = []
+    for one in sorted(found, key=lambda item: (item.element.role in TEXTS, item.element.role not in CLICKABLE)):
+        twin = any(
+            contains(other.element.box, one.element.box)
+            and (one.element.role in TEXTS or contains(one.element.box, other.element.box))
+            and other.element.box.height <= max(80, 2.5 * one.element.box.height)
+            for other in kept
+        )
+        if not twin:
+            kept.append(one)
+    return kept
+
+
+def kinds_of(role: str) -> frozenset[str]:
+    """The roles that people mean by one: what they call a button may be any of several."""
+    return _KINDS.get(role, frozenset({role}))
+
+
+_BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "menu button", "link"})
+_SWITCHES = frozenset({"check box", "switch", "toggle button", "check menu item"})
+_ENTRIES = frozenset({"entry", "text", "password text", "editbar", "spin button", "combo box", "autocomplete"})
+_KINDS: dict[str, frozenset[str]] = {
+    "push button": _BUTTONS | {"check box", "radio button", "menu", "menu item", "list item", "icon"},
+    "button": _BUTTONS,
+    "toggle button": _SWITCHES | {"push button"},
+    "check box": _SWITCHES,
+    "switch": _SWITCHES,
+    "radio button": frozenset({"radio button", "radio menu item", "toggle button", "check box"}),
+    "page tab": frozenset({"page tab", "radio button", "toggle button", "list item", "push button"}),
+    "combo box": frozenset({"combo box", "push button menu", "menu button", "list item", "autocomplete"}),
+    "menu": frozenset({"menu", "push button menu", "menu button", "toggle button", "combo box", "menu item"}),
+    "menu item": frozenset({"menu item", "check menu item", "radio menu item", "menu", "list item", "push button"}),
+    "icon": frozenset({"icon", "desktop icon", "push button", "toggle button", "image", "list item", "table cell",
+                       "label", "push button menu"}),
+    "link": frozenset({"link", "push button"}),
+    "list item": frozenset({"list item", "table cell", "tree item", "icon", "label", "radio button", "table row"}),
+    "slider": frozenset({"slider", "dial", "scroll bar"}),
+    "spin button": frozenset({"spin button", "entry", "text", "slider"}),
+    "entry": _ENTRIES,
+    "text": _ENTRIES | {"document text", "terminal", "paragraph"},
+}  # fmt: skip

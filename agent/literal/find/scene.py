@@ -1,0 +1,277 @@
+"""The screen as the engine sees it: elements with their windows, labels and neighbours, one source or several."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agent.geometry import Region
+from agent.literal.vocabulary.labels import plain
+from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
+from agent.screen.outline import Element, Outline, ShownWindow
+
+#: What can be switched on and off.
+SWITCHES = frozenset(
+    {"check box", "switch", "toggle button", "radio button", "check menu item", "radio menu item", "toggle"}
+)
+#: What holds a number.
+AMOUNTS = frozenset({"slider", "spin button", "dial"})
+#: What takes text.
+FIELDS = frozenset({"entry", "text", "password text", "editbar", "document text", "terminal", "paragraph", "edit bar"})
+#: What shows one of several choices when it is opened.
+COMBOS = frozenset({"combo box", "push button menu", "menu button", "autocomplete"})
+#: One of several that stand in a row or list.
+CHOICES = frozenset(
+    {
+        "list item", "table cell", "table row", "tree item", "radio button", "menu item", "radio menu item",
+        "check menu item", "icon", "page tab", "desktop icon", "list box row",
+    }
+)  # fmt: skip
+#: What holds others on a line of a list.
+_ROWS = frozenset({"list item", "table cell", "table row", "tree item", "list box row"})
+MENU_ITEMS = frozenset({"menu", "menu item", "check menu item", "radio menu item", "tearoff menu item"})
+#: What a click is meant for.
+BUTTONS = frozenset({"push button", "button", "toggle button", "push button menu", "link", "menu button"})
+CLICKABLE = SWITCHES | AMOUNTS | FIELDS | COMBOS | CHOICES | MENU_ITEMS | BUTTONS
+#: What only says something.
+TEXTS = frozenset({"label", "heading", "static", "caption", "section", "word", "words", ""})
+#: What comes and goes by itself, or says nothing.
+_FLEETING = frozenset({"tool tip", "notification", "alert", "scroll bar", "separator", "progress bar", "status bar"})
+#: A label stands at most this many of its heights from the control beside it.
+_FAR = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A control and the text that labels it, its own name or what stands beside it."""
+
+    element: Element
+    text: str
+
+
+class Scene:
+    """One outline, with what follows from it."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.elements = outline.elements
+        self.windows = outline.windows
+
+    @cached_property
+    def by_id(self) -> dict[int, Element]:
+        """The elements by their numbers."""
+        return {element.id: element for element in self.elements}
+
+    @cached_property
+    def front(self) -> ShownWindow | None:
+        """The window that has the focus, or the top-most one."""
+        return next((window for window in self.windows if window.active), next(iter(self.windows), None))
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether anything tells elements besides the words that were read."""
+        return any(element.source != "words" for element in self.elements)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the window in front has not told its elements yet, and may: it is busy, or was just opened."""
+        told = any(element.source != "words" and self.in_front(element) for element in self.elements)
+        return (bool(self.outline.lacks) or self.has_tree) and not told and self.front is not None
+
+    def in_front(self, element: Element) -> bool:
+        """Whether it belongs to the window in front, or to a menu of it."""
+        front = self.front
+        if front is None:
+            return True
+        if element.source == "words" and not element.window:
+            return contains(front.box, element.box)
+        return element.window == front.title and (not element.app or not front.app or element.app == front.app)
+
+    def in_window(self, element: Element, window: ShownWindow) -> bool:
+        """Whether it belongs to that window."""
+        if element.window:
+            return element.window == window.title and element.app in ("", window.app)
+        return contains(window.box, element.box)
+
+    def parents(self, element: Element) -> Iterable[Element]:
+        """What it lies in, the innermost first."""
+        seen = {element.id}
+        while element.parent is not None and element.parent not in seen and element.parent in self.by_id:
+            element = self.by_id[element.parent]
+            seen.add(element.id)
+            yield element
+
+    @cached_property
+    def _children(self) -> dict[int, list[Element]]:
+        found: dict[int, list[Element]] = {}
+        for element in self.elements:
+            if element.parent is not None:
+                found.setdefault(element.parent, []).append(element)
+        return found
+
+    def within(self, element: Element) -> list[Element]:
+        """What lies in it, in reading order."""
+        inside: list[Element] = []
+        for child in self._children.get(element.id, ()):
+            inside += [child, *self.within(child)] if child.id != element.id else []
+        return inside
+
+    @cached_property
+    def texts(self) -> list[Element]:
+        """What only says something, and has words."""
+        return [element for element in self.elements if element.role in TEXTS and element.name.strip()]
+
+    @cached_property
+    def _marked(self) -> list[Element]:
+        """What is ticked so that the control beside it counts: "Custom DPI setting:"."""
+        return [one for one in self.elements if one.role in ("check box", "radio button") and one.name.strip()]
+
+    def text_of(self, element: Element) -> str:
+        """What it is called: its own name, its label, or the text beside it on its row."""
+        return element.name.strip() or element.label.strip() or self._beside(element)
+
+    def titles_of(self, element: Element) -> list[str]:
+        """All that it may be called: what shows a value, or has no name, also by what stands beside it."""
+        titles = [title for title in (element.name.strip(), element.label.strip()) if title]
+        if element.role in AMOUNTS | FIELDS | COMBOS or not titles:
+            titles.append(self._beside(element))
+        return [title for title in titles if title]
+
+    def _beside(self, element: Element) -> str:
+        """The text that stands on the same row, the nearest one left of it, else right of it; "" for none."""
+        best: tuple[float, str] | None = None
+        beside = [*self.texts, *self._marked] if element.role in AMOUNTS | COMBOS | FIELDS else self.texts
+        rows = element.role in _ROWS and next((up for up in self.parents(element) if up.role not in _ROWS), None)
+        for text in beside:
+            if rows and not contains(rows.box, text.box):
+                continue  # what stands in the pane beside a list is no name of a row of it
+            if not self._same_place(text, element) or not same_row(text.box, element.box):
+                continue
+            if element.role in _ROWS and contains(element.box, text.box):
+                continue  # one of several texts in it, which are not its name
+            gap = gap_between(text.box, element.box)
+            cost = gap if text.box.left < element.box.left else gap + 40
+            near = gap <= _FAR * max(text.box.height, 12)
+            if near and text.id != element.id and not self._between(text, element):
+                best = min(best or (cost, text.name), (cost, text.name))
+        return best[1].strip() if best else ""
+
+    def _between(self, text: Element, element: Element) -> bool:
+        """Whether another control stands between a text and a control: then the text is that one's."""
+        left, right = sorted((text.box, element.box), key=lambda box: box.left)
+        return any(
+            other.role in CLICKABLE
+            and other.id not in (text.id, element.id)
+            and same_row(other.box, element.box)
+            and right_of(left) <= other.box.left
+            and right_of(other.box) <= right.left
+            for other in self.elements
+        )
+
+    def _same_place(self, one: Element, other: Element) -> bool:
+        return not one.window or not other.window or (one.window, one.app) == (other.window, other.app)
+
+    def named_window(self, name: str, *, kinds: bool = True) -> ShownWindow | None:
+        """The window of that title or application, or of that kind of application, the top-most first; None for none.
+
+        Args:
+            name: what the person calls it.
+            kinds: whether "text editor" is any text editor's window.
+        """
+        wanted = plain(name)
+        if not wanted:
+            return self.front
+        by_name = (_is_called, _has_in_title, _names_in_title, _is_of_application)
+        for fits in (*by_name, _is_of_kind) if kinds else by_name:
+            if (window := next((one for one in self.windows if fits(one, wanted)), None)) is not None:
+                return window
+        return None
+
+    @cached_property
+    def menu_is_open(self) -> bool:
+        """Whether a menu hangs open: its items are there."""
+        return any(
+            element.role in MENU_ITEMS
+            and "offscreen" not in element.states
+            and any(parent.role in ("menu", "popup menu") for parent in self.parents(element))
+            for element in self.elements
+        )
+
+    def readable(self, limit: int = 12) -> list[str]:
+        """What stands in the window in front, for telling a person what is there instead."""
+        named = (element for element in self.elements if self.in_front(element) and "offscreen" not in element.states)
+        texts = (" ".join(element.name.split())[:40] for element in named if element.role in CLICKABLE | TEXTS)
+        return list(dict.fromkeys(text for text in texts if sum(map(str.isalnum, text)) >= 2))[:limit]
+
+    def lasting(self) -> list[Element]:
+        """The elements that do not come and go by themselves."""
+        return [
+            element
+            for element in self.elements
+            if element.role not in _FLEETING and not any(up.role in _FLEETING for up in self.parents(element))
+        ]
+
+
+def _is_called(window: ShownWindow, wanted: str) -> bool:
+    return wanted in (plain(window.title), plain(window.app))
+
+
+def _has_in_title(window: ShownWindow, wanted: str) -> bool:
+    return _holds(window.title, wanted)
+
+
+def _names_in_title(window: ShownWindow, wanted: str) -> bool:
+    """As `_has_in_title`, where the name stands behind a path or a mark of changes: "*~/Notes/a.txt - Mousepad"."""
+    return _holds(re.sub(r"[*/\\]+", " ", window.title), wanted)
+
+
+def _is_of_application(window: ShownWindow, wanted: str) -> bool:
+    return _holds(re.sub(r"[-._]", " ", window.app), wanted)
+
+
+def _is_of_kind(window: ShownWindow, wanted: str) -> bool:
+    """Whether it is a text editor's, a file manager's, where that is all that was said."""
+    programs = programs_of_kind(wanted)
+    return bool(window.app) and letters_of(window.app).endswith(programs) if programs else False
+
+
+def _holds(text: str, wanted: str) -> bool:
+    words, have = wanted.split(), plain(text).split()
+    return any(have[at : at + len(words)] == words for at in range(len(have) - len(words) + 1))
+
+
+def right_of(box: Region) -> int:
+    """The first column right of a box."""
+    return box.left + box.width
+
+
+def below(box: Region) -> int:
+    """The first row below a box."""
+    return box.top + box.height
+
+
+def middle(box: Region) -> tuple[float, float]:
+    """The middle of a box."""
+    return box.left + box.width / 2, box.top + box.height / 2
+
+
+def contains(outer: Region, inner: Region) -> bool:
+    """Whether the middle of a box lies in another."""
+    x, y = middle(inner)
+    return outer.left <= x < right_of(outer) and outer.top <= y < below(outer)
+
+
+def same_row(one: Region, other: Region) -> bool:
+    """Whether two boxes stand beside each other: the lower one's middle is within the higher one's height."""
+    low, high = sorted((one, other), key=lambda box: box.height)
+    return high.top <= middle(low)[1] < below(high)
+
+
+def gap_between(one: Region, other: Region) -> int:
+    """The columns between two boxes, 0 where they overlap."""
+    return max(0, max(one.left, other.left) - min(right_of(one), right_of(other)))
+
+
+def reading_order(elements: Iterable[Element]) -> Sequence[Element]:
+    """From top to bottom, then from left to right."""
+    return sorted(elements, key=lambda element: (element.box.top, element.box.left))

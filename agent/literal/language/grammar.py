@@ -1,0 +1,268 @@
+"""Understands instructions: one sentence becomes a list of goals.
+
+The engine follows what is written and nothing else, so this is a grammar, not a language model. An instruction is cut
+into parts before each verb (`sentences`); ordinary phrasing becomes literal (`phrases`); what it may not say is
+refused (`refusals`); the first rule that fits a part makes its goals (`rules`). What it does not understand, it says,
+with the nearest sentence that it does (`suggestions`).
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from agent.keys import chord
+from agent.literal.goals import (
+    ArrangeWindow,
+    Calculate,
+    Choose,
+    Click,
+    Close,
+    Goal,
+    MakeFolder,
+    Open,
+    Press,
+    Rename,
+    SaveAs,
+    Scroll,
+    SetValue,
+    Target,
+    Toggle,
+    Trash,
+    Type,
+    WriteFile,
+)
+from agent.literal.language.phrases import Phrase, find_phrase, wanted
+from agent.literal.language.refusals import check_refusals
+from agent.literal.language.rules import all_rules
+from agent.literal.language.rules.base import times
+from agent.literal.language.sentences import NotUnderstoodError, Part, split_instruction, without_courtesy
+from agent.literal.language.suggestions import nearest
+from agent.literal.language.targets import place_name
+from agent.literal.vocabulary import lexicon, quotes
+from agent.literal.vocabulary.places import is_switch
+
+_PLACE = re.compile(r"(?:in|inside|within|on|under) (?P<place>.+)", re.IGNORECASE)
+
+#: A tab said with the window that it is in.
+_TAB = re.compile(
+    r"(?P<tab>.+?) (?:tab|page|section) (?:of|in|on|from) (?P<window>.+)|(?P<owner>.+?)['’]s (?P<own>.+)", re.IGNORECASE
+)
+_SECRET = re.compile(
+    r"\b(?:password|passphrase|passcode|pin(?: code)?|credit card|card number|cvv|cvc|iban|secret)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What was read so far."""
+
+    goals: tuple[Goal, ...] = ()
+    place: str = ""  # "in Z": where the next parts are said to happen
+    about: str = ""  # what a complaint was about
+    at: int = 0  # where in the goals the place was said
+
+
+def read_instruction(instruction: str) -> list[Goal]:
+    """The goals of an instruction, in order. Raises NotUnderstoodError, which names the part."""
+    pieces, quoted = split_instruction(instruction)
+    reading = _Reading()
+    for index, piece in enumerate(pieces):
+        reading = _read(reading, piece, quoted, last=index == len(pieces) - 1)
+    goals = _joined(_through_tabs(reading.goals))
+    if not goals:
+        raise NotUnderstoodError("The instruction is empty." if not pieces else "The instruction says nothing to do.")
+    return goals
+
+
+def _read(reading: _Reading, text: str, quoted: list[str], *, last: bool) -> _Reading:
+    if (phrase := find_phrase(text, quoted)) is not None:
+        return _read_phrase(reading, phrase, text, quoted, last=last)
+    try:
+        return _read_literally(reading, text, quoted)
+    except NotUnderstoodError:
+        wishes = [] if (said := wanted(text)) == text else [Phrase(said)]
+        if (wish := find_phrase(text, quoted, wishes=True)) is not None:
+            wishes.append(wish)
+        for one in wishes:
+            with suppress(NotUnderstoodError):
+                return _read_phrase(reading, one, text, quoted, last=last)
+        raise
+
+
+def _read_phrase(reading: _Reading, phrase: Phrase, text: str, quoted: list[str], *, last: bool) -> _Reading:
+    if phrase.complaint and not last:
+        return replace(reading, about=phrase.about)
+    if not phrase.means:
+        examples = "“switch to the dark theme”, “make the text bigger”, “turn the brightness down”"
+        shown = quotes.show(text, quoted)
+        raise NotUnderstoodError(f"I do not know what to do about “{shown}”: say it, for example {examples}.")
+    quoted = [*quoted]
+    text = quotes.hide_quotes(phrase.means, quoted) if "'" in phrase.means else phrase.means
+    text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
+    return _read_literally(reading, text, quoted)
+
+
+def _read_literally(reading: _Reading, text: str, quoted: list[str]) -> _Reading:
+    name = quotes.show(text, quoted)
+    if lexicon.is_risky(name) and is_switch(name):  # "Sort folders before files"
+        return replace(reading, goals=(*reading.goals, Toggle(Target(name), on=True)), about="")
+    if name.casefold() not in lexicon.shortcuts():
+        check_refusals(text)
+    place, text = _place_before(text, quoted)
+    if place:
+        reading = replace(reading, place=place, at=len(reading.goals))
+    if not text:
+        return reading
+    part = Part(text, quoted, *_it(reading))
+    goals = _read_part(part)
+    if reading.place:
+        if any(isinstance(goal, Open) for goal in goals) and len(reading.goals) > reading.at:
+            reading = replace(reading, place="")
+        else:
+            goals = _placed(goals, reading.place, first=len(reading.goals) == reading.at)
+    return replace(reading, goals=(*reading.goals, *goals), about="")
+
+
+def _read_part(part: Part) -> list[Goal]:
+    what, count = times(part.text)
+    if keys := lexicon.shortcuts().get(part.shown(what).casefold()):
+        return [Press(chord(keys))] * count
+    for pattern, build in all_rules():
+        if (match := pattern.fullmatch(part.text)) and (goals := build(part, match.groupdict(default=""))) is not None:
+            _check_secrets(goals)
+            return goals
+    shown = part.shown(part.text)
+    if is_switch(shown):  # "dark theme, please"
+        return [Toggle(Target(shown), on=True)]
+    raise NotUnderstoodError(f"I do not understand “{shown}”.{nearest(shown)}")
+
+
+def _check_secrets(goals: Sequence[Goal]) -> None:
+    """Raises NotUnderstoodError for goals that would enter a password or the like."""
+    for goal in goals:
+        match goal:
+            case Choose(_, Target() as target) | SetValue(target) | Type(_, Target() as target):
+                if _SECRET.search(f"{target.name} {target.whole}"):
+                    raise NotUnderstoodError("I do not enter passwords or the like: please do that yourself.")
+
+
+def _place_before(text: str, quoted: list[str]) -> tuple[str, str]:
+    """ "in Z, do it" as the place and the rest; the rest is "" where the next part goes on with it."""
+    verb = re.compile(rf",? (?={lexicon.verbs()}(?![\w'’-]))", re.IGNORECASE)
+    match = _PLACE.fullmatch(text)
+    if match is None:
+        return "", text
+    part = Part(text, quoted)
+    for cut in verb.finditer(match["place"]):
+        place, rest = match["place"][: cut.start()], match["place"][cut.end() :]
+        if place.strip(" ,").casefold() not in ("", "the", "a", "an", "my", "this"):
+            return place_name(part, place), without_courtesy(rest)
+    comma = re.fullmatch(r"(?P<place>[^,]+), ?(?P<rest>.+)", match["place"])
+    if comma:
+        return place_name(part, comma["place"]), without_courtesy(comma["rest"])
+    return place_name(part, match["place"]), ""
+
+
+def _it(reading: _Reading) -> tuple[str, bool]:
+    """What "it" is after what was read, and whether it was opened."""
+    if reading.about:
+        return reading.about, reading.about.casefold() in lexicon.programs()
+    for goal in reversed(reading.goals):
+        match goal:
+            case Open(name):
+                return name, True
+            case ArrangeWindow(_, name) | Close(name) if name:
+                return name, True
+            case MakeFolder(name) | Rename(_, name) | Trash(name):
+                return name, False
+            case WriteFile(_, name) if name:
+                return name, False
+            case Click(target) | Toggle(target) | SetValue(target):
+                return target.name, False
+            case Choose(_, control):
+                return control.name, False
+            case Type():
+                return "", False
+            case _:
+                continue
+    return "", False
+
+
+def _placed(goals: Sequence[Goal], place: str, *, first: bool) -> list[Goal]:
+    """Goals that are to happen in a place; where a goal cannot say so, the place is opened before it."""
+    placed: list[Goal] = []
+    for goal in goals:
+        match goal:
+            case Click(target) | Toggle(target) | SetValue(target):
+                placed.append(replace(goal, target=_inside(target, place)))
+            case Choose(_, control):
+                placed.append(replace(goal, control=_inside(control, place)))
+            case Type(_, Target() as into):
+                placed.append(replace(goal, into=_inside(into, place)))
+            case Open() | Scroll():
+                placed.append(replace(goal, inside=goal.inside or place))
+            case Calculate():
+                placed.append(replace(goal, calculator="" if place.casefold() == "calculator" else place))
+            case WriteFile():
+                editors = ("text editor", "editor")
+                placed.append(replace(goal, editor="" if place.casefold() in editors else place))
+            case MakeFolder() | Rename() | Trash():
+                managers = lexicon.config()["applications"]["file_managers"]
+                placed.append(replace(goal, where=goal.where or ("" if place.casefold() in managers else place)))
+            case Close() | ArrangeWindow():
+                placed.append(replace(goal, target=goal.target or place))
+            case Type(text) if place.casefold() in lexicon.config()["applications"]["editors"]:
+                placed.append(WriteFile(text, editor="" if place.casefold() in ("text editor", "editor") else place))
+            case Type(text) if re.search(r"\b(?:field|box|bar|entry|search)$", place, re.IGNORECASE):
+                placed.append(Type(text, Target(place, "entry")))
+            case _:
+                placed.extend([Open(place), goal] if first and not placed else [goal])
+    return placed
+
+
+def _inside(target: Target, place: str) -> Target:
+    return replace(target, inside=target.inside or place)
+
+
+def _through_tabs(goals: Sequence[Goal]) -> list[Goal]:
+    """The goals, with "in the Focus tab of Window Manager" as a click on the tab and what is in the window."""
+    through: list[Goal] = []
+    for goal in goals:
+        match goal:
+            case Click(target) | Toggle(target) | SetValue(target):
+                inside = target.inside
+            case Choose(_, control):
+                inside = control.inside
+            case Type(_, Target() as into):
+                inside = into.inside
+            case _:
+                inside = ""
+        found = _TAB.fullmatch(inside)
+        if found is None:
+            through.append(goal)
+            continue
+        window = re.sub("^the ", "", found["window"] or found["owner"], flags=re.IGNORECASE)
+        tab = Click(Target(found["tab"] or found["own"], "page tab", inside=window))
+        if tab not in through:
+            through.append(tab)
+        match goal:
+            case Click(target) | Toggle(target) | SetValue(target):
+                through.append(replace(goal, target=replace(target, inside=window)))
+            case Choose(_, control):
+                through.append(replace(goal, control=replace(control, inside=window)))
+            case Type(_, Target() as into):
+                through.append(replace(goal, into=replace(into, inside=window)))
+    return through
+
+
+def _joined(goals: Sequence[Goal]) -> list[Goal]:
+    """The goals, with "write X" and "save it as Y" as one, and without focusing what was just opened."""
+    joined: list[Goal] = []
+    for goal in goals:
+        before = joined[-1] if joined else None
+        if isinstance(goal, SaveAs) and goal.name and isinstance(before, WriteFile) and not before.save_as:
+            joined[-1] = replace(before, save_as=goal.name)
+        else:
+            joined.append(goal)
+    return joined

@@ -1,0 +1,84 @@
+"""What an instruction may not say: words that turn it around, make it depend on something, or leave open what is meant.
+
+Read over, they would have the engine do the opposite of what was asked. A label may hold them where it is plainly one.
+"""
+
+import re
+from functools import cache
+
+from agent.literal.language.sentences import NotUnderstoodError
+from agent.literal.vocabulary import lexicon
+
+_CONDITION = (
+    r"if|unless|except|but|until|till|when|whenever|while|as soon as|as long as|in case|provided|otherwise|else|"
+    r"whether|"
+    r"because|depending|before|after|once(?= (?:it|the|this|that|you|everything))"
+)
+_NEGATION = r"do not|don['’]?t|never|without|instead of|rather than|not|cannot|can['’]?t|no longer"
+_QUANTITY = (
+    r"every|each|all|any|anything|everything|everyone|both|several|some|many|most|random|randomly|whatever|whichever"
+)
+_TIME = (
+    r"tomorrow|tonight|daily|hourly|weekly|later today|in (?:\d+|an?|one|two|five|ten) (?:seconds?|minutes?|hours?|"
+    r"days?)|"
+    r"at \d{1,2}(?::\d\d)? ?(?:am|pm|o['’]clock)|at (?:noon|midnight)|regularly|repeatedly|forever"
+)
+_ALTERNATIVE = r"or|either|and/or|maybe|perhaps"
+_WORDS = re.compile(
+    rf"(?<![\w-])(?:(?P<condition>{_CONDITION})|(?P<negation>{_NEGATION})|(?P<time>{_TIME})|(?P<quantity>{_QUANTITY})"
+    rf"|(?P<alternative>{_ALTERNATIVE}))(?![\w-])",
+    re.IGNORECASE,
+)
+#: "all" and the like where they say nothing of several things.
+_HARMLESS = re.compile(r"all the way|both (?=\S+ and )|some(?= text| more\b)|any more|not so (?=\w+$)", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r" (?:it|the|this|that|these|there|you|i|we|he|she|they|my|your|a|an|any|possible|needed|necessary|shown|available|"
+    r"present|asked|prompted|visible|not|so|required|tomorrow|then|done|finished|ready)\b",
+    re.IGNORECASE,
+)
+_WHY = {
+    "condition": (
+        "I cannot follow “{}”: I do what is said at once, and nothing that depends on something. Say only what to do"
+    ),
+    "negation": "I cannot follow “{}”: say only what to do, not what not to do",
+    "time": "I cannot follow “{}”: I do what is said at once",
+    "quantity": "I cannot follow “{}”: name each thing that is meant",
+    "alternative": "I cannot follow “{}”: say which one is meant",
+}
+
+
+def check_refusals(text: str) -> None:
+    """Raises NotUnderstoodError for the first word that the engine cannot follow, with what to say instead."""
+    harmless = [match.span() for match in _HARMLESS.finditer(text)]
+    for match in _WORDS.finditer(text):
+        if any(start <= match.start() < end for start, end in harmless) or _in_label(text, match):
+            continue
+        why = _WHY[match.lastgroup or "condition"].format(match[0])
+        raise NotUnderstoodError(f"{why}. If it is part of a name, put the name in quotation marks.")
+
+
+def _in_label(text: str, match: re.Match[str]) -> bool:
+    """Whether the word stands in a label as written on the screen: after a verb that takes one, and capitalised."""
+    verb = _label_verb().match(text)
+    if verb is None or verb.end() > match.start():
+        return False
+    before, after = text[verb.end() : match.start()], text[match.end() :]
+    if not before.strip():  # "click Don't Save", "choose Never", "set screen blank to never", "tick When resizing"
+        if match.lastgroup == "condition":
+            return match[0][0].isupper() and bool(after) and not _CLAUSE.match(after)
+        return match.lastgroup == "negation" and (match[0][0].isupper() or verb["value"] is not None)
+    if not before.lstrip()[0].isupper() or _CLAUSE.match(after) or not after:
+        return False
+    words = before.split()
+    if match.lastgroup == "quantity":  # "Show all windows"
+        return True
+    return len(words) >= 2 and any(word.islower() for word in words)  # "Hide title of windows when maximized"
+
+
+@cache
+def _label_verb() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:(?P<value>(?:choose|select|pick|(?:set|change|switch) .+? to))|{lexicon.label_verbs()})"
+        r"(?: (?:the|a|option|box|check ?box|called|named|labelled))* ",
+        re.IGNORECASE,
+    )

@@ -1,0 +1,245 @@
+"""Folders and files, texts that are written and saved, and sums."""
+
+import re
+
+from agent.literal.goals import Calculate, Goal, MakeFolder, Rename, SaveAs, Trash, WriteFile
+from agent.literal.language.rules.base import Groups, Rule, text_to_type
+from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.targets import place_name, read_target, split_list
+from agent.literal.vocabulary import lexicon
+from agent.literal.vocabulary.numbers import expression_of
+
+_FOLDER = "folder|directory"
+_KIND = rf"(?:{_FOLDER}|(?:text )?file|document|picture|image|photo|note)"
+_NAMED = r"(?:(?:called|named|with the name|by the name of|titled) )"
+_TRASH = r"(?:trash(?: can| bin)?|rubbish(?: bin)?|(?:recycle |waste)?bin|waste ?basket|garbage(?: can)?|dustbin)"
+#: A file or folder and nothing vague: a quotation, a name with an ending, a path.
+_SURELY_A_FILE = re.compile(r"\x00\d+\x00|\S*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}|(?:~|\.{0,2}/)\S+")
+_SUMS = {
+    r"(?:add|sum(?: up)?) (?P<first>.+?) (?:and|to) (?P<second>.+)": "+",
+    r"multiply (?P<first>.+?) (?:by|with|and) (?P<second>.+)": "*",
+    r"divide (?P<first>.+?) by (?P<second>.+)": "/",
+    r"subtract (?P<first>.+?) from (?P<second>.+)": "from",
+}
+_ARTICLE = re.compile(r"^(?:(?:the|a|an|my|this|that) )+", re.IGNORECASE)
+#: What is said of a folder and is not its name.
+_NO_NAME = re.compile(
+    r"(?:in|inside|within|on|under|at|for|with|and|to|from|there|somewhere|here)(?: |$)", re.IGNORECASE
+)
+#: Words that seldom stand in a name without quotation marks, and say where, how or what else.
+_SAYS_MORE = re.compile(
+    r"(?:^|\s)(?:in|into|inside|within|on|onto|to|from|under|next|beside|beneath|with|without|then|also|instead|please"
+    r"|it|my|your|where|which|that|because)(?:\s|$)",
+    re.IGNORECASE,
+)
+_VAGUE = re.compile(
+    r"(?:.*\b)?(?:files|folders|things?|stuff|contents?|documents|pictures|downloads|data|junk|disk|junk files|home|"
+    r"system)",
+    re.IGNORECASE,
+)
+
+
+def _make_folder(part: Part, match: Groups) -> list[Goal]:
+    name, where = match["name"], match["where"]
+    if (
+        not where
+        and "\x00" in name
+        and (found := re.fullmatch(r"(?P<name>.*\x00) (?:in|inside|within|on|at|under) (?P<where>.+)", name))
+    ) or (
+        not where
+        and (
+            found := re.fullmatch(
+                r"(?P<name>.+) (?:in|inside|within|on(?= the| my)|under) (?P<where>.+)", name, re.IGNORECASE
+            )
+        )
+    ):
+        name, where = found["name"], found["where"]
+    if _NO_NAME.match(name):
+        raise NotUnderstoodError("I do not know what to call the folder: “create a folder called X in Y”.")
+    items = split_list(name)[0] if match["several"] else [name]
+    return [MakeFolder(_file_name(part, item), _where(part, where)) for item in items]
+
+
+def _rename(part: Part, match: Groups) -> list[Goal]:
+    old, where = match["old"], ""
+    if found := re.fullmatch(r"(?P<old>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)", old, re.IGNORECASE):
+        old, where = found["old"], _where(part, found["where"])
+    new = match["new"]
+    if not where and (
+        found := re.fullmatch(r"(?P<new>.+) (?:in|inside|within|on(?= the| my)) (?P<where>.+)", new, re.IGNORECASE)
+    ):
+        new, where = found["new"], _where(part, found["where"])
+    if old.casefold() in ("it", "this", "that"):
+        return [Rename(read_target(part, old).name, _file_name(part, new), where)]
+    return [Rename(_file_name(part, _without_kind(old)), _file_name(part, new), where)]
+
+
+def _trash(part: Part, match: Groups) -> list[Goal] | None:
+    what, where = match["what"], ""
+    surely = bool(match["trash"])
+    place = r"(?P<what>.+) (?:in|inside|within|on(?= the| my)|from) (?P<where>.+)"
+    if found := re.fullmatch(place, what, re.IGNORECASE):
+        what, where = found["what"], _where(part, found["where"])
+    goals: list[Goal] = []
+    for item in split_list(what)[0]:
+        bare = _without_kind(item)
+        if bare.casefold() in ("it", "this", "that"):
+            goals.append(Trash(read_target(part, bare).name, where))
+            continue
+        named = _SURELY_A_FILE.fullmatch(bare) or surely or bare != _ARTICLE.sub("", item)
+        if not named:
+            return None
+        if (
+            not _SURELY_A_FILE.fullmatch(bare)
+            and _VAGUE.fullmatch(bare)
+            and not re.match(rf"(?:the )?{_KIND} ", item, re.IGNORECASE)
+        ):
+            raise NotUnderstoodError(
+                f"I delete nothing that is not named: which file or folder is “{part.shown(item)}”?"
+            )
+        goals.append(Trash(_file_name(part, bare), where))
+    return goals
+
+
+def _write(part: Part, match: Groups) -> list[Goal] | None:
+    editor = place_name(part, match["editor"]) if match["editor"] else ""
+    if editor.casefold() in ("it", "this", "there") and part.it_is_open:
+        editor = part.it
+    if _SURELY_A_FILE.fullmatch(editor) and not match["name"]:
+        return _write(part, {**match, "name": match["editor"], "editor": ""})
+    if match["editor"] and editor.casefold() not in lexicon.config()["applications"]["editors"]:
+        return None
+    words = {
+        "document",
+        "file",
+        "note",
+        "notes",
+        "new document",
+        "new file",
+        "text file",
+        "blank document",
+        "empty document",
+    }
+    named = (
+        ""
+        if editor.casefold() in words or editor.casefold() in ("text editor", "editor", "new text file", "new note")
+        else editor
+    )
+    save_as = _saved_name(part, match["name"], match["where"]) if match["name"] else ""
+    return [WriteFile(text_to_type(part, match["text"], part.text), save_as, named)]
+
+
+def _save(part: Part, match: Groups) -> list[Goal]:
+    return [SaveAs(_saved_name(part, match["name"], match["where"]) if match["name"] else "")]
+
+
+def _calculate(part: Part, match: Groups) -> list[Goal] | None:
+    what, calculator = match["what"], ""
+    if found := re.fullmatch(
+        r"(?P<what>.+) (?:in|with|using|on) (?:the |a |my )?(?P<calculator>.+)", what, re.IGNORECASE
+    ):
+        what, calculator = found["what"], part.shown(found["calculator"])
+    what = _sum_in_words(part.shown(what))
+    expression = expression_of(what)
+    if expression is None:
+        return None
+    return [Calculate(expression, "" if calculator.casefold() == "calculator" else calculator)]
+
+
+def _sum_in_words(text: str) -> str:
+    """ "add 5 and 7", "divide 100 by 4" as one would read the signs; other texts as they are."""
+    for pattern, sign in _SUMS.items():
+        if match := re.fullmatch(pattern, text, re.IGNORECASE):
+            first, second = match["first"], match["second"]
+            return f"{second} - {first}" if sign == "from" else f"{first} {sign} {second}"
+    return text
+
+
+def _where(part: Part, text: str) -> str:
+    """A folder's name; "" for the file manager, which is where folders are made anyway."""
+    name = place_name(part, text) if text else ""
+    here = [*lexicon.config()["applications"]["file_managers"], "home", "home folder", "home directory"]
+    return "" if name.casefold() in here else name
+
+
+def _without_kind(text: str) -> str:
+    bare = _ARTICLE.sub("", text.strip())
+    bare = re.sub(rf"^{_KIND} (?={_NAMED}|\S){_NAMED}?", "", bare, count=1, flags=re.IGNORECASE)
+    return re.sub(rf" (?:{_FOLDER}|file)$", "", bare, flags=re.IGNORECASE)
+
+
+def _file_name(part: Part, text: str) -> str:
+    name = part.shown(text)
+    if "\x00" not in text and _SAYS_MORE.search(name):
+        raise NotUnderstoodError(f"I do not know whether “{name}” is all one name: put the name in quotation marks.")
+    if not name or len(name) > 255 or "\n" in name:
+        raise NotUnderstoodError("I do not understand that name of a file or folder.")
+    return name
+
+
+def _saved_name(part: Part, name: str, where: str) -> str:
+    if not where and part.quotation(name) is None:
+        found = re.fullmatch(r"(?P<name>.+) (?:in|to|into|on(?= the| my)|under) (?P<where>.+)", name, re.IGNORECASE)
+        name, where = (found["name"], found["where"]) if found else (name, where)
+    shown = _file_name(
+        part, re.sub(r"^(?:(?:the|a) )?(?:file )?(?:called |named )?", "", name, flags=re.IGNORECASE) or name
+    )
+    folder = _where(part, where)
+    return f"{folder.rstrip('/')}/{shown}" if folder else shown
+
+
+_TEXT = r"(?P<text>[^\x00]+?|\x00\d+\x00)"
+_PLACE = r"(?: (?:in|inside|within|on|at|under|to) (?P<where>.+))?"
+_MAKE = "create|make|add|new|start"
+_SAYING = (
+    r"(?:with the (?:text|contents?|words?|line|sentence)|containing|that (?:says|contains|reads|has)|saying|reading|"
+    r"which (?:says|contains|reads)|with)(?: (?:the text|the words?|in it))?:?"
+)
+_WRITE = r"(?:write|type|enter|put|note|paste|insert|add)(?: down)?(?: the (?:text|words?|line|sentence))?"
+RULES: list[Rule] = [
+    (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER})(?: (?:in|inside|within|on|"
+     r"under) (?P<where>.+?))?,? (?:and )?(?:call|name|title) it (?P<name>.+?)(?P<several>)", _make_folder),
+    (rf"(?:{_MAKE}|put|set up)(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) (?:in|inside|within|"
+     rf"on|under) (?P<where>.+?) {_NAMED}(?P<name>.+?)(?P<several>)",
+     _make_folder),
+    (rf"(?:put|set up)(?: me)?(?: an?| one)(?: new| empty)* (?:{_FOLDER}) {_NAMED}(?P<name>.+?)(?P<where>)"
+     r"(?P<several>)", _make_folder),
+    (rf"(?:{_MAKE})(?: me)?(?: an?| the| one)?(?: new| empty)* (?:{_FOLDER}) "
+     rf"{_NAMED}?(?P<name>.+?)(?P<where>)(?P<several>)", _make_folder),
+    (r"(?:create|make|add)(?: me)?(?: new| empty)*(?: (?:the|two|three|four|\d))?(?: new| empty)* "
+     r"(?P<several>folders|directories),? "
+     rf"{_NAMED}?(?P<name>.+?)(?P<where>)", _make_folder),
+    (r"(?:create|make|add)(?: an?| the)?(?: new| empty)* (?P<name>\x00\d+\x00|(?!(?:new|empty|another|different|a|"
+     rf"the)\b)[\w-]+) (?:{_FOLDER}){_PLACE}(?P<several>)", _make_folder),
+    (r"(?:rename|change the name of) (?P<old>.+?) (?:to|into|as) (?P<new>.+)", _rename),
+    (r"(?:give) (?P<old>.+?) the (?:new )?name (?P<new>.+)", _rename),
+    (r"(?:move|put|send|throw|drag|drop|delete|chuck)(?: away)? (?P<what>.+?) (?P<trash>(?:in|to|into|in to) "
+     rf"(?:the |my )?{_TRASH})", _trash),
+    (r"(?P<trash>trash|bin) (?P<what>.+)", _trash),
+    (r"(?:delete|remove|throw away|get rid of|erase) (?P<what>.+)(?P<trash>)", _trash),
+    (rf"{_WRITE} {_TEXT} (?:in|into|to|in to|on) (?P<editor>[^\x00]+?),? (?:and )?save (?:it|that|this|the (?:file|"
+     rf"text|document)) (?:as|under|to) (?P<name>.+?)(?P<where>)",
+     _write),
+    (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?:a|the) (?:new )?(?:text )?(?:file|document|note) "
+     rf"{_NAMED}?(?P<name>.+?)(?P<where>)(?P<editor>)", _write),
+    (rf"(?:create|make|write|save|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
+     rf"document|note) {_NAMED}?(?P<name>[^\x00]+?|\x00\d+\x00),? (?:and )?{_SAYING} {_TEXT}(?P<where>)(?P<editor>)",
+     _write),
+    (r"(?:create|make|write|leave|take|prepare)(?: me)?(?: an?| the)?(?: new| short| little| quick)*(?: text)? (?:file|"
+     rf"document|note|memo) {_SAYING} {_TEXT}(?P<name>)(?P<where>)(?P<editor>)", _write),
+    (rf"{_WRITE} {_TEXT} (?:in|into|to|in to) (?P<editor>[^\x00]+?)(?P<name>)(?P<where>)", _write),
+    (rf"(?:make|take|write|leave)(?: me)? (?:an? )?(?:quick |short |new )*(?:note|memo)(?: to (?:me|myself))?: ?{_TEXT}"
+     r"(?P<name>)(?P<where>)(?P<editor>)", _write),
+    (r"(?:jot|note|write) down:? (?P<text>\x00\d+\x00)(?P<name>)(?P<where>)(?P<editor>)", _write),
+    (r"save (?P<text>\x00\d+\x00) (?:as|in(?:to)?(?: (?:a|the) file)?) (?P<name>.+)(?P<where>)(?P<editor>)", _write),
+    (r"(?:save|store)(?: (?:it|this|that|everything|the (?:file|text|document|note|changes)|my (?:work|changes|file|"
+     r"text|document)))?"
+     r"(?: (?:in|into|to) (?P<where>[^\x00]+?|\x00\d+\x00)(?= as ))?(?: (?:as|under|to|with(?= the name))(?: the)"
+     r"?(?: (?:file )?name)? (?P<name>.+))?", _save),
+    (r"(?:calculate|compute|work out|figure out|evaluate|add up|solve|(?:tell me )?what(?:['’]?s| is| are)|(?:tell "
+     r"me )?how much is) "
+     r"(?:the (?:result|value) of )?(?P<what>.+)", _calculate),
+    (r"use (?:the |a |my )?(?:.*calc\w*) to (?:calculate |compute |work out )?(?P<what>.+)", _calculate),
+    (r"(?P<what>(?:add|sum|multiply|divide|subtract) .+)", _calculate),
+    (r"(?P<what>[-\d(][^a-z]* ?[-+*/×x÷^%] ?[^a-z]*)", _calculate),
+]  # fmt: skip

@@ -1,0 +1,134 @@
+"""Keys, text, scrolling, waiting."""
+
+import re
+
+from agent.keys import MODIFIERS, UnknownKeyError, chord
+from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
+from agent.literal.language.rules.base import Groups, Rule, is_described, text_to_type, times
+from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.targets import place_name, read_target
+from agent.literal.vocabulary.numbers import NUMBER, amount_of, number_of
+
+_MOST_SECONDS = 60.0
+
+
+def _press(part: Part, match: Groups) -> list[Goal]:
+    what, count = times(match["what"])
+    if re.fullmatch(r"\x00\d+\x00 (?:and|then) \x00\d+\x00", what) is None and (keys := _held(part, what)):
+        return [Press(keys)] * count
+    goals: list[Goal] = []
+    for item in re.split(r" ?, ?(?:and |then ){0,2}| (?:and then|and|then) ", what):
+        if item.strip():
+            goals.extend(_press_one(part, item) * count)
+    return goals
+
+
+def _held(part: Part, text: str) -> tuple[str, ...] | None:
+    """ "Alt and F4", "ctrl and shift and t" as one chord; None where no modifier comes first."""
+    names = [re.sub(r"^the | keys?$", "", name, flags=re.IGNORECASE) for name in part.shown(text).split(" and ")]
+    try:
+        keys = [key for name in names for key in chord(name)]
+    except UnknownKeyError:
+        return None
+    held = len(names) > 1 and all(key in MODIFIERS for key in keys[:-1]) and keys[-1] not in MODIFIERS
+    return chord(keys) if held else None
+
+
+def _press_one(part: Part, item: str) -> list[Goal]:
+    name = part.shown(item)
+    digits = name.split()
+    if len(digits) > 1 and all(len(digit) == 1 for digit in digits):  # "1 2 3": one after the other
+        return [Press(chord(digit)) for digit in digits]
+    is_button = re.search(r"\bbutton$", name, re.IGNORECASE) is not None
+    bare = re.sub(r"^(?:(?:on|the) )*| keys?$", "", name, flags=re.IGNORECASE).strip()
+    bare = re.sub(
+        r"^key (?=\S)|^(?:key combination|shortcut|keyboard shortcut|keys|key) ", "", bare, flags=re.IGNORECASE
+    )
+    try:
+        if is_button:
+            raise UnknownKeyError
+        return [Press(chord(bare))]
+    except UnknownKeyError:
+        if "+" in bare and not is_button and len(bare) > 3:
+            raise NotUnderstoodError(f"I do not know the keys “{bare}”.") from None
+        return [Click(read_target(part, item))]
+
+
+def _type(part: Part, match: Groups) -> list[Goal] | None:
+    text = re.sub(r"^(?:the (?:text|words?)|in) ", "", match["text"].strip(), flags=re.IGNORECASE)
+    if match["verb"].casefold() == "put" and (not match["into"] or part.quotation(text) is None):
+        return None
+    typed = text_to_type(part, text, match["verb"])
+    if not typed:
+        raise NotUnderstoodError("I do not understand what to type.")
+    into = read_target(part, match["into"]) if match["into"] else None
+    return [Type(typed, into, replace=match["verb"].casefold() in ("replace", "fill in", "fill"))]
+
+
+def _enter_number(part: Part, match: Groups) -> list[Goal] | None:
+    """ "enter 9 for Number of workspaces": a number is set, not typed where the focus happens to be."""
+    amount = amount_of(part.shown(match["amount"]))
+    return None if amount is None else [SetValue(read_target(part, match["into"]), *amount)]
+
+
+def _fill(part: Part, match: Groups) -> list[Goal] | None:
+    return _type(part, {"verb": "fill", "text": match["text"], "into": match["into"]})
+
+
+def _search(part: Part, match: Groups) -> list[Goal]:
+    inside = place_name(part, match["place"]) if match["place"] else ""
+    if part.quotation(match["text"]) is None and is_described(part.shown(match["text"])):
+        raise NotUnderstoodError(f"I do not know what “{part.shown(match['text'])}” is: put it in quotation marks.")
+    return [Type(part.shown(match["text"]), Target("search", "entry", inside=inside))]
+
+
+def _scroll(part: Part, match: Groups) -> list[Goal]:
+    direction = (match["direction"] or "down").lower()
+    inside = place_name(part, match["inside"] or match["what"]) if match["inside"] or match["what"] else ""
+    if match["all"] and not match["end"]:
+        return [Scroll(direction, 10, to_end=True, inside=inside)]
+    if match["end"]:
+        end = {"top": "up", "beginning": "up", "start": "up"}.get(match["end"].lower(), "down")
+        return [Scroll(end, 10, to_end=True, inside=inside)]
+    amount = int(number_of(match["amount"]) or 0) if match["amount"] else 0
+    per_time = 5 if match["unit"].lower().startswith(("time", "page")) or match["amount"] in ("once", "twice") else 1
+    amount = {"once": 1, "twice": 2}.get(match["amount"].lower(), amount)
+    notches = amount * per_time if amount else {"a bit": 2, "a little": 2, "a lot": 15}.get(match["some"].lower(), 5)
+    return [Scroll(direction, max(1, min(notches, 50)), inside=inside)]
+
+
+def _wait(_part: Part, match: Groups) -> list[Goal]:
+    amount = (number_of(match["amount"]) if match["amount"] else None) or 1.0
+    if match["unit"].lower() in ("ms", "milliseconds"):
+        amount /= 1000
+    if match["unit"].lower().startswith("min"):
+        amount *= 60
+    return [Wait(min(max(amount, 0.1), _MOST_SECONDS))]
+
+
+_VERB = r"(?P<verb>type|write|input|enter|paste|insert|put|key in)"
+_TEXT = r"(?P<text>\x00\d+\x00|[^\x00]+?)"
+_FIELD = r"(?:field|box|bar|entry|window|editor|input|line|area)"
+RULES: list[Rule] = [
+    (r"(?:search|look) for (?P<text>.+?)(?: in (?P<place>.+))?", _search),
+    (r"search (?P<place>.+?) for (?P<text>.+)", _search),
+    (rf"{_VERB}(?: in)? (?P<amount>{NUMBER}) (?:for|as) (?P<into>.+)", _enter_number),
+    (rf"{_VERB}(?: in)? {_TEXT} into (?P<into>.+)", _type),
+    (rf"{_VERB}(?: in)? (?P<text>\x00\d+\x00) (?:in|to|on|as|for) (?P<into>.+)", _type),
+    (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the [^\x00]+? {_FIELD})", _type),
+    (rf"{_VERB} {_TEXT} (?:in|to|on) (?P<into>the (?:text )?(?:field|box|entry|input) (?!of )[^\x00]+)", _type),
+    (rf"(?:fill|fill in|fill out|replace) (?P<into>[^\x00]+?) with {_TEXT}", _fill),
+    (r"(?P<verb>type|write|input|enter|paste|insert|key in)(?: in)? (?P<text>.+?)(?P<into>)", _type),
+    (r"(?:press|hit|push|strike)(?: down)?(?: on)? (?P<what>.+)", _press),
+    (r"scroll(?: (?P<what>(?:the|this|that) [^\x00]+?|in the [^\x00]+?))?(?: (?P<all>all the way )?(?P<direction>up|"
+     r"down|"
+     r"left|right))?"
+     r"(?: (?P<some>a bit|a little|a lot))?(?: further| more)?"
+     r"(?: (?:by )?(?P<amount>\d{1,3}|once|twice|one|two|three|four|five|six|seven|eight|nine|ten|a) "
+     r"?(?P<unit>times?|notches|clicks|lines|pages?|notch)?)?"
+     r"(?: (?:all the way )?to (?:the |its )?(?:very )?(?P<end>bottom|end|top|beginning|start)(?: of (?:the )"
+     r"?(?:page|list|window|document|file))?)?"
+     r"(?: (?:in|on|inside) (?P<inside>.+))?", _scroll),
+    (r"(?:wait|pause)(?: (?:for )?(?:(?:about )?(?:a (?:moment|second|bit|sec|while)|(?P<amount>\d+(?:\.\d+)?|[a-z]+) ?"
+     r"(?P<unit>ms|milliseconds|s|sec|secs|second|seconds|min|minute|minutes)?)))?", _wait),
+]  # fmt: skip

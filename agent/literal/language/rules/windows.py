@@ -1,0 +1,253 @@
+"""Opening things, going somewhere, and what is done with windows."""
+
+import re
+from contextlib import suppress
+from typing import Literal
+
+from agent.literal.goals import ArrangeWindow, Choose, Click, Close, Goal, Open, Target, Toggle
+from agent.literal.language.rules.base import Groups, Rule
+from agent.literal.language.rules.controls import CHOOSABLE, click_path
+from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.language.targets import place_name, read_target, split_list
+from agent.literal.vocabulary import lexicon
+from agent.literal.vocabulary.places import is_switch
+
+_APPLICATION = "app|application|program|window|software|tool"
+_PICTURE = "picture|photo|image|photograph|song|video|film|note|page|script|archive"
+_SETTINGS = "settings|preferences|options|configuration|settings panel|settings page|panel"
+_FILE_NAME = re.compile(r"(?:~|\.{0,2}/)\S.*|[\w ()+-]*[\w)]\.(?!\d+$)[A-Za-z][A-Za-z0-9]{0,6}")
+#: What kind of file it is, said before its name: "the picture sunset.png".
+_KIND_OF_FILE = re.compile(
+    r"(?:text |pdf |word |image |music |sound |log )?(?:file|picture|image|photo|photograph|screenshot|drawing|song|"
+    r"track|recording|video|movie|film|clip|pdf|document|spreadsheet|presentation|slides|script|notes?|letter|book) "
+    r"(?:called |named )?(?P<name>.+)",
+    re.IGNORECASE,
+)
+#: A folder that a file is said to be in.
+_IN_FOLDER = re.compile(
+    r" (?:in|inside|within|from) (?:.+ (?:folder|directory)"
+    r"|(?:the |my )?(?:documents|downloads|pictures|music|videos|desktop|templates|public|home))$",
+    re.IGNORECASE,
+)
+_GENERIC = re.compile(r"(?:file|folder|application|app|program|window|something|it all|stuff|things?)s?", re.IGNORECASE)
+#: "Settings > Power": what is opened one after the other.
+_PATH = re.compile(r" (?:>|→|->|▸|»|/) ")
+#: What a shell would run is nothing to open.
+_COMMAND = re.compile(
+    r"[|;<>$]|&&|^(?:sudo|rm|bash|sh|curl|wget)\b|^(?:the )?(?:command|script|following)\b", re.IGNORECASE
+)
+_FRONT = re.compile(
+    r"(?:it|this|that|the|current|active|front|window|dialog|dialogue|box|one|open|message|popup| )+", re.IGNORECASE
+)
+
+#: How a window is to be, by the words for it.
+_HOW: dict[str, Literal["focus", "maximize", "unmaximize", "minimize", "fullscreen"]] = {
+    "maximize": "maximize", "maximise": "maximize", "maximized": "maximize", "maximised": "maximize",
+    "minimize": "minimize", "minimise": "minimize", "iconify": "minimize",
+    "minimized": "minimize", "minimised": "minimize",
+    "restore": "unmaximize", "un-maximize": "unmaximize", "un-maximise": "unmaximize",
+    "unmaximize": "unmaximize", "unmaximise": "unmaximize",
+    "fullscreen": "fullscreen", "full screen": "fullscreen", "full-screen": "fullscreen", "focus": "focus",
+}  # fmt: skip
+
+
+def _open(part: Part, match: Groups) -> list[Goal]:
+    what = re.sub(r" (?:up|again)$", "", match["what"])
+    place = ""
+    found = re.fullmatch(r"(?P<what>.+) (?:with|using|in|inside|within|from) (?P<place>.+)", what, re.IGNORECASE)
+    if found is not None and not _IN_FOLDER.search(what):
+        what, place = found["what"], place_name(part, found["place"])
+    if found := re.fullmatch(
+        r"(?P<what>.+) (?:in|from) (?:the |my )?(?P<folder>.+?)(?: folder| directory)?", what, re.IGNORECASE
+    ):
+        file = _open_one(part, found["what"], place)
+        if isinstance(file, Open) and file.kind == "file":
+            return [Open(f"{part.shown(found['folder'])}/{file.name}", "file", place)]
+    first, *further = _PATH.split(what)
+    opened = [_open_one(part, item, place) for item in _open_list(part, first)]
+    return [*opened, *(Click(read_target(part, item)) for item in further)]
+
+
+def _open_list(part: Part, what: str) -> list[str]:
+    items, _ = split_list(what)
+    return items if all(re.search(r"\w", part.shown(item)) for item in items) else [what]
+
+
+def _open_one(part: Part, text: str, place: str) -> Goal:
+    bare = re.sub(r"^(?:(?:the|a|an|my|your|new|me) )+", "", text, flags=re.IGNORECASE)
+    if (counted := read_target(part, text, places=False)).ordinal and not counted.role:
+        return Click(counted, count=2)
+    if re.search(
+        r"(?:^| )(?:menu|tab|drop-?down|combo ?box|link|page|tab page)$|^(?:tab|(?-i:menu)) ", bare, re.IGNORECASE
+    ):
+        target = read_target(part, text)
+        return Click(target if not place else Target(target.name, target.role, target.ordinal, inside=place))
+    if part.shown(bare).casefold() in ("it", "this", "that"):
+        return Open(read_target(part, bare).name, inside=place)
+    shown = part.shown(bare)
+    # "open Files" and "open Applications" name one; "open the files" does not say which.
+    known = shown.casefold() in lexicon.programs()
+    if _GENERIC.fullmatch(bare) and (bare != text or not (known or shown[0].isupper())):
+        raise NotUnderstoodError(f"I do not understand which “{shown}” to open: name it.")
+    if known:
+        return Open(shown, inside=place)
+    called = r"(?:(?:called|named) )?"
+    if (match := _KIND_OF_FILE.fullmatch(bare)) and _FILE_NAME.fullmatch(part.shown(match["name"])):
+        return Open(part.shown(match["name"]), "file", place)
+    if match := re.fullmatch(
+        rf"(?-i:folder|directory) {called}(?P<name>.+)|(?P<before>.+) (?:folder|directory)", bare, re.IGNORECASE
+    ):
+        return Open(part.shown(match["name"] or match["before"]), "folder", place)
+    if match := re.fullmatch(
+        rf"(?-i:text )?(?-i:file|document) {called}(?P<name>.+)|(?P<before>.+) (?:file|document)", bare, re.IGNORECASE
+    ):
+        return Open(part.shown(match["name"] or match["before"]), "file", place)
+    if (match := re.fullmatch(rf"(?-i:{_PICTURE}) {called}(?P<name>.+)", bare, re.IGNORECASE)) and _FILE_NAME.fullmatch(
+        part.shown(match["name"])
+    ):
+        return Open(part.shown(match["name"]), "file", place)
+    if match := re.fullmatch(rf"(?:{_SETTINGS}) (?:for|of|about) (?:the |my )?(?P<name>.+)", bare, re.IGNORECASE):
+        return Open(part.shown(match["name"]), "settings", place)
+    if match := re.fullmatch(rf"(?P<name>.+) (?:{_SETTINGS})", bare, re.IGNORECASE):
+        return Open(part.shown(match["name"]), "settings", place)
+    if match := re.fullmatch(
+        rf"(?-i:{_APPLICATION}) {called}(?P<name>.+)|(?P<before>.+) (?:{_APPLICATION})", bare, re.IGNORECASE
+    ):
+        return Open(part.shown(match["name"] or match["before"]), "application", place)
+    if part.quotation(bare) is None and _COMMAND.search(shown):
+        raise NotUnderstoodError(f"I do not run commands (“{shown}”): name an application, a folder or a file.")
+    return Open(shown, "file" if _FILE_NAME.fullmatch(shown) else "", place)
+
+
+def _open_these(part: Part, match: Groups) -> list[Goal] | None:
+    """ "I want A and B open": only for applications."""
+    names = [re.sub("^(?:the|my|a) ", "", item, flags=re.IGNORECASE) for item in split_list(match["what"])[0]]
+    return _open(part, match) if all(part.shown(name).casefold() in lexicon.programs() for name in names) else None
+
+
+def _get(part: Part, match: Groups) -> list[Goal] | None:
+    """ "get me the file manager", "I need a terminal": only what surely is to be opened or switched."""
+    what = match["what"]
+    if re.match("rid of ", what, re.IGNORECASE):
+        return None
+    name = part.shown(re.sub(r"^(?:the|a|an|my|some) ", "", what, flags=re.IGNORECASE))
+    if name.casefold() in lexicon.applications() or re.search(
+        rf" (?:{_APPLICATION}|folder|{_SETTINGS})$", name, re.IGNORECASE
+    ):
+        return _open(part, match)
+    if is_switch(name):
+        return [Toggle(read_target(part, what), on=True)]
+    return None
+
+
+def _show(part: Part, match: Groups) -> list[Goal] | None:
+    what = match["what"]
+    name = part.shown(re.sub(r"^(?:the|my|all the) ", "", what, flags=re.IGNORECASE))
+    target = read_target(part, what, kinds=False)
+    if is_switch(name) or is_switch(target.name):
+        return [Toggle(Target(target.name, inside=target.inside, whole=f"Show {name}"), on=True)]
+    goals = _get(part, match) or _open_file(part, match)
+    return goals or [Click(read_target(part, what), or_open=True)]
+
+
+def _open_file(part: Part, match: Groups) -> list[Goal] | None:
+    """ "show recipe.txt", "look at my Downloads folder": only what surely is a file or folder."""
+    with suppress(NotUnderstoodError):
+        opened = _open(part, match)
+        if all(isinstance(goal, Open) and goal.kind in ("file", "folder") for goal in opened):
+            return opened
+    return None
+
+
+def _go_to(part: Part, match: Groups) -> list[Goal]:
+    first, *further = _PATH.split(match["what"])
+    if further:
+        return [*_go_to(part, {"what": first}), *(Click(read_target(part, item)) for item in further)]
+    target = read_target(part, match["what"])
+    if target.role in ("page tab", "menu"):
+        return [Click(target)]
+    if is_switch(target.name):
+        return [Toggle(target, on=True)]
+    name = re.sub(
+        r" (?:settings|preferences|section|page|folder|directory|app|window|panel)$",
+        "",
+        target.name,
+        flags=re.IGNORECASE,
+    )
+    whole = target.whole or (target.name if name != target.name else "")
+    return [Click(Target(name, target.role, target.ordinal, target.inside, target.under, whole), or_open=True)]
+
+
+def _switch_to(part: Part, match: Groups) -> list[Goal]:
+    what = match["what"]
+    if (tab := read_target(part, what)).role in ("page tab", "menu"):
+        return [Click(tab)]
+    name = part.shown(re.sub(r"^(?:the|a|an|my) ", "", what, flags=re.IGNORECASE))
+    if is_switch(name) or re.search(r"\b(?:mode)$", name, re.IGNORECASE):
+        return [Toggle(read_target(part, what), on=True)]
+    if found := re.fullmatch(rf"(?:the )?(?P<value>.+?) (?P<control>{CHOOSABLE})", what, re.IGNORECASE):
+        return [Choose(part.shown(found["value"]), Target(part.shown(found["control"])))]
+    target = read_target(part, what)
+    if target.role or target.name.casefold().endswith(" view"):
+        return [Click(target)]
+    if match["verb"].casefold().startswith("switch"):
+        window = re.sub(rf" (?:{_APPLICATION})$", "", target.name, flags=re.IGNORECASE)
+        return [ArrangeWindow("focus", window)]
+    return [Click(target, or_open=True)]
+
+
+def _close(part: Part, match: Groups) -> list[Goal]:
+    what = match["what"]
+    items, _ = split_list(what) if what else ([""], True)
+    return [Close(_window(part, item)) for item in items]
+
+
+def _arrange(part: Part, match: Groups) -> list[Goal]:
+    how = _HOW[" ".join(match["how"].casefold().split())]
+    return [ArrangeWindow(how, _window(part, item)) for item in split_list(match["what"] or "it")[0]]
+
+
+def _focus(part: Part, match: Groups) -> list[Goal]:
+    return [ArrangeWindow("focus", _window(part, match["what"]))]
+
+
+def _window(part: Part, text: str) -> str:
+    """The name of a window, "" for the one in front; "it" is what was opened just before."""
+    if not text or _FRONT.fullmatch(text):
+        return part.it if part.it_is_open and re.fullmatch(r"it|this|that|", text, re.IGNORECASE) and text else ""
+    name = re.sub(
+        rf" (?:{_APPLICATION}|dialog|dialogue|folder)$",
+        "",
+        read_target(part, text, kinds=False).name,
+        flags=re.IGNORECASE,
+    )
+    return re.sub(r"^(?:window|application|app|program) (?:called |named )?", "", name, flags=re.IGNORECASE)
+
+
+_WINDOW_STATE = r"(?P<how>full ?-?screen|maximi[sz]ed|minimi[sz]ed)"
+RULES: list[Rule] = [
+    (r"(?P<how>maximi[sz]e|minimi[sz]e|iconify|un-?maximi[sz]e|restore|fullscreen|full screen)(?: "
+     r"(?P<what>.+))?", _arrange),
+    (rf"(?:make|put|set|have|show|turn) (?P<what>.+?) (?:to |into |in |in to )?(?:the )?{_WINDOW_STATE}(?: "
+     rf"mode)?", _arrange),
+    (rf"(?:go|switch|change)(?: (?:to|into))? {_WINDOW_STATE}(?: mode)?(?P<what>)", _arrange),
+    (r"(?:bring|get|raise|move|put) (?P<what>.+?) (?:(?:back )?(?:to|into|in) (?:the )?(?:front|foreground|focus)|"
+     r"forward)", _focus),
+    (r"(?:focus|activate|raise)(?: on)? (?P<what>.+? window|the window .+)", _focus),
+    (r"(?:focus)(?: on)? (?P<what>(?!should|follows?|must).+)", _focus),
+    (r"(?:close|quit|exit|shut(?! down)|leave)(?: (?P<what>.+))?", _close),
+    (r"(?:get rid of) (?P<what>.+ (?:window|dialog|app|application)|(?:this|the) (?:window|dialog|message|"
+     r"popup))", _close),
+    (r"(?:open|launch|start|fire|pull|bring|run|load)(?: up)?(?: me)? (?P<what>.+)", _open),
+    (r"(?:i want|i need|i(?:['’]d| would) like|have|get) (?P<what>.+?) (?:to be )?open(?:ed)?", _open_these),
+    (r"show me (?P<what>.+)", _show),
+    (r"(?:show|display|reveal|unhide|see|view) (?P<what>.+)", _show),
+    (r"(?:read|edit|look at|look into|look inside|(?:have|take) a look (?:at|into|inside)|check out|browse)(?: me)? "
+     r"(?P<what>.+)", _open_file),
+    (r"(?:get|give|bring|fetch)(?: me)? (?P<what>.+)", _get),
+    (r"(?:i want|i need|i prefer|i(?:['’]d| would) (?:like|prefer|love))(?: to (?:use|have|get|open))? "
+     r"(?P<what>.+)", _get),
+    (r"(?:(?:go|navigate|head|jump)(?: (?:back|over))?(?: (?:to|into|in))|take me to|visit) (?P<what>.+)", _go_to),
+    (r"(?P<verb>switch(?: over| back)?(?: to)|change to|set it to|use) (?P<what>.+)", _switch_to),
+    (r"(?P<what>(?-i:[A-Z])[^>]*(?: > [^>]+)+)", click_path),
+]  # fmt: skip

@@ -1,0 +1,222 @@
+"""Cuts an instruction into its parts, one for each verb, and takes off what is said out of courtesy."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from agent.literal.language.phrases import find_phrase
+from agent.literal.vocabulary import lexicon, quotes
+
+#: Characters of an instruction, and of it outside quotation marks: more is a text, not an instruction.
+_MOST = 100_000
+_MOST_UNQUOTED = 4000
+#: Characters of one part outside quotation marks, so that no expression works long on it.
+_MOST_PART = 400
+_CONTROL = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
+_TYPING = re.compile(r"(?:type|write|enter|input|paste)\b", re.IGNORECASE)
+
+
+class NotUnderstoodError(ValueError):
+    """A part of the instruction that the grammar does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of an instruction."""
+
+    text: str  # each quotation replaced by a mark, so that words in it are not read as instructions
+    quoted: list[str]  # the quotations of the instruction
+    it: str = ""  # what "it" is there, "" where nothing was named before
+    it_is_open: bool = False  # whether that was opened, so that it has a window
+
+    def shown(self, text: str) -> str:
+        """A piece of the part as it was written."""
+        return " ".join(quotes.show(text, self.quoted).split(" ")).strip()
+
+    def quotation(self, text: str) -> str | None:
+        """The quotation that a piece is; None where it is none, or more than one."""
+        return quotes.only_quotation(text, self.quoted)
+
+
+def split_instruction(instruction: str) -> tuple[list[str], list[str]]:
+    """The parts of an instruction in order, without courtesy, and its quotations.
+
+    Raises NotUnderstoodError for what is too long to be an instruction.
+    """
+    if len(instruction) > _MOST:
+        raise NotUnderstoodError("The instruction is too long.")
+    cleaned = unicodedata.normalize("NFC", instruction).translate(_CONTROL).replace("\r", "\n")
+    quoted: list[str] = []
+    text = quotes.hide_quotes(cleaned, quoted)
+    if len(text) > _MOST_UNQUOTED:
+        raise NotUnderstoodError("The instruction is too long: put long texts in quotation marks.")
+    text = quotes.hide_names(text, lexicon.names(), lexicon.beginnings(), quoted)
+    text = re.sub(r"\s+[–—]+\s+|\s*(?:\.{3}|…)\s+", ", ", re.sub(r"[\s.,]*[;\n]\s*", ". ", text.strip()))
+    text = re.sub(r" (?:which|that)(?: is|['’]s| are| lies?) (?=(?:in|on|inside|under|from) )", " ", text)
+    text = _without_gerunds(_without_reasons(" ".join(text.split())))
+    parts = [without_courtesy(piece) for piece in _pieces(text)]
+    if any(len(part) > _MOST_PART for part in parts):
+        raise NotUnderstoodError("A part of the instruction is too long: put long texts in quotation marks.")
+    return [part for part in parts if part], quoted
+
+
+_SUBJECT = r"(?:i|i['’](?:m|d|ve|ll)|it|it['’]s|that['’]s|that|they|my \w+|the \w+|there|we|you never know)"
+#: Said after an instruction, and nothing to do: why it is wanted.
+_REASON_AFTER = re.compile(
+    rf",? (?:because|since) {_SUBJECT} [^.;]+$"
+    r"|,? so (?:that )?(?:i|we|it|they|nobody|no one) (?:can|could|cannot|can['’]?t|do not|don['’]?t|does not|"
+    r"doesn['’]?t|won['’]t|will not|see|will) [^.;,]+$"
+    rf"|, (?:{_SUBJECT}) (?:is|are|was|am|have|has|had|hurts?|looks?|helps?|easier|better|nicer|too|so|much|more|like|"
+    r"prefer|find|hate|love|annoys?|distracts?|bothers?) ?[^.;,]*$",
+    re.IGNORECASE,
+)
+#: What a reason may not hold to be left out.
+_SAYS_MORE = re.compile(
+    r"\b(?:if|unless|but|until|till|except|when|while|only|before|after|or|instead|without|should|must)\b",
+    re.IGNORECASE,
+)
+#: Said before one, with the "so" that brings what to do about it.
+_REASON_BEFORE = re.compile(rf"(?P<why>{_SUBJECT} [^.;]+?), so (?P<what>{lexicon.verbs()} .+)", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"(?P<verb>open|start|launch|show|close|make|create|find|turn|switch|set|change|get|give|bring|put)"
+    r"(?P<on> on| off| up| down)? (?:(?:for me|me please|please|pls|plz|kindly|quickly|just),? )+(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def _without_reasons(text: str) -> str:
+    """An instruction without why it is given. A reason that names what "it" is stays, for the grammar to read."""
+    bare = text.rstrip(" .!")
+    if re.search(rf"\b{_TYPING.pattern}", bare, re.IGNORECASE):
+        return text
+    why = _REASON_AFTER.search(bare)
+    says_more = why is not None and (_SAYS_MORE.search(why[0]) or _joints().search(why[0]))
+    if why is not None and why.start() and not says_more and not _is_complaint(without_courtesy(why[0])):
+        text = bare[: why.start()]
+    reason = _REASON_BEFORE.fullmatch(text)
+    if reason is not None and not _is_complaint(without_courtesy(reason["why"])):
+        text = reason["what"]
+    return re.sub(r"(\w) for me (?=(?:called|named|titled) )", r"\1 ", _ASIDE.sub(r"\g<verb>\g<on> ", text))
+
+
+def _without_gerunds(text: str) -> str:
+    """ "would you mind opening A and closing B" with the verbs behind the first as they stand in instructions."""
+    verbs = lexicon.either(map(lexicon.gerund, lexicon.verb_list()))
+    ing = lexicon.either(lexicon.config()["courtesy_ing"])
+    first = re.match(rf"(?:\S+,? ){{0,3}}?{ing} {verbs}\b", text, re.IGNORECASE)
+    if first is None:
+        return text
+    more = re.compile(rf"(?P<joint>(?:,| and| then)(?: then| also)? )(?P<verb>{verbs})\b", re.IGNORECASE)
+    rest = more.sub(lambda found: found["joint"] + _infinitive(found["verb"]), text[first.end() :])
+    return text[: first.end()] + rest
+
+
+def _is_complaint(text: str) -> bool:
+    return any(find_phrase(text, [], wishes=wishes) is not None for wishes in (False, True))
+
+
+def without_courtesy(text: str) -> str:
+    """A part of an instruction without what is said around it out of courtesy."""
+    before, after, gerund, only = _courtesy()
+    bare = text.strip(" ,;.!?")
+    for _ in range(8):
+        shorter = after.sub("", bare).strip(" ,;.!?")
+        if match := gerund.match(shorter):
+            shorter = f"{_infinitive(match['verb'])}{shorter[match.end() :]}"
+        elif match := before.match(shorter) or _wanted_verb().match(shorter):
+            shorter = shorter[match.end() :]
+        if shorter == bare or not shorter or _only_verb().fullmatch(shorter):
+            break
+        bare = shorter
+    return "" if only.fullmatch(bare) else bare
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text, cut before each verb that begins a part and after each sentence."""
+    typing = False
+    for sentence in re.split(r"(?<=[.!?])\s+(?=\S)", text):
+        pieces = _joints().split(sentence)
+        if typing and not _verb_first().match(without_courtesy(pieces[0])):
+            raise NotUnderstoodError("What to type goes over several sentences: put it in quotation marks.")
+        kept = ""
+        for piece in pieces:
+            if kept and _is_end_of_label(kept, piece):
+                kept += f" and {piece}"
+                continue
+            if kept and _is_next_label(kept, piece):
+                kept += f" then {piece}"
+                continue
+            if kept:
+                yield kept
+            kept = piece
+        yield kept
+        typing = bool(_TYPING.match(without_courtesy(kept))) and not quotes.has_quotation(kept)
+
+
+def _is_end_of_label(before: str, piece: str) -> bool:
+    """Whether a verb without an object is the end of a label: "click Cut and paste"."""
+    if re.match(r"(?:press|hit|push|strike) ", without_courtesy(before), re.IGNORECASE):
+        return piece.strip(" .!?").casefold() in ("delete", "insert", "enter", "undo", "find")  # names of keys
+    match = re.fullmatch(rf"{lexicon.label_verbs()} (?:the )?(?P<label>\S+)", without_courtesy(before), re.IGNORECASE)
+    bare = re.fullmatch(rf"{lexicon.verbs()}", piece.strip(" .!?"), re.IGNORECASE)
+    return match is not None and bare is not None and match["label"][0].isupper()
+
+
+def _is_next_label(before: str, piece: str) -> bool:
+    """Whether a verb is a label's: "click File, then Save As"."""
+    return bool(
+        re.match(rf"(?i:{lexicon.label_verbs()}) (?:(?:on|the) )*[A-Z\x00]", without_courtesy(before))
+        and re.fullmatch(r"[A-Z][\w…]*(?: [A-Z][\w…]*){0,2}", piece.strip(" .!?"))
+    )
+
+
+@cache
+def _joints() -> re.Pattern[str]:
+    courtesy = lexicon.either(lexicon.config()["courtesy_before"])
+    place = r"(?:in|inside|within) (?:the )?[^ ,.][^,.]{0,40}, ?"
+    return re.compile(
+        rf"(?: ?[,.:!] ?(?:and )?(?:then )?| (?:and then|and|then|afterwards|after that),? )"
+        rf"(?=(?:{courtesy},? ){{0,3}}(?:{place})?{lexicon.verbs()}(?![\w’'-]))"
+        rf"| and (?=on (?:the )?[^ ,.][^,.]{{0,30}} (?:tab|page),? {lexicon.verbs()}(?![\w’'-]))"
+        rf"|(?: ?, ?(?:and |then ){{0,2}}| and then | and | then )(?=(?:in|inside|within) (?:the )?[^ "
+        rf",.][^,.]{{0,40}}, ?(?:{courtesy} )?{lexicon.verbs()}(?![\w’'-]))",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _only_verb() -> re.Pattern[str]:
+    return re.compile(lexicon.verbs(), re.IGNORECASE)
+
+
+@cache
+def _verb_first() -> re.Pattern[str]:
+    return re.compile(rf"{lexicon.verbs()}(?![\w’'-])", re.IGNORECASE)
+
+
+@cache
+def _wanted_verb() -> re.Pattern[str]:
+    """ "I want open the calculator": what is wanted is done."""
+    verbs = (
+        "open|launch|start|close|enable|disable|activate|deactivate|turn|switch|see|show|hide|maximi[sz]e|minimi[sz]e"
+    )
+    return re.compile(rf"(?:i|me) want (?=(?:{verbs}) (?!windows?\b))", re.IGNORECASE)
+
+
+@cache
+def _courtesy() -> tuple[re.Pattern[str], ...]:
+    table = lexicon.config()
+    both = lexicon.either([*table["courtesy_before"], *table["courtesy_after"]])
+    verbs = {lexicon.gerund(verb) for verb in [*lexicon.verb_list(), "have"]}
+    return (
+        re.compile(rf"{lexicon.either(table['courtesy_before'])}(?![\w’'-])[, ]*(?=[^ ,])", re.IGNORECASE),
+        re.compile(rf"(?<=[^ ,])(?:,| )[, ]*{lexicon.either(table['courtesy_after'])}$", re.IGNORECASE),
+        re.compile(rf"{lexicon.either(table['courtesy_ing'])} (?P<verb>{lexicon.either(verbs)})\b", re.IGNORECASE),
+        re.compile(rf"{both}(?:[, ]+{both}){{0,4}}", re.IGNORECASE),
+    )
+
+
+def _infinitive(gerund: str) -> str:
+    return next((verb for verb in lexicon.verb_list() if lexicon.gerund(verb) == gerund.casefold()), gerund)

@@ -1,0 +1,235 @@
+"""Reads what a person calls a thing on the screen: its name, kind, ordinal, and where it is said to be."""
+
+import re
+from dataclasses import replace
+from functools import cache
+
+from agent.literal.goals import Target
+from agent.literal.language.sentences import NotUnderstoodError, Part
+from agent.literal.vocabulary import lexicon, quotes
+from agent.literal.vocabulary.places import known_thing
+
+_FIRST_TO_LAST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINALS = {word: at + 1 for at, word in enumerate(_FIRST_TO_LAST)} | {
+    **{"last": -1, "final": -1, "second last": -2, "second to last": -2, "penultimate": -2},
+}
+_ORDINAL = re.compile(
+    rf"(?P<word>{lexicon.either(_ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
+)
+_FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$", re.IGNORECASE)
+#: What can be counted without being a kind of control.
+_COUNTED = frozenset(
+    ("file", "folder", "picture", "image", "photo", "wallpaper", "thumbnail", "theme", "choice", "line", "app")
+)
+_ARTICLE = re.compile(r"^(?:(?:on|at|onto|over|the|a|an|your|my|this|that|these|those|its) )+", re.IGNORECASE)
+_PRONOUNS = frozenset({"it", "this", "that", "this one", "that one", "them", "it all"})
+_IN = re.compile(
+    r"(?P<thing>.+) (?:in|inside|within|from|on(?= the | \x00| my )|at the (?:top|bottom) of|of(?= the [^\x00]+ "
+    r"(?:window|dialog|menu|page)$))"
+    r" (?P<place>\S.*)",
+    re.IGNORECASE,
+)
+_OF = re.compile(r"(?P<thing>.+) of (?P<place>.+)", re.IGNORECASE)
+_OWNED = re.compile(r"(?P<place>[^\x00]+?)['’]s (?P<thing>.+)", re.IGNORECASE)
+_UNDER = re.compile(
+    r"(?P<thing>.+) (?:under|below|beneath|underneath|next to|beside|near|to the (?:left|right) of) (?P<label>.+)",
+    re.IGNORECASE,
+)
+_PLURAL = re.compile(r"(?<!s)s$")
+#: Said of a known thing without being part of its name.
+_SETTING = re.compile(r" (?:settings?|options?|feature|function)$", re.IGNORECASE)
+_BOX_OF = re.compile(
+    r"(?:check ?|tick ?)?box (?:next to|beside|for|of|called|named|labell?ed|that says) (?P<name>.+)", re.IGNORECASE
+)
+_CALLED = r"(?:(?:called|named|labell?ed|titled|that says|saying|with the (?:name|label|text)) )"
+#: Places that say nothing: whatever is in front.
+_DESKTOPS = frozenset(("gnome", "kde", "xfce", "mate", "cinnamon", "plasma", "system", "desktop"))
+#: What file managers and others have on their left.
+_SIDE = re.compile(r"(?:left |right )?side ?(?:bar|pane|panel)|(?:places|shortcuts) (?:bar|pane|panel)", re.IGNORECASE)
+_HERE = frozenset(
+    (
+        *("window", "dialog", "dialogue", "list", "page", "menu", "view", "group", "app", "application", "program"),
+        *("screen", "here", "left", "right", "middle"),
+    )
+)
+
+
+def read_target(part: Part, text: str, *, kinds: bool = True, places: bool = True) -> Target:
+    """What a piece of an instruction means.
+
+    Args:
+        part: the part it stands in.
+        text: the piece.
+        kinds: whether words for kinds of controls at its end are its kind and no part of its name.
+        places: whether "in Y" and "under Y" say where it is.
+
+    Raises:
+        NotUnderstoodError: it names nothing, or "it" where nothing was named before.
+    """
+    text = text.strip(" ,.:")
+    if part.shown(text).casefold() in _PRONOUNS:
+        if not part.it:
+            raise NotUnderstoodError(f"I do not know what “{part.shown(text)}” is: name it.")
+        return Target(part.it)
+    if (quotation := quotes.only_quotation(text, part.quoted, names=True)) is not None:
+        return Target(quotation)
+    bare = _ARTICLE.sub("", text)
+    target = _placed(part, bare, article=bare != text) if places else None
+    if target is None:
+        target = _named(part, bare, kinds=kinds, article=bare != text)
+    if not target.name and not target.role and not target.ordinal:
+        raise NotUnderstoodError(f"I do not understand what “{part.shown(text)}” is.")
+    return target
+
+
+def read_targets(part: Part, text: str, *, split_two: bool) -> list[Target]:
+    """The things of a list ("A, B and C"), each a target.
+
+    `split_two`: whether "A and B" without a comma may be two things; the whole is kept with both then.
+    """
+    items, sure = split_list(text)
+    if len(items) > 1 and not sure and not (split_two and _are_two(part, items)):
+        items = [text]
+    targets = [read_target(part, item) for item in items]
+    inside, role = targets[-1].inside, targets[-1].role
+    whole = "" if sure or len(items) == 1 else part.shown(_ARTICLE.sub("", text))
+    return [
+        replace(
+            target,
+            inside=target.inside or inside,
+            role=target.role or (role if re.search(r"s$", text) else ""),
+            whole=whole or target.whole,
+        )
+        for target in targets
+    ]
+
+
+def split_list(text: str) -> tuple[list[str], bool]:
+    """The items of a list, and whether it is surely one: "A, B and C" and "A then B" are, "A and B" may be a name."""
+    sure = bool(re.search(r",| then ", text))
+    parts = re.split(
+        r" ?, ?(?:and |then ){0,2}| and (?:then |also )?| then | as well as ", re.sub(r"^both ", "", text, flags=re.I)
+    )
+    return [item.strip() for item in parts if item.strip()], sure
+
+
+def place_name(part: Part, text: str) -> str:
+    """The name of a place, without the word for what kind of place it is; "" for whatever is in front."""
+    text = text.strip(" ,.")
+    if (quotation := quotes.only_quotation(text, part.quoted, names=True)) is not None:
+        return quotation
+    bare = _ARTICLE.sub("", re.sub(r"^.+ (?:under|,) ", "", text))
+    if bare.casefold() in _HERE:
+        return ""
+    if bare.casefold() in lexicon.applications():
+        return part.shown(bare)
+    if _SIDE.fullmatch(bare):
+        return "sidebar"
+    if match := re.fullmatch(rf"{_place_words()} {_CALLED}?(?P<name>\x00\d+\x00)", bare, re.IGNORECASE):
+        return part.shown(match["name"])
+    shorter = re.sub(rf" {_place_words()}$", "", bare, flags=re.IGNORECASE)
+    return part.shown(bare if shorter.casefold() in _DESKTOPS else shorter)
+
+
+def _placed(part: Part, text: str, *, article: bool) -> Target | None:
+    """ "X in Y", "X under Y", "the X tab of Y" as a target that keeps the whole; None where no place is said."""
+    if _FROM_END.search(text):
+        return None
+    the = "the " if article else ""
+    if (match := _OWNED.fullmatch(text)) and part.shown(match["place"]).casefold() in lexicon.programs():
+        return _at(part, text, the + match["thing"], inside=part.shown(match["place"]))  # "Mousepad's toolbar"
+    if match := re.fullmatch(rf"(?P<thing>.*{_role_words()}) of (?P<place>.+)", text, re.IGNORECASE):
+        return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
+    if (match := _IN.fullmatch(text)) and not re.search(r"\bbox$", match["thing"], re.IGNORECASE):
+        return _at(part, text, the + match["thing"], inside=place_name(part, match["place"]))
+    if (match := _OF.fullmatch(text)) and not known_thing(part.shown(text)):
+        place = place_name(part, match["place"])
+        if place.casefold() in lexicon.programs() and not known_thing(place):  # "the status bar of Mousepad"
+            return _at(part, text, the + match["thing"], inside=place)
+    if (match := _UNDER.fullmatch(text)) and not _BOX_OF.fullmatch(text):
+        return _at(part, text, the + match["thing"], under=read_target(part, match["label"], places=False).name)
+    return None
+
+
+def _at(part: Part, text: str, thing: str, *, inside: str = "", under: str = "") -> Target:
+    target = read_target(part, thing)
+    whole = "" if quotes.has_quotation(thing) else part.shown(text)
+    return replace(target, inside=inside or target.inside, under=under or target.under, whole=whole)
+
+
+def _named(part: Part, text: str, *, kinds: bool, article: bool) -> Target:
+    shown = part.shown(text)
+    if match := _BOX_OF.fullmatch(text):
+        return replace(read_target(part, match["name"], places=False), role="check box")
+    if re.fullmatch(r"search (?:box|field|bar|entry)", shown, re.IGNORECASE):
+        return Target("search", "entry")
+    if counted := _counted(part, text):
+        return counted
+    if known_thing(shown):
+        return Target(_SETTING.sub("", shown))
+    if not kinds:
+        return Target(shown)
+    match = re.fullmatch(rf"{_role_words('role')} (?P<called>{_CALLED})?(?P<name>.+)", text, re.IGNORECASE)
+    surely = match is not None and bool(match["called"] or quotes.has_quotation(match["name"]))
+    if match is not None and (surely or (article and match["role"].islower())):
+        name = read_target(part, match["name"], kinds=False, places=False).name
+        return Target(name, _role(match["role"]), whole="" if surely else shown)
+    match = re.fullmatch(rf"(?P<name>.+) {_role_words('role')}", text, re.IGNORECASE)
+    if match is not None and (article or not _PLURAL.search(match["role"])):
+        name = read_target(part, match["name"], kinds=False, places=False).name
+        surely = (article and match["role"].islower()) or quotes.has_quotation(match["name"])
+        if not surely and not article and not _role(match["role"]):
+            return Target(shown)
+        return Target(name, _role(match["role"]), whole="" if surely else shown)
+    if article and re.fullmatch(_role_words(), text) and _role(text):
+        return Target(role=_role(text), whole=shown)
+    return Target(shown)
+
+
+def _counted(part: Part, text: str) -> Target | None:
+    """ "third icon", "second Browse button", "last one", "first icon from the right"."""
+    match = _ORDINAL.fullmatch(text)
+    if match is None or match["word"][0].isupper():
+        return None
+    ordinal = int(match["digits"]) if match["digits"] else _ORDINALS[match["word"].casefold()]
+    rest = match["rest"]
+    if end := _FROM_END.search(rest):
+        rest = rest[: end.start()]
+        ordinal = ordinal if end["start"] else -ordinal
+    if rest.casefold() in _COUNTED:
+        return Target(ordinal=ordinal, whole=part.shown(text))
+    kind = re.fullmatch(rf"(?:(?P<name>.+) )?{_role_words('role')}", rest, re.IGNORECASE)
+    if kind is None:
+        return None
+    name = read_target(part, kind["name"], kinds=False, places=False).name if kind["name"] else ""
+    return Target(name, _role(kind["role"]), ordinal)
+
+
+def _role(word: str) -> str:
+    roles = lexicon.roles()
+    word = word.casefold()
+    singular = re.sub(r"(?<=box)es$|(?<=switch)es$|s$", "", word)
+    return roles.get(word) or roles.get(singular) or roles.get(re.sub(r"ies$", "y", word), "")
+
+
+def _are_two(part: Part, items: list[str]) -> bool:
+    """Whether "A and B" is likelier two things than one name: both are known, or they are written alike."""
+    names = [part.shown(_ARTICLE.sub("", item)) for item in items]
+    if all(known_thing(name) for name in names):
+        return True
+    if any("\x00" in item or "\x01" in item for item in items):
+        return True
+    return len({name[:1].isupper() for name in names}) == 1
+
+
+@cache
+def _role_words(group: str = "") -> str:
+    words = lexicon.either(
+        [*lexicon.roles(), *(f"{role}s" for role in lexicon.roles()), "boxes", "switches", "check boxes", "entries"]
+    )
+    return f"(?P<{group}>{words})" if group else words
+
+
+@cache
+def _place_words() -> str:
+    return lexicon.either(lexicon.config()["places"]["words"])

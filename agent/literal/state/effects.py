@@ -1,0 +1,196 @@
+"""What became of an action: how the elements, windows and settings differ from what they were before it.
+
+That the picture changed is no effect; neither is a tool tip, a highlight, or the clock in a panel.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.changes import Change
+from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
+from agent.literal.vocabulary.labels import plain
+from agent.screen.outline import Element, ShownWindow
+
+#: States that are about how something stands, not about where pointer or keyboard are.
+_TELLING = frozenset({"checked", "selected", "expanded", "pressed", "disabled", "indeterminate"})
+#: What is selected rather than switched on.
+_CHOSEN = frozenset({"list item", "table cell", "tree item", "page tab", "icon", "table row"})
+#: A cell with a box to tick is at most so wide, in pixels.
+_TICK = 40
+#: So many new texts of some length are a new page, where only words are known.
+_PAGE_OF_WORDS = 3
+#: Names told as evidence at most.
+_TOLD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What is different; empty where nothing is."""
+
+    changes: tuple[str, ...] = ()  # settings, files, and whatever else is told of the computer itself
+    windows: tuple[str, ...] = ()  # that came or went
+    altered: tuple[str, ...] = ()  # controls that stand otherwise
+    came: tuple[str, ...] = ()  # names of what appeared
+    gone: tuple[str, ...] = ()  # and of what went away
+
+    def __bool__(self) -> bool:
+        return bool(self.changes or self.windows or self.altered or self.came or self.gone)
+
+    @property
+    def words(self) -> str:
+        """What tells most, in words."""
+        if self.changes:
+            return "; ".join(self.changes[:_TOLD])
+        if self.windows:
+            return "; ".join(self.windows[:_TOLD])
+        if self.altered:
+            return "; ".join(self.altered[:_TOLD])
+        parts = []
+        if self.came:
+            parts.append(f"there came {', '.join(f'“{name}”' for name in self.came[:_TOLD])}")
+        if self.gone:
+            parts.append(f"there went {', '.join(f'“{name}”' for name in self.gone[:_TOLD])}")
+        return "; ".join(parts)
+
+
+def effects(
+    before: Scene | None, now: Scene, changed_before: Sequence[Change], changed_now: Sequence[Change]
+) -> Effects:
+    """What differs between two looks."""
+    changes = new_changes(changed_before, changed_now)
+    if before is None:
+        return Effects(changes)
+    windows = _windows(before.windows, now.windows)
+    old, new = _concerned(before, now), _concerned(now, before)
+    altered = _altered(old, new)
+    came, gone = _difference(_told_by_trees(old), _told_by_trees(new))
+    items = {" ".join(element.name.split())[:60] for element in old if element.role in MENU_ITEMS}
+    gone = tuple(name for name in gone if name not in items)  # a menu that shuts tells nothing
+    if not came and not gone:
+        came, gone = _difference(old, new)
+        if len(came) < _PAGE_OF_WORDS:  # a word or two may be read differently at any time
+            came, gone = (), ()
+    return Effects(changes, windows, altered, came, gone)
+
+
+def new_changes(before: Sequence[Change], now: Sequence[Change]) -> tuple[str, ...]:
+    """What changed on the computer between two looks, in words; windows are told by the screen itself."""
+    known = {(change.kind, change.what): change.after for change in before}
+    told = [
+        str(change)
+        for change in now
+        if known.get((change.kind, change.what), _NOTHING) != change.after
+        and change.kind in ("setting", "file", "clipboard")
+    ]
+    left = {(change.kind, change.what) for change in now}
+    back = [f"{what} is as it was" for kind, what in known if (kind, what) not in left and kind in ("setting", "file")]
+    return (*told, *back)
+
+
+_NOTHING = object()
+
+
+def _windows(before: Sequence[ShownWindow], now: Sequence[ShownWindow]) -> tuple[str, ...]:
+    old, new = Counter(map(_named, before)), Counter(map(_named, now))
+    opened = [f"the window {name} opened" for name in (new - old)]
+    closed = [f"the window {name} closed" for name in (old - new)]
+    return (*opened, *closed)
+
+
+def _named(window: ShownWindow) -> str:
+    return f"“{window.title or window.app}”"
+
+
+def _concerned(scene: Scene, other: Scene) -> list[Element]:
+    """What belongs to windows of this look: a panel's clock and the like is left out."""
+    titles = {(window.title, window.app) for window in (*scene.windows, *other.windows)}
+    apps = {app for _, app in titles}
+    return [
+        element
+        for element in scene.lasting()
+        if (element.window, element.app) in titles
+        or element.app in apps
+        or (element.source == "words" and not element.app)
+    ]
+
+
+def _key(element: Element) -> tuple[str, str, str]:
+    return (element.role, plain(element.name) or plain(element.label), element.window)
+
+
+def _altered(old: Sequence[Element], new: Sequence[Element]) -> tuple[str, ...]:
+    """Controls that are in both looks, once each, and stand otherwise now."""
+    counted = Counter(map(_key, old)), Counter(map(_key, new))
+    known = {_key(element): element for element in old if counted[0][_key(element)] == 1}
+    told = []
+    for element in new:
+        key = _key(element)
+        was = known.get(key)
+        if was is None or counted[1][key] != 1 or element.role in TEXTS:
+            continue
+        if element.role in MENU_ITEMS and is_on(element) == is_on(was):
+            continue  # that a menu shuts tells nothing
+        if element.states & _TELLING != was.states & _TELLING:
+            told.append(state_of(element))
+        elif element.value != was.value:
+            told.append(f"{called(element)} holds “{_short(element.value)}”")
+    return tuple(told)
+
+
+def _told_by_trees(elements: Sequence[Element]) -> list[Element]:
+    return [element for element in elements if element.source != "words"]
+
+
+def _difference(old: Sequence[Element], new: Sequence[Element]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names that appeared and that went away."""
+    before, now = _names(old), _names(new)
+    return tuple((now - before).keys()), tuple((before - now).keys())
+
+
+def _names(elements: Sequence[Element]) -> "Counter[str]":
+    names: Counter[str] = Counter()
+    for element in elements:
+        name = " ".join(element.name.split())
+        letters = sum(map(str.isalnum, name))
+        if "offscreen" in element.states or letters < (1 if element.role in CLICKABLE else 3):
+            continue
+        names[name[:60]] += 1
+    return names
+
+
+def state_of(element: Element) -> str:
+    """How a control stands, in words."""
+    on = is_on(element)
+    states = sorted(element.states & _TELLING - ({"disabled"} if on is not None else set()))
+    if on is False and not states:
+        return f"{called(element)} is {'not selected' if element.role in _CHOSEN else 'off'}"
+    return f"{called(element)} is {' and '.join(states) or 'as it is by itself'}"
+
+
+def called(element: Element) -> str:
+    """What it is and what it is called."""
+    name = " ".join((element.name or element.label).split())
+    return f"the {element.role or 'text'} “{name[:60]}”" if name else f"the {element.role or 'text'}"
+
+
+def is_on(element: Element) -> bool | None:
+    """Whether a control is on; None where it does not tell."""
+    if element.role in ("toggle button", "check box", "switch", "radio button", "check menu item", "radio menu item"):
+        return bool(element.states & {"checked", "pressed"})
+    if element.role == "push button" and "pressed" in element.states:  # GTK 4 tells its toggle buttons so
+        return True
+    if is_tick(element):
+        return "checked" in element.states
+    if element.role in _CHOSEN:
+        return "selected" in element.states
+    return None
+
+
+def is_tick(element: Element) -> bool:
+    """Whether it may be the box to tick in a row of a list: a small cell without a name."""
+    return element.role == "table cell" and not element.name.strip() and element.box.width <= _TICK
+
+
+def _short(text: str | None) -> str:
+    return " ".join((text or "").split())[:60]

@@ -1,0 +1,1 @@
+"""Goals of several stages: folders, files, texts, sums."""

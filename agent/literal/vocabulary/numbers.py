@@ -1,0 +1,130 @@
+"""Numbers as people write them: digits and words, with a unit; and what is to be calculated."""
+
+import re
+from collections.abc import Mapping
+
+from agent.literal.vocabulary.lexicon import either
+
+_SMALL = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_WORDS: Mapping[str, float] = {word: at for at, word in enumerate(_SMALL)} | {
+    word: 20 + 10 * at
+    for at, word in enumerate(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"))
+}
+_TENS = either(word for word, value in _WORDS.items() if value >= 20)
+_ONES = either(word for word, value in _WORDS.items() if value < 20)
+_BELOW_HUNDRED = rf"(?:{_TENS}(?:[ -]{_ONES})?|{_ONES})"
+_IN_WORDS = rf"(?:(?:{_ONES}|{_TENS}|a|one) hundred(?: (?:and )?{_BELOW_HUNDRED})?|{_BELOW_HUNDRED})"
+_DIGITS = r"[+-]?\d{1,15}(?:[.,]\d{1,10})?"
+#: An expression for a number.
+NUMBER = rf"(?:{_DIGITS}|{_IN_WORDS})(?![\w])"
+_NUMBER = re.compile(rf"(?P<number>{_DIGITS}|{_IN_WORDS})(?P<unit>\s?%|\s?[a-zA-Zµ°]{{1,14}})?", re.IGNORECASE)
+_ENDS = {
+    "maximum": 100, "the maximum": 100, "max": 100, "full": 100, "the max": 100, "full volume": 100, "its maximum": 100,
+    "minimum": 0, "the minimum": 0, "min": 0, "the min": 0, "its minimum": 0, "half": 50, "a half": 50,
+}  # fmt: skip
+_MINUTES = {
+    "half an hour": 30, "a half hour": 30, "a quarter of an hour": 15, "quarter of an hour": 15, "an hour": 60,
+    "an hour and a half": 90, "a minute": 1,
+}  # fmt: skip
+
+_OPERATORS = {
+    "times": "*", "multiplied by": "*", "x": "*", "×": "*", "·": "*", "*": "*",
+    "divided by": "/", "over": "/", "÷": "/", ":": "/", "/": "/",
+    "plus": "+", "and": "+", "+": "+", "minus": "-", "less": "-", "−": "-", "–": "-", "-": "-",
+    "to the power of": "^", "^": "^", "**": "^",
+}  # fmt: skip
+_PARTS = {
+    "half of": "/2", "half": "/2", "one half of": "/2", "a half of": "/2", "a third of": "/3", "one third of": "/3",
+    "a quarter of": "/4", "one quarter of": "/4", "twice": "*2", "double": "*2", "three times": "*3", "thrice": "*3",
+}  # fmt: skip
+_PART_OF = re.compile(rf"(?P<part>{either(_PARTS)}) (?P<whole>\S.*)", re.IGNORECASE)
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>(?:\d+(?:[.,]\d+)?|{_IN_WORDS})(?![\w.]))|(?P<percent>%|percent\b(?: of)?)|(?P<bracket>[()])"
+    rf"|(?P<operator>{either(word for word in _OPERATORS if word.isascii() and word[0].isalpha())}\b|\*\*|"
+    rf"[-+*/×·÷:^−–]))",
+    re.IGNORECASE,
+)
+
+
+def number_of(text: str) -> float | None:
+    """The number that a text is, in digits or words; None for anything else."""
+    text = " ".join(text.split()).casefold()
+    if re.fullmatch(_DIGITS, text):
+        return float(text.replace(",", "."))
+    return _in_words(text) if re.fullmatch(_IN_WORDS, text) else None
+
+
+def amount_of(text: str) -> tuple[float, str] | None:
+    """A number and its unit ("50 %", "ten minutes", "12pt", "maximum"); None where the text is something else."""
+    text = " ".join(text.split()).casefold()
+    if text in _ENDS:
+        return float(_ENDS[text]), "%"
+    if text in _MINUTES:
+        return float(_MINUTES[text]), "minutes"
+    text = re.sub(r"\s?(?:percent|per cent|procent)$", "%", text)
+    match = _NUMBER.fullmatch(text)
+    value = number_of(match["number"]) if match else None
+    return None if match is None or value is None else (value, (match["unit"] or "").strip())
+
+
+def _in_words(text: str) -> float:
+    value = 0.0
+    for word in re.split(r"[ -]", text):
+        if word == "hundred":
+            value = max(value, 1) * 100
+        elif word == "a":
+            value = 1
+        elif word != "and":
+            value += _WORDS[word]
+    return value
+
+
+def expression_of(text: str) -> str | None:
+    """What is to be calculated, with a calculator's signs ("12 times 12" as "12*12"); None where it is nothing such."""
+    text = re.sub(r"(?<=\d)x(?=\d)", " x ", " ".join(text.split()).strip(" ?.="))
+    if (match := _PART_OF.fullmatch(text)) and (whole := number_of(match["whole"])) is not None:
+        return f"{whole:.15g}{_PARTS[match['part'].casefold()]}"
+    if match := re.fullmatch(
+        r"(?:the )?(?P<kind>sum|product|difference|quotient) (?:of|between) (.+?) and (.+)", text, re.I
+    ):
+        sign = {"sum": "+", "product": "*", "difference": "-", "quotient": "/"}[match["kind"].lower()]
+        left, right = number_of(match[2]), number_of(match[3])
+        return None if left is None or right is None else f"{left:.15g}{sign}{right:.15g}"
+    signs: list[str] = []
+    at, after_value, operators = 0, False, 0
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            return None
+        at = token.end()
+        if token["number"]:
+            if after_value:
+                return None
+            digits = token["number"].replace(",", ".")
+            signs.append(digits if digits[0].isdigit() else f"{number_of(digits) or 0:.15g}")
+            after_value = True
+        elif token["percent"]:
+            if not after_value:
+                return None
+            signs.append("/100*" if token["percent"].casefold().endswith("of") else "/100")
+            after_value = not token["percent"].casefold().endswith("of")
+            operators += 1
+        elif token["bracket"]:
+            if (token["bracket"] == "(") == after_value:
+                return None
+            signs.append(token["bracket"])
+        else:
+            sign = _OPERATORS[token["operator"].casefold()]
+            if not after_value and sign != "-":
+                return None
+            signs.append(sign)
+            after_value = False
+            operators += 1
+        if token["percent"] and text[at:].lstrip().casefold().startswith("of "):  # "15 % of 80"
+            at = at + len(text[at:]) - len(text[at:].lstrip()) + 2
+            signs[-1], after_value = "/100*", False
+    joined = "".join(signs)
+    return joined if operators and after_value and joined.count("(") == joined.count(")") else None

@@ -1,0 +1,135 @@
+"""What an English label is called on a desktop in another language: its applications' own translations.
+
+Read from the message catalogues that the desktop's packages bring (`.mo` files of gettext), from the few that matter
+for that desktop, once, and only when asked for. Names of applications come from their `.desktop` files instead.
+"""
+
+import os
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from agent.literal.vocabulary.places import Desktop
+from foundation.configs import load_config
+
+#: Where packages put their catalogues.
+_FOLDERS = (Path("/usr/share/locale"), Path("/usr/local/share/locale"), Path("/usr/share/locale-langpack"))
+#: Bytes and messages of one catalogue; larger ones are not read (GNOME Settings' German one has 400 KB, 3,000).
+_MOST_BYTES = 8_000_000
+_MOST_MESSAGES = 50_000
+#: Characters of a message that may be a label.
+_LONGEST = 120
+#: Translations of one label that are tried.
+_MOST_TRANSLATIONS = 6
+_MAGIC = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:_[A-Za-z0-9]{2,8})?(?:@[A-Za-z0-9]{1,16})?")
+
+
+def languages_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The languages of a desktop as its environment names them, best first: ("de_DE", "de"); empty for English."""
+    locale = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "C")
+    wanted = environ.get("LANGUAGE", "").split(":") if locale not in ("C", "POSIX") else []
+    languages: list[str] = []
+    for name in [*wanted, locale]:
+        bare = re.sub(r"\.[^@]*", "", name)
+        if not _LANGUAGE.fullmatch(bare) or bare in ("C", "POSIX"):
+            continue
+        if bare.startswith("en"):
+            break
+        languages += [bare, bare.split("@")[0], bare.split("_")[0]]
+    return tuple(dict.fromkeys(languages))
+
+
+def labels_in(label: str, desktop: Desktop, languages: Sequence[str]) -> tuple[str, ...]:
+    """The labels to look for on a desktop in those languages: the label as it is, and its translations."""
+    if not languages:
+        return (label,)
+    wanted = _bare(label)
+    found = (text for catalogue in _catalogues(desktop, tuple(languages)) for text in catalogue.get(wanted, ()))
+    return tuple(dict.fromkeys([label, *found]))[: 1 + _MOST_TRANSLATIONS]
+
+
+def application_names(desktop_file: str, languages: Sequence[str]) -> tuple[str, ...]:
+    """What an application or settings panel is called: its name in those languages, then in English.
+
+    Empty where it is not installed. `desktop_file` is without ".desktop".
+    """
+    if re.fullmatch(r"[\w.+-]{1,120}", desktop_file) is None:
+        return ()
+    for folder in _data_folders():
+        path = folder / "applications" / f"{desktop_file}.desktop"
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")[:200_000]
+        except OSError:
+            continue
+        entry = text.partition("[Desktop Entry]")[2].partition("\n[")[0]
+        names = dict(re.findall(r"^Name(?:\[([^\]\n]+)\])?=(.{1,120})$", entry, re.MULTILINE))
+        return tuple(dict.fromkeys(names[key].strip() for key in [*languages, ""] if key in names))
+    return ()
+
+
+def _data_folders() -> list[Path]:
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
+    return [home, *map(Path, (os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":"))]
+
+
+@cache
+def _catalogues(desktop: Desktop, languages: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], ...]:
+    paths = (
+        folder / language / "LC_MESSAGES" / f"{domain}.mo"
+        for domain in load_config(f"places/{desktop}.toml")["catalogues"]
+        for language in languages
+        for folder in _FOLDERS
+    )
+    return tuple(read_catalogue(path) for path in paths if path.is_file())
+
+
+def read_catalogue(path: Path) -> Mapping[str, Sequence[str]]:
+    """The labels of a catalogue: bare English text to translations as they are shown. Empty for one that is broken."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return {}
+        data = path.read_bytes()
+        return _labels(data)
+    except (OSError, struct.error, UnicodeDecodeError):
+        return {}
+
+
+def _labels(data: bytes) -> Mapping[str, Sequence[str]]:
+    order = _MAGIC.get(data[:4])
+    if order is None:
+        return {}
+    count, originals, translations = struct.unpack_from(f"{order}III", data, 8)
+    labels: dict[str, list[str]] = {}
+    for at in range(min(count, _MOST_MESSAGES)):
+        original = _message(data, order, originals + 8 * at).rpartition("\x04")[2]  # without its context
+        translation = _message(data, order, translations + 8 * at)
+        if not original or not translation or len(original) > _LONGEST or len(translation) > 2 * _LONGEST:
+            continue
+        known = labels.setdefault(_bare(original), [])
+        if (shown := _shown(translation)) not in known:
+            known.append(shown)
+    return labels
+
+
+def _message(data: bytes, order: str, at: int) -> str:
+    """A message of a catalogue, the singular where it has a plural."""
+    length, start = struct.unpack_from(f"{order}II", data, at)
+    return data[start : start + length].split(b"\x00")[0].decode()
+
+
+def _shown(text: str) -> str:
+    """A message as it is shown: without markup, the mark of the mnemonic (GTK's and Qt's), and what asks for more."""
+    if "<" in text:
+        text = re.sub(r"<[^>]{1,40}>", "", text)
+    if "_" in text or "&" in text:
+        text = re.sub(r"\s?\([_&]\w\)", "", text)  # as Chinese and Japanese write mnemonics
+        text = re.sub(r"_(?=\S)|&(?=\w)", "", text.replace("__", "\x00").replace("&&", "\x01").replace("&amp;", "\x01"))
+        text = text.replace("\x00", "_").replace("\x01", "&")
+    return text.strip()
+
+
+def _bare(text: str) -> str:
+    return " ".join(_shown(text).rstrip(" .…:").casefold().split())
