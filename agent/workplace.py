@@ -22,14 +22,14 @@ from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
     from agent.desktop.base import OpenDesktop
+    from agent.events.run_events import Event, RunFinished
+    from agent.events.sink import Emit
     from agent.record.bundle import Recorder
-    from agent.run.context import Person
-    from agent.run.events import Event, RunFinished
-    from agent.run.roles import Role
+    from agent.run.control.steering import Steering
+    from agent.run.loop.context import Person
+    from agent.run.models.roles import Role
+    from agent.run.models.settings import RunSettings
     from agent.run.session import Request
-    from agent.run.settings import RunSettings
-    from agent.run.sink import Emit
-    from agent.run.steering import Steering
 
 #: The family of a model that only says what to do.
 PLANNER = "planner"
@@ -97,7 +97,7 @@ class Job:
 
 def _broken_off(error: BaseException) -> "RunFinished":
     """The end of a run that an error ended before the loop could."""
-    from agent.run.events import RunFinished
+    from agent.events.run_events import RunFinished
     from foundation.chat_stream import Usage
 
     stopped = isinstance(error, StoppedError)
@@ -129,7 +129,7 @@ class Workplace:
 
     def run_settings(self, instruction: str) -> "RunSettings":
         """How a run of this instruction is done. Raises UsageError."""
-        from agent.run.settings import RunSettings
+        from agent.run.models.settings import RunSettings
 
         options = self._options
         wanted = {field.name: getattr(options, field.name, None) for field in fields(RunSettings)}

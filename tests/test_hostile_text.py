@@ -23,9 +23,7 @@ from agent.actions import CallTool, TypeText
 from agent.changes import Change
 from agent.cli import main as mai_agent
 from agent.console.printers import JsonPrinter, PlainPrinter
-from agent.options import RunOptions
-from agent.record.report import write_report
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -39,6 +37,8 @@ from agent.run.events import (
     UserActed,
     Warned,
 )
+from agent.options import RunOptions
+from agent.record.report import write_report
 from agent.settings import Settings
 from foundation.processes import identity_of
 from serverctl.cli import main as mai_server

@@ -22,7 +22,7 @@ from agent.model.engine import Engine
 from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.before_run import recalled
-from agent.run.roles import open_model
+from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
 from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
@@ -152,7 +152,7 @@ def _capture(monitor: int | None) -> _Seen:
     """This screen, without our own windows, and its elements, which are taken meanwhile."""
     from agent.commands.own_desktop import open_own_desktop
     from agent.desktop.protected import ProtectedDesktop
-    from agent.run.outliner import Outliner
+    from agent.run.observing.outliner import Outliner
     from agent.safety.stop import StopSwitch
     from agent.screen.languages import reading_languages
 

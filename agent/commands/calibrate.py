@@ -17,7 +17,7 @@ from agent.options import RunOptions
 from agent.run.calibration.before_run import settled
 from agent.run.calibration.memory import Case
 from agent.run.calibration.trial import Asked, Outcome, try_out
-from agent.run.roles import open_model
+from agent.run.models.roles import open_model
 from agent.settings import load_settings
 from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent.commands.own_desktop import open_own_desktop
 from agent.desktop.protected import ProtectedDesktop
-from agent.run.outliner import Outliner
+from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.languages import reading_languages

@@ -10,8 +10,8 @@ from agent.commands.own_desktop import open_own_desktop
 from agent.commands.show import receipt_lines
 from agent.console.terminal import Console
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
+from agent.events.fates import WORDS
 from agent.record.replay import ReplayedStep, replay_as_recorded
-from agent.run.fates import WORDS
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch

@@ -5,9 +5,9 @@ import sys
 from contextlib import closing
 
 from agent.console.terminal import Console, say, terminal_ask
+from agent.events.run_events import Event
+from agent.events.sink import Emit
 from agent.options import RunOptions
-from agent.run.events import Event
-from agent.run.sink import Emit
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.workplace import Workplace

@@ -6,10 +6,10 @@ from typing import Any
 
 from agent.actions import shorten
 from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.events.fates import WORDS
 from agent.record.action_record import ActionRecord
 from agent.record.run_record import ReceiptRecord
 from agent.record.step_record import StepRecord
-from agent.run.fates import WORDS
 from foundation.arguments import Parser
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agent.actions import TYPING, points_of
-from agent.record.bundle import target_file
-from agent.record.redact import Redactor
-from agent.run.events import (
+from agent.events.as_json import to_json
+from agent.events.fates import decider_words
+from agent.events.handover import HandedBack, HandedOver, ReliefAsked
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -27,9 +28,8 @@ from agent.run.events import (
     UserActed,
     Warned,
 )
-from agent.run.events_json import to_json
-from agent.run.fates import decider_words
-from agent.run.handing import HandedBack, HandedOver, ReliefAsked
+from agent.record.bundle import target_file
+from agent.record.redact import Redactor
 from agent.safety.naming import named, unplaced
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json

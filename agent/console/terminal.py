@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from agent.actions import Action
 from agent.geometry import DesktopPoint
-from agent.run.worker import Worker
+from agent.run.control.worker import Worker
 from agent.safety.asking import Asked, asked
 from agent.safety.naming import unplaced
 from agent.safety.policy import Approval, Question

@@ -132,7 +132,7 @@ class TextEntry(Protocol):
 
 
 class Steered(Protocol):
-    """A run that the person can pause: the part of `agent.run.steering.Steering` that is needed here."""
+    """A run that the person can pause: the part of `agent.run.control.steering.Steering` that is needed here."""
 
     @property
     def paused(self) -> str:

@@ -8,10 +8,10 @@ from pydantic import (
 )
 
 from agent.actions import Action
+from agent.events.fates import Fate
 from agent.geometry import DesktopPoint, Region
 from agent.record.actions import read_action
 from agent.record.records import ActionJson, Record, Text
-from agent.run.fates import Fate
 from agent.safety.naming import Aim, named
 from agent.safety.policy import Approval
 from agent.screen.outline import Element

@@ -17,6 +17,9 @@ from typing import Any
 
 import agent
 from agent.actions import Action, points_of
+from agent.events import run_events as events
+from agent.events.as_json import to_json
+from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.geometry import GridPoint
 from agent.record.action_record import ActionRecord, AimRecord, ApprovalRecord, ElementRecord
 from agent.record.mask import mask_file
@@ -31,9 +34,6 @@ from agent.record.step_record import (
     StepRecord,
     with_firsts,
 )
-from agent.run import events
-from agent.run.events_json import to_json
-from agent.run.handing import HandedBack, HandedOver, ReliefAsked
 from foundation.chat_stream import Usage
 from foundation.errors import EnvironmentLacksError
 from foundation.foreign_text import json_text

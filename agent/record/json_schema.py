@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, c
 
 from agent.actions import KINDS
 from agent.changes import Change
+from agent.events.as_json import FIRSTS
+from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, Viewport
 from agent.record.action_record import CallRecord, ElementRecord
@@ -25,8 +27,6 @@ from agent.record.actions import action_forms
 from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord
 from agent.record.run_record import ChangeRecord, ModelRecord, RunRecord
 from agent.record.step_record import AnswerPartsRecord, FailureRecord, StepRecord
-from agent.run.events import SCHEMA, Event, ModelInUse, RunStarted
-from agent.run.events_json import FIRSTS
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element
 from foundation.chat_stream import Answer, Usage

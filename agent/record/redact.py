@@ -12,9 +12,9 @@ from typing import Any
 
 from agent.actions import shorten
 from agent.changes import Change
+from agent.events.run_events import Event, Receipt, RunFinished
 from agent.record.secret_forms import forms, typed_in
 from agent.record.secret_keys import SecretKeys
-from agent.run.events import Event, Receipt, RunFinished
 from foundation.configs import load_config
 from foundation.errors import UsageError
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent.actions import Action, map_points, points_of
 from agent.actions import to_json as action_json
+from agent.events.fates import Fate
 from agent.families.base import Family, ParseFailure
 from agent.families.planner.family import Planner
 from agent.families.registry import get_family
@@ -15,7 +16,6 @@ from agent.record.actions import read_action
 from agent.record.read import Bundle
 from agent.record.redact import is_masked
 from agent.record.step_record import StepRecord
-from agent.run.fates import Fate
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Situation

@@ -7,8 +7,8 @@ from pydantic import (
 )
 
 from agent.changes import Change
+from agent.events.run_events import Receipt
 from agent.record.records import Record, Text, TokensRecord, ViewportRecord
-from agent.run.events import Receipt
 
 
 class ModelRecord(Record):

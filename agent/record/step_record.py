@@ -9,10 +9,10 @@ from pydantic import (
     model_validator,
 )
 
+from agent.events.fates import consulted_words, decider_words, handed_over_words
 from agent.geometry import DesktopPoint
 from agent.record.action_record import ActionRecord
 from agent.record.records import Record, Text, TokensRecord, ViewportRecord
-from agent.run.fates import consulted_words, decider_words, handed_over_words
 from foundation.chat_stream import Answer, ToolCall
 
 

@@ -14,24 +14,24 @@ from typing import Any
 from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
+from agent.events.run_events import RunFinished, RunStarted, Warned
+from agent.events.sink import Emit
 from agent.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engine import Engine
-from agent.run.aiming import Zoom
 from agent.run.budgets import pixel_budget
 from agent.run.calibration.before_run import Wish, calibrated
-from agent.run.consent import Consent
-from agent.run.context import Person, RunContext
-from agent.run.events import RunFinished, RunStarted, Warned
-from agent.run.loop import Loop
-from agent.run.loop_detector import LoopRule
-from agent.run.member import Member, Relief
-from agent.run.members import Ground, own_member, relief_member
-from agent.run.race import Race
-from agent.run.roles import Role, ServedModel, open_model
-from agent.run.settings import RunSettings
-from agent.run.sink import Emit
-from agent.run.steering import Steering
+from agent.run.control.race import Race
+from agent.run.control.steering import Steering
+from agent.run.locate.aiming import Zoom
+from agent.run.loop.consent import Consent
+from agent.run.loop.context import Person, RunContext
+from agent.run.loop.loop import Loop
+from agent.run.models.assemble import Ground, own_member, relief_member
+from agent.run.models.loop_detector import LoopRule
+from agent.run.models.member import Member, Relief
+from agent.run.models.roles import Role, ServedModel, open_model
+from agent.run.models.settings import RunSettings
 from agent.safety.policy import Grants, Policy
 from agent.safety.running import Registered
 from agent.safety.stop import StopSwitch

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent.run.steering import Steering
+from agent.run.control.steering import Steering
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
     from agent.actions import Action
+    from agent.events.run_events import Event
     from agent.geometry import DesktopPoint
-    from agent.run.events import Event
     from agent.safety.policy import Approval, Question
     from agent.workplace import Workplace
 
@@ -222,7 +222,7 @@ class Conductor:
 
     def _without_known_remarks(self) -> "Callable[[Event], bool]":
         """Tells of each event of one run whether it is shown: what a run before said of the machine is known."""
-        from agent.run.events import Observed, Warned
+        from agent.events.run_events import Observed, Warned
 
         looked = False
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from agent.actions import Action, Finish
+from agent.events.fates import WHYS, WORDS
 from agent.geometry import DesktopPoint
 from agent.record.action_record import ActionRecord, ApprovalRecord
 from agent.record.read import Bundle, read_bundle
 from agent.record.step_record import StepRecord
-from agent.run.fates import WHYS, WORDS
 from agent.tui.action_text import gist
 from agent.tui.view import Mark, Row, RunView, deed
 from foundation.errors import MaiError

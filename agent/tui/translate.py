@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.actions import Action, Finish
-from agent.geometry import DesktopPoint
-from agent.run.events import (
+from agent.events.fates import WORDS, decider_words
+from agent.events.handover import HandedBack, HandedOver, ReliefAsked
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -27,8 +28,7 @@ from agent.run.events import (
     UserActed,
     Warned,
 )
-from agent.run.fates import WORDS, decider_words
-from agent.run.handing import HandedBack, HandedOver, ReliefAsked
+from agent.geometry import DesktopPoint
 from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView, deed

@@ -20,8 +20,8 @@ from agent.desktop.factory import open_desktop
 from agent.families.base import Decision, PromptRequest
 from agent.families.registry import get_family
 from agent.literal.client import literal_engine
-from agent.run.observe import Observation, Observer
-from agent.run.outliner import Outliner
+from agent.run.observing.observe import Observation, Observer
+from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.screen.ocr import Ocr, relief
 from agent.screen.settle import SettleRule

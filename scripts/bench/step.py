@@ -20,8 +20,8 @@ from agent.desktop.portable.screen import MssScreen
 from agent.families.base import Call, Decision, Family, PastStep, PromptRequest
 from agent.families.registry import get_family
 from agent.model.messages import to_openai
-from agent.run.observe import Observer
-from agent.run.outliner import Outliner
+from agent.run.observing.observe import Observer
+from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from foundation.chat_stream import Answer
 

@@ -25,9 +25,9 @@ from stubs.events import run_of, started, step
 from agent.actions import Click, TypeText
 from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.console.terminal import Console
+from agent.events.as_json import to_json
+from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, ModelDelta, Warned
 from agent.geometry import DesktopPoint, Region
-from agent.run.events import Acted, ApprovalAsked, ApprovalGiven, ModelDelta, Warned
-from agent.run.events_json import to_json
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.signals import stop_signals

@@ -10,7 +10,7 @@ from agent.desktop.base import TakeoverWatch
 from agent.desktop.hand import Rest
 from agent.desktop.takeover import Look, Takeover, TakeoverJudge
 from agent.desktop.x11.input import X11InputState
-from agent.run.steering import Steering
+from agent.run.control.steering import Steering
 
 HERE, THERE = (100, 100), (300, 200)
 

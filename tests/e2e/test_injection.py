@@ -130,8 +130,8 @@ def run_with_a_person(lair, endpoint, *, allowed):
 
     from agent.model.endpoint import Endpoint
     from agent.model.engine import Engine
+    from agent.run.models.settings import RunSettings
     from agent.run.session import Request, run
-    from agent.run.settings import RunSettings
     from agent.safety.policy import Approval, Policy
     from agent.safety.stop import StopSwitch
     from foundation.addresses import normalize_url

@@ -12,11 +12,11 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say
 
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.windows import X11Windows
+from agent.events.run_events import Acted, ApprovalAsked, Warned
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
-from agent.run.events import Acted, ApprovalAsked, Warned
+from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
-from agent.run.settings import RunSettings
 from agent.safety.policy import Approval, Policy
 from agent.safety.stop import StopSwitch
 from foundation.addresses import normalize_url

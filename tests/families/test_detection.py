@@ -13,7 +13,7 @@ from agent.families.registry import detect_family, detect_folder, get_family
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
-from agent.run.roles import ServedModel, open_model
+from agent.run.models.roles import ServedModel, open_model
 
 
 def folder(path: Path, config: Any = None, **files: Any) -> Path:

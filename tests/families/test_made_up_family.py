@@ -17,9 +17,9 @@ from stubs.endpoint import Behaviour, FakeEndpoint, events, pictures, say, texts
 import agent.families
 from agent.actions import Click, TypeText
 from agent.commands.parse import parse_line
+from agent.events.run_events import Decided, RunFinished, StepFinished
 from agent.families.registry import detect_family, family_names, forget, get_family
 from agent.geometry import DesktopPoint
-from agent.run.events import Decided, RunFinished, StepFinished
 from foundation import families
 from foundation.errors import UsageError
 

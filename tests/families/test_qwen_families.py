@@ -13,12 +13,12 @@ from test_conformance import calls_of
 
 from agent.actions import CallTool, Click, PressKeys, TypeText
 from agent.commands.prompt import read_request
+from agent.events.run_events import RunFinished
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.registry import detect_family, family_names, get_family
 from agent.geometry import DesktopPoint, Size
 from agent.model.messages import to_openai
-from agent.run.events import RunFinished
 from foundation.chat_stream import Answer
 
 QWEN = [name for name in family_names() if isinstance(get_family(name), QwenComputerUse)]

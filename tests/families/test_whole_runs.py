@@ -9,11 +9,11 @@ from stubs.endpoint import FakeEndpoint, say
 from test_conformance import calls_of
 
 from agent.actions import Click, TypeText
+from agent.events.run_events import Decided, RunFinished
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
 from agent.geometry import Size
 from agent.record.secret_forms import typed_in
-from agent.run.events import Decided, RunFinished
 from foundation.chat_stream import Answer
 
 #: Those that are asked as chats, and bring the calls that they write.

@@ -15,9 +15,7 @@ import pytest
 from stubs.endpoint import act
 from stubs.events import PICTURE, finished, run_of, started, step
 
-from agent.record.bundle import Recorder, run_id
-from agent.record.read import find_bundle, list_bundles, read_bundle
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -28,6 +26,8 @@ from agent.run.events import (
     StepFinished,
     Warned,
 )
+from agent.record.bundle import Recorder, run_id
+from agent.record.read import find_bundle, list_bundles, read_bundle
 from foundation.chat_stream import Answer, ToolCall
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 

@@ -15,12 +15,12 @@ from stubs.several import Several
 from agent.actions import PressKeys, TypeText
 from agent.cli import main
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.events.fates import WORDS, Fate
+from agent.events.run_events import ApprovalGiven, Dropped, Event
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
 from agent.record.step_record import StepRecord
-from agent.run.events import ApprovalGiven, Dropped, Event
-from agent.run.fates import WORDS, Fate
 from agent.safety.policy import Approval
 from agent.tui.recorded import view_of
 from agent.tui.translate import Translator

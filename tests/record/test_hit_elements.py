@@ -9,13 +9,13 @@ from stubs.events import finished, started, step
 
 from agent.commands import show
 from agent.console.printers import PlainPrinter
+from agent.events.as_json import to_json
+from agent.events.run_events import Acted
 from agent.geometry import Region
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step
 from agent.record.step_record import StepRecord
-from agent.run.events import Acted
-from agent.run.events_json import to_json
 from agent.screen.outline import Element
 from agent.tui.recorded import view_of
 

@@ -12,9 +12,9 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say
 from stubs.events import run_of, started
 
 from agent.console.printers import JsonPrinter
+from agent.events.run_events import Event
 from agent.record.bundle import Recorder
 from agent.record.json_schema import schemas
-from agent.run.events import Event
 from agent.safety.policy import Approval
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "schema"

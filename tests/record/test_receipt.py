@@ -17,13 +17,13 @@ from stubs.witness import DARK
 from agent.changes import Change
 from agent.cli import main
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.events.as_json import to_json
+from agent.events.run_events import Event, Receipt, RunFinished
 from agent.record.bundle import Recorder
 from agent.record.mask import mask_run
 from agent.record.read import read_bundle
 from agent.record.redact import Redactor, is_masked
 from agent.record.report import write_report
-from agent.run.events import Event, Receipt, RunFinished
-from agent.run.events_json import to_json
 from foundation.errors import ExitStatus
 
 PASSWORD = "Tr0ub4dor&3"

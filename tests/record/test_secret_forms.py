@@ -16,11 +16,11 @@ from stubs.events import finished, started, step
 from agent.actions import TypeText
 from agent.cli import main
 from agent.console.printers import JsonPrinter
+from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.geometry import Region
 from agent.record.bundle import Recorder
 from agent.record.redact import Redactor
 from agent.record.secret_forms import typed_in
-from agent.run.events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.screen.outline import Element
 
 FIELD = Element(3, "password text", "Password", Region(0, 0, 9, 9))

@@ -14,6 +14,7 @@ from stubs.events import finished, started, step
 from agent.actions import Action, KeyDown, KeyUp, PressKeys, TypeText, describe
 from agent.commands import show
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Region
 from agent.record.bundle import Recorder
@@ -21,7 +22,6 @@ from agent.record.read import read_bundle
 from agent.record.redact import MASK, Redactor, Rules
 from agent.record.replay import replay
 from agent.record.report.view import view_step
-from agent.run.events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.safety.policy import Policy
 from agent.screen.outline import Element
 

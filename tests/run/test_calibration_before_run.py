@@ -9,13 +9,13 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say
 from stubs.made_up_desktop import MadeUpDesktop
 from stubs.pointing import Pointing, in_mai_ui
 
+from agent.events.run_events import Event, RunStarted, Warned
 from agent.geometry import Grid, Size
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.calibration.before_run import Wish
-from agent.run.events import Event, RunStarted, Warned
+from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
-from agent.run.settings import RunSettings
 from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch
 from foundation.addresses import normalize_url

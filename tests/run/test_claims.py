@@ -7,9 +7,9 @@ from stubs.witness import DARK, OPENED
 
 from agent.actions import Click, Finish, Move
 from agent.changes import Change
+from agent.events.run_events import Acted, Receipt
 from agent.geometry import DesktopPoint, Region, Size
-from agent.run.claims import Claims, asked
-from agent.run.events import Acted, Receipt
+from agent.run.loop.claims import Claims, asked
 from agent.screen.outline import Element, Outline
 
 BOX = Element(1, "check box", "Dark mode", Region(10, 10, 100, 20))

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from stubs.events import PICTURE, VIEW, run_of, started, step
 
-from agent.run.events import Acted, ApprovalAsked, Decided, ModelInUse, Observed, Warned
-from agent.run.events_json import to_json
+from agent.events.as_json import to_json
+from agent.events.run_events import Acted, ApprovalAsked, Decided, ModelInUse, Observed, Warned
 
 
 def test_every_event_says_what_it_is_in_which_form_and_when() -> None:

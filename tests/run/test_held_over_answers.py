@@ -21,9 +21,9 @@ from agent.actions import (
     VisitPage,
 )
 from agent.desktop.hand import ActionFailedError
+from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
 from agent.geometry import DesktopPoint
-from agent.run import holding
-from agent.run.events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
+from agent.run.loop import holding
 from agent.safety.policy import Approval
 from agent.safety.situation import UNKNOWN, Situation
 

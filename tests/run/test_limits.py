@@ -8,18 +8,18 @@ import pytest
 from stubs.desk import HURRIED
 from stubs.endpoint import DONE, MODEL, Checks, FakeEndpoint, act, pictures, refuse, say, texts
 
+from agent.events.run_events import Event, Warned
 from agent.families.base import Decision, PastStep
 from agent.families.registry import get_family
 from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
-from agent.run.actor import Actor
 from agent.run.budgets import answer_tokens
-from agent.run.events import Event, Warned
-from agent.run.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule
-from agent.run.observe import Observation
-from agent.run.settings import RunSettings
+from agent.run.models.actor import Actor
+from agent.run.models.history import BLOCK_HIGH, BLOCK_LOW, History, HistoryRule
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fingerprint import Fingerprint
 from foundation.addresses import normalize_url

@@ -9,10 +9,7 @@ from stubs.several import Several
 
 from agent.actions import Action, CallTool, Click, TypeText
 from agent.desktop.hand import ActionFailedError, RecordingHand
-from agent.geometry import DesktopPoint
-from agent.notes import Note
-from agent.run.context import ToolFailedError
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -24,6 +21,9 @@ from agent.run.events import (
     StepFinished,
     Warned,
 )
+from agent.geometry import DesktopPoint
+from agent.notes import Note
+from agent.run.loop.context import ToolFailedError
 from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus
 

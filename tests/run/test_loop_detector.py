@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agent.run.loop_detector import LoopDetector, LoopRule
+from agent.run.models.loop_detector import LoopDetector, LoopRule
 from agent.screen.fingerprint import Fingerprint
 
 

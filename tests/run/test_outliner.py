@@ -9,8 +9,8 @@ from stubs.desk import SETTLE
 from agent.desktop.windows import Window
 from agent.families.base import FamilyFacts
 from agent.geometry import Region, Size, Viewport
-from agent.run.observe import Observer
-from agent.run.outliner import Outliner
+from agent.run.observing.observe import Observer
+from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame
 from agent.screen.outline import Element, Outline
 from agent.screen.settle import SettleRule, settle

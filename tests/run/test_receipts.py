@@ -11,11 +11,11 @@ from stubs.endpoint import DONE, FakeEndpoint, act, refuse, say, texts
 from stubs.witness import DARK, OPENED, FakeWitness
 
 from agent.changes import Change
+from agent.events.run_events import Event, Receipt, RunFinished
 from agent.families.base import PromptRequest
 from agent.families.mai_ui.family import MaiUi
 from agent.model.request import ChatRequest
-from agent.run import loop, watch
-from agent.run.events import Event, Receipt, RunFinished
+from agent.run.loop import loop, watch
 from foundation.errors import ExitStatus
 
 CLICK = act("click", coordinate=[500, 500])

@@ -10,13 +10,13 @@ from stubs.two_models import CLICK, GARBAGE, GIVE_UP, OTHER, OVER, go
 from agent.actions import TypeText
 from agent.commands.run import _parser
 from agent.console.printers import PlainPrinter
+from agent.events.handover import HandedBack, HandedOver, ReliefAsked
+from agent.events.run_events import Event, StepFinished, Warned
 from agent.options import RunOptions
 from agent.record.bundle import Recorder
 from agent.record.read import find_bundle
 from agent.record.replay import replay_as_recorded
-from agent.run.events import Event, StepFinished, Warned
-from agent.run.handing import HandedBack, HandedOver, ReliefAsked
-from agent.run.loop_detector import LoopRule
+from agent.run.models.loop_detector import LoopRule
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 from agent.tui.translate import Translator

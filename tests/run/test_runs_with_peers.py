@@ -31,6 +31,7 @@ from stubs.peers import (
 
 from agent.actions import Click, PressKeys, TypeText, VisitPage
 from agent.desktop.hand import ActionFailedError
+from agent.events.run_events import ApprovalAsked, Decided, Event, RunFinished, Warned
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint
 from agent.model.choose import named_endpoint
@@ -38,8 +39,7 @@ from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine, EngineChoice
 from agent.record.bundle import Recorder
-from agent.run.events import ApprovalAsked, Decided, Event, RunFinished, Warned
-from agent.run.roles import open_model
+from agent.run.models.roles import open_model
 from agent.safety.policy import Approval
 from foundation.addresses import normalize_url
 from foundation.errors import ExitStatus, UsageError

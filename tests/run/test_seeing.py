@@ -13,6 +13,7 @@ from stubs.desk import Desk
 from stubs.endpoint import Checks, FakeEndpoint, pictures, say, texts
 
 from agent.actions import Click
+from agent.events.run_events import Decided, Observed, RunFinished, Warned
 from agent.families.base import ParseFailure
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Region, Size, Viewport
@@ -20,7 +21,6 @@ from agent.model.endpoint import Limits
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay as replayed
-from agent.run.events import Decided, Observed, RunFinished, Warned
 from agent.safety.policy import Policy
 from agent.screen.marks import draw_marks
 from agent.screen.outline import Element, Outline

@@ -9,8 +9,7 @@ from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 
 from agent.actions import Action, Click, OpenApp, TypeText, points_of
-from agent.geometry import DesktopPoint
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     ApprovalGiven,
@@ -25,7 +24,8 @@ from agent.run.events import (
     StepFinished,
     UserActed,
 )
-from agent.run.steering import Steering
+from agent.geometry import DesktopPoint
+from agent.run.control.steering import Steering
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.situation import UNKNOWN, Place, Situation

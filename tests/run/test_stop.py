@@ -9,9 +9,9 @@ import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import FakeEndpoint, act, refuse, say, silent
 
-from agent.run.events import Acted, Event, ModelDelta, Observed, RunFinished, Warned
-from agent.run.race import Race
-from agent.run.worker import Worker
+from agent.events.run_events import Acted, Event, ModelDelta, Observed, RunFinished, Warned
+from agent.run.control.race import Race
+from agent.run.control.worker import Worker
 from agent.safety.policy import Approval
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, StoppedError

@@ -17,7 +17,7 @@ from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.roles import open_model
+from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
 from agent.screen.encode import encode
 from agent.screen.fit import fit, resize

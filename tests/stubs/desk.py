@@ -11,23 +11,23 @@ from stubs.endpoint import FakeEndpoint
 
 from agent.actions import Action
 from agent.desktop.hand import Rest
+from agent.events.run_events import Event
 from agent.families.base import Family
 from agent.families.registry import get_family
 from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.asking import ModelClient, Patience
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
-from agent.run.actor import Actor
-from agent.run.aiming import Aiming, Eye, Zoom
 from agent.run.budgets import answer_tokens
-from agent.run.consent import Consent
-from agent.run.context import NoTools, RunContext
-from agent.run.events import Event
-from agent.run.history import History
-from agent.run.loop import Loop
-from agent.run.observe import Observer
-from agent.run.settings import RunSettings
-from agent.run.steering import Steering
+from agent.run.control.steering import Steering
+from agent.run.locate.aiming import Aiming, Eye, Zoom
+from agent.run.loop.consent import Consent
+from agent.run.loop.context import NoTools, RunContext
+from agent.run.loop.loop import Loop
+from agent.run.models.actor import Actor
+from agent.run.models.history import History
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Observer
 from agent.safety.policy import Approval, ApproveMode, Grants, Policy, Question
 from agent.safety.situation import Surroundings
 from agent.safety.stop import StopSwitch

@@ -5,10 +5,7 @@ from typing import Any
 from stubs.endpoint import act
 
 from agent.actions import Click, Finish
-from agent.families.base import Decision
-from agent.families.registry import get_family
-from agent.geometry import Region, Size, Viewport
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     Decided,
     Event,
@@ -20,6 +17,9 @@ from agent.run.events import (
     StepFinished,
     Warned,
 )
+from agent.families.base import Decision
+from agent.families.registry import get_family
+from agent.geometry import Region, Size, Viewport
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus

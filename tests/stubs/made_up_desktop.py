@@ -187,12 +187,12 @@ class MadeUpDesktop:
 
 async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
     """Everything that the run said and did."""
+    from agent.events.run_events import Acted, ApprovalAsked, Observed, RunFinished, Warned
     from agent.model.endpoint import Endpoint
     from agent.model.engine import Engine
-    from agent.run.events import Acted, ApprovalAsked, Observed, RunFinished, Warned
+    from agent.run.control.steering import Steering
+    from agent.run.models.settings import RunSettings
     from agent.run.session import Request, run
-    from agent.run.settings import RunSettings
-    from agent.run.steering import Steering
     from agent.safety.policy import Approval, Policy
     from agent.safety.stop import StopSwitch
     from foundation.addresses import normalize_url

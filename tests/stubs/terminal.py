@@ -8,10 +8,7 @@ from PIL import Image
 from textual.pilot import Pilot
 
 from agent.actions import Action, Click, TypeText
-from agent.families.base import Call
-from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
-from agent.options import RunOptions
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     ApprovalAsked,
     Decided,
@@ -22,6 +19,9 @@ from agent.run.events import (
     RunStarted,
     StepFinished,
 )
+from agent.families.base import Call
+from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
+from agent.options import RunOptions
 from agent.safety.naming import aim_of
 from agent.safety.policy import Approval, Question
 from agent.screen.encode import EncodedImage, encode

@@ -11,12 +11,12 @@ from stubs.desk import HURRIED, SETTLE, FakePerson, FakeScreen
 from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, pictures, say
 from stubs.made_up_desktop import MadeUpDesktop
 
+from agent.events.run_events import Decided, Event, RunFinished
 from agent.geometry import Region
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
-from agent.run.events import Decided, Event, RunFinished
+from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
-from agent.run.settings import RunSettings
 from agent.safety.leaving import Leaving
 from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch

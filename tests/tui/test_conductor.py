@@ -10,8 +10,8 @@ import pytest
 from stubs.terminal import VIEWPORT
 
 from agent.actions import PressKeys
+from agent.events.run_events import Event, Observed, RunFinished, Warned
 from agent.record.redact import Redactor
-from agent.run.events import Event, Observed, RunFinished, Warned
 from agent.safety.policy import Approval, Question
 from agent.tui.conductor import (
     ApprovalWanted,

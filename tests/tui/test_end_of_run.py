@@ -9,7 +9,7 @@ from stubs.witness import DARK, OPENED
 
 from agent.actions import Finish
 from agent.changes import Change
-from agent.run.events import (
+from agent.events.run_events import (
     Receipt,
     RunFinished,
     StepFinished,

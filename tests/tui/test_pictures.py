@@ -14,8 +14,8 @@ from rich.segment import Segment
 from stubs.terminal import Bench, run_screen, shown
 
 from agent.actions import Click, Drag, TypeText
+from agent.events.run_events import ApprovalAsked
 from agent.geometry import DesktopPoint, Region, Size, Viewport
-from agent.run.events import ApprovalAsked
 from agent.safety.naming import Aim
 from agent.screen.ocr import Box, Word
 from agent.tui.conductor import RunEvent

@@ -7,8 +7,8 @@ from stubs.terminal import INSTRUCTION, Bench, run_screen, shown
 from textual.widgets import Static
 
 from agent.actions import Click, TypeText
+from agent.events.run_events import Acted, ApprovalGiven, Dropped, ModelDelta, StepFinished
 from agent.geometry import DesktopPoint
-from agent.run.events import Acted, ApprovalGiven, Dropped, ModelDelta, StepFinished
 from agent.safety.naming import aim_of
 from agent.safety.situation import Place, Situation
 from agent.tui.app import UNSOUGHT

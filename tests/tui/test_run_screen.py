@@ -6,7 +6,7 @@ from textual.color import Color
 
 from agent.actions import OpenApp, TypeText, describe
 from agent.changes import Change
-from agent.run.events import (
+from agent.events.run_events import (
     Acted,
     ApprovalGiven,
     ModelDelta,

@@ -3,7 +3,7 @@
 import pytest
 from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 
-from agent.run.events import (
+from agent.events.run_events import (
     Paused,
     Resumed,
 )

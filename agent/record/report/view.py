@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent.actions import Action, Drag, Scroll, points_of
+from agent.events.fates import WORDS, Fate
 from agent.geometry import DesktopPoint, Region
 from agent.record.action_record import ActionRecord, ApprovalRecord
 from agent.record.actions import read_action
@@ -13,7 +14,6 @@ from agent.record.read import Bundle
 from agent.record.records import ViewportRecord
 from agent.record.run_record import UndoneRecord
 from agent.record.step_record import StepRecord
-from agent.run.fates import WORDS, Fate
 from foundation.foreign_text import harmless
 
 Json: TypeAlias = dict[str, Any]

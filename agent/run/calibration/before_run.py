@@ -9,7 +9,7 @@ from agent.geometry import Size
 from agent.run.calibration.correction import Correction
 from agent.run.calibration.memory import Case
 from agent.run.calibration.trial import Outcome, try_out
-from agent.run.roles import ServedModel
+from agent.run.models.roles import ServedModel
 from foundation.errors import EnvironmentLacksError
 from foundation.paths import state_folder
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from agent.geometry import Grid, Size
 from agent.run.budgets import pixel_budget
 from agent.run.calibration.correction import Correction, Verdict
-from agent.run.roles import ServedModel
+from agent.run.models.roles import ServedModel
 from foundation.files import keep_json, read_json_object
 from foundation.paths import state_folder
 

@@ -17,7 +17,7 @@ from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.correction import Correction
 from agent.run.calibration.fit import Fit, Sighting, Sizes, best_fit, is_constant, is_swapped, words_of
 from agent.run.calibration.picture import Mark, draw, draw_clicks, marks, side_of
-from agent.run.roles import ServedModel
+from agent.run.models.roles import ServedModel
 from agent.screen.encode import encode
 from agent.screen.fit import fit as fitted
 from agent.screen.fit import resize

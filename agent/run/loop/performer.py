@@ -26,17 +26,17 @@ from agent.actions import (
     shorten,
 )
 from agent.desktop.hand import ActionFailedError
+from agent.events.run_events import Acted, Dropped, Warned
+from agent.events.sink import Emit
 from agent.families.base import Decision
 from agent.geometry import DesktopPoint, GridPoint
 from agent.notes import Note
-from agent.run.context import RunContext, ToolFailedError
-from agent.run.events import Acted, Dropped, Warned
-from agent.run.holding import Holding
-from agent.run.observe import Observation, Observer
-from agent.run.race import Race
-from agent.run.settings import RunSettings
-from agent.run.sink import Emit
-from agent.run.worker import Worker
+from agent.run.control.race import Race
+from agent.run.control.worker import Worker
+from agent.run.loop.context import RunContext, ToolFailedError
+from agent.run.loop.holding import Holding
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Observation, Observer
 from agent.safety.addresses import facts_of
 from agent.safety.naming import Aim, aim_of, named
 from agent.safety.sentence import Sentence

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agent.actions import Action
+from agent.events.run_events import ApprovalAsked, ApprovalGiven, Warned
+from agent.events.sink import Emit
 from agent.geometry import DesktopPoint
-from agent.run.events import ApprovalAsked, ApprovalGiven, Warned
-from agent.run.race import Race
-from agent.run.sink import Emit
-from agent.run.steering import Steering
-from agent.run.worker import Worker
+from agent.run.control.race import Race
+from agent.run.control.steering import Steering
+from agent.run.control.worker import Worker
 from agent.safety.naming import aim_of
 from agent.safety.policy import Approval, Approver, Grants, Policy, Question
 from agent.safety.situation import UNKNOWN, Situation, Surroundings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent.changes import Change
 from agent.geometry import Grid, Size, Viewport
-from agent.run.outliner import Outliner
+from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import EncodedImage, ImageFormat, encode
 from agent.screen.fingerprint import Fingerprint

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.run.history import HistoryRule
-from agent.run.loop_detector import LoopRule
+from agent.run.models.history import HistoryRule
+from agent.run.models.loop_detector import LoopRule
 from agent.screen.encode import ImageFormat
 from agent.screen.outline import See
 from agent.screen.settle import SettleRule

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agent.run.fates import Allowed, handed_over_words
-from agent.run.happened import Happened
+from agent.events.base import Happened
+from agent.events.fates import Allowed, handed_over_words
 from agent.screen.encode import EncodedImage
 
 

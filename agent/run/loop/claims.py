@@ -12,8 +12,8 @@ from typing import Any
 
 from agent.actions import TOUCHING, CallTool, Finish, points_of
 from agent.changes import Change
+from agent.events.run_events import Acted, Event, Receipt
 from agent.geometry import DesktopPoint
-from agent.run.events import Acted, Event, Receipt
 from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
 from foundation.foreign_text import harmless

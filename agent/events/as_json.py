@@ -6,9 +6,9 @@ from typing import Any
 
 from agent import actions
 from agent.changes import Change
+from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, Region, Viewport
-from agent.run.events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.safety.naming import Aim
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element

@@ -6,8 +6,8 @@ import time
 from agent.actions import Action
 from agent.geometry import DesktopPoint
 from agent.notes import Note
-from agent.run.context import RunContext
-from agent.run.worker import Worker
+from agent.run.control.worker import Worker
+from agent.run.loop.context import RunContext
 from agent.safety.held import HELD_AT_MOST, LIFTING, Held
 
 #: Between two looks at whether what is held down may stay so, in seconds.

@@ -4,19 +4,19 @@ The second one starts from the words of what was done, not from the first one's 
 in words what was done meanwhile. What a model on another machine may be shown, and whether, the policy says.
 """
 
+from agent.events.fates import Allowed
+from agent.events.handover import HandedBack, HandedOver, ReliefAsked
+from agent.events.run_events import Event, Warned
+from agent.events.sink import Emit
 from agent.notes import Note
-from agent.run.account import Account
-from agent.run.context import Person
-from agent.run.events import Event, Warned
-from agent.run.fates import Allowed
-from agent.run.handing import HandedBack, HandedOver, ReliefAsked
-from agent.run.loop_detector import LoopDetector
-from agent.run.member import Member, Relief
-from agent.run.observe import Observation
-from agent.run.performer import Performed
-from agent.run.race import Race
-from agent.run.sink import Emit
-from agent.run.worker import Worker
+from agent.run.control.race import Race
+from agent.run.control.worker import Worker
+from agent.run.loop.context import Person
+from agent.run.loop.performer import Performed
+from agent.run.models.handover_note import Account
+from agent.run.models.loop_detector import LoopDetector
+from agent.run.models.member import Member, Relief
+from agent.run.observing.observe import Observation
 from foundation.errors import MaiError
 
 #: So many steps in a row that failed or changed nothing are no bad luck any more; the loop detector's first word comes

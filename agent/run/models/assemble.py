@@ -8,15 +8,15 @@ from agent.desktop.concealed import BorrowedScreen, ConcealedScreen, Concealer
 from agent.desktop.protected import ProtectedDesktop
 from agent.families.planner.family import Planner
 from agent.model.masked_client import MaskedClient
-from agent.run.actor import Actor
-from agent.run.aiming import Aiming, Eye, Zoom
 from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.history import History
-from agent.run.member import Member
-from agent.run.observe import Conceal, Observer
-from agent.run.outliner import Outliner
-from agent.run.roles import ServedModel
-from agent.run.settings import RunSettings
+from agent.run.locate.aiming import Aiming, Eye, Zoom
+from agent.run.models.actor import Actor
+from agent.run.models.history import History
+from agent.run.models.member import Member
+from agent.run.models.roles import ServedModel
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Conceal, Observer
+from agent.run.observing.outliner import Outliner
 from agent.safety.leaving import Leaving
 from agent.screen.capture import Screen
 from foundation.errors import UsageError

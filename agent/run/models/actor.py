@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agent.events.run_events import ModelDelta, Warned
+from agent.events.sink import Emit
 from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.planner.family import Planner
 from agent.families.points import grid_of
@@ -16,13 +18,11 @@ from agent.model.asking import Completion, Delta, ModelClient, Progress, Retryin
 from agent.model.messages import Message
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest
-from agent.run.aiming import Aiming
 from agent.run.budgets import answer_tokens
-from agent.run.events import ModelDelta, Warned
-from agent.run.history import History, estimate_tokens
-from agent.run.observe import Observation
-from agent.run.settings import RunSettings
-from agent.run.sink import Emit
+from agent.run.locate.aiming import Aiming
+from agent.run.models.history import History, estimate_tokens
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Observation
 from agent.screen.outline_text import MOST_CHARS, write_outline
 from foundation.chat_stream import Answer
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.actions import shorten
+from agent.events.run_events import ModelInUse
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, detect_folder, get_family
 from agent.model.asking import ModelClient, Patience
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
-from agent.run.events import ModelInUse
-from agent.run.race import Race
+from agent.run.control.race import Race
 from foundation.errors import UsageError
 
 #: actor: looks and acts; planner: splits the task; grounder: finds the point; relief: takes over where the actor is

@@ -1,6 +1,6 @@
 """What a run tells, as typed events: the only thing that crosses from the loop to whoever watches.
 
-The printer, the recorder and the TUI receive the same stream. Events are plain values; `agent.run.events_json` gives
+The printer, the recorder and the TUI receive the same stream. Events are plain values; `agent.events.as_json` gives
 the form of `mai-agent --json`.
 """
 
@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 
 from agent.actions import Action
 from agent.changes import Change
+from agent.events.base import Happened
+from agent.events.fates import Why, consulted_words
+from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.families.base import Call, ParseFailure
 from agent.geometry import DesktopPoint, GridPoint, Viewport
-from agent.run.fates import Why, consulted_words
-from agent.run.handing import HandedBack, HandedOver, ReliefAsked
-from agent.run.happened import Happened
 from agent.safety.naming import Aim
 from agent.safety.policy import PersonAnswer
 from agent.screen.encode import EncodedImage

@@ -12,15 +12,15 @@ from dataclasses import astuple, dataclass, replace
 from typing import Literal, TypeAlias
 
 from agent.actions import Absent, Click, LongPress, map_points, points_of, shorten
+from agent.events.run_events import Consulted
+from agent.events.sink import Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
 from agent.families.syntaxes.tool_calls import as_text
 from agent.geometry import CapturePoint, Grid, GridPoint, NamedPoint, Region, Size
 from agent.model.asking import ModelClient
 from agent.run.budgets import answer_tokens
-from agent.run.events import Consulted
-from agent.run.likeness import contradiction
-from agent.run.observe import Observation
-from agent.run.sink import Emit
+from agent.run.locate.likeness import contradiction
+from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import fit, resize
 from foundation.images import ImageRule

@@ -27,22 +27,22 @@ from agent.actions import (
     map_points,
     shorten,
 )
+from agent.events import run_events as events
+from agent.events.handover import HandedBack, HandedOver
+from agent.events.sink import Emit, Sink, SinkFailedError
 from agent.families.base import Decision, ParseFailure, PastStep
 from agent.notes import Note
-from agent.run import events
-from agent.run.actor import Reading
-from agent.run.claims import Claims, Verdict
-from agent.run.context import RunContext
-from agent.run.handing import HandedBack, HandedOver
-from agent.run.member import Member
-from agent.run.observe import Observation
-from agent.run.performer import Performed, Performer
-from agent.run.race import Race
-from agent.run.settings import RunSettings
-from agent.run.sink import Emit, Sink, SinkFailedError
-from agent.run.team import Team
-from agent.run.watch import Watch
-from agent.run.worker import Worker
+from agent.run.control.race import Race
+from agent.run.control.worker import Worker
+from agent.run.loop.claims import Claims, Verdict
+from agent.run.loop.context import RunContext
+from agent.run.loop.fallback import Team
+from agent.run.loop.performer import Performed, Performer
+from agent.run.loop.watch import Watch
+from agent.run.models.actor import Reading
+from agent.run.models.member import Member
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Observation
 from agent.screen.outline import Element
 from agent.screen.settle import Settled
 from foundation.chat_stream import Answer as ModelAnswer

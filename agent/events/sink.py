@@ -7,7 +7,7 @@ for a failure of the run itself.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from agent.run.events import Event
+from agent.events.run_events import Event
 
 Emit: TypeAlias = Callable[[Event], None]
 

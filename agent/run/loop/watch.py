@@ -12,8 +12,8 @@ from functools import partial
 
 from agent.changes import Change
 from agent.desktop.witness import OpenWitness, Witness
-from agent.run.events import Receipt
-from agent.run.worker import Worker
+from agent.events.run_events import Receipt
+from agent.run.control.worker import Worker
 
 #: How long the first action waits for the witness, in seconds: what is done before it watches, it does not see.
 _OPENING = 2.0

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.model.endpoint import Endpoint
-from agent.run.actor import Actor
-from agent.run.history import History
-from agent.run.observe import Observer
-from agent.run.settings import RunSettings
+from agent.run.models.actor import Actor
+from agent.run.models.history import History
+from agent.run.models.settings import RunSettings
+from agent.run.observing.observe import Observer
 from agent.safety.leaving import Leaving
 
 

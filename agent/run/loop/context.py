@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from agent.desktop.hand import Hand
 from agent.desktop.witness import OpenWitness
-from agent.run.actor import Actor
-from agent.run.consent import Consent
-from agent.run.history import History
-from agent.run.member import Relief
-from agent.run.observe import Observer
+from agent.run.loop.consent import Consent
+from agent.run.models.actor import Actor
+from agent.run.models.history import History
+from agent.run.models.member import Relief
+from agent.run.observing.observe import Observer
 from agent.safety.policy import Approver
 from agent.safety.stop import StopSwitch
 

@@ -1,0 +1,1 @@
+"""Where the point goes that a model named: closer looks, and doubts."""
