@@ -1,6 +1,9 @@
 """A real Chromium: its address field is judged as it stands, and what a page says of its buttons loosens no rule."""
 
+import os
 import shutil
+import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -25,34 +28,55 @@ def page(buttons):
     return f"<title>A page</title><body>{shown}"
 
 
+class Browser(Lair):
+    """A desktop with a Chromium of its own, which is ended with the test: it hides by which sandbox it was started."""
+
+    def __init__(self, sandbox, profile):
+        super().__init__(sandbox)
+        self.profile = profile
+        self.process = None
+
+    def browse(self, *arguments):
+        """Start it as a person has it who needs accessibility: it tells its elements."""
+        flags = ["--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic", "--disable-sync"]
+        self.process = subprocess.Popen(
+            ["chromium", *flags, "--force-renderer-accessibility", f"--user-data-dir={self.profile}", *arguments],
+            env=self.sandbox.environ, start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        deadline = time.monotonic() + 40
+        while "Chromium" not in title():
+            assert time.monotonic() < deadline, "Chromium did not come up"
+            time.sleep(0.1)
+        time.sleep(2)
+
+    def close(self):
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
 @pytest.fixture
-def lair(sandbox):
+def lair(sandbox, tmp_path):
     if shutil.which("chromium") is None:
         pytest.fail("scripts/test installs chromium")
-    return Lair(sandbox)
-
-
-def browse(lair, *arguments):
-    """Start Chromium, as a person has it: it tells its elements to whoever asks."""
-    flags = ["--no-sandbox", "--no-first-run", "--disable-gpu", "--password-store=basic", "--disable-sync"]
-    lair.shows(
-        ["chromium", *flags, "--force-renderer-accessibility", f"--user-data-dir={lair.home}/chromium", *arguments],
-        "Chromium",
-    )
-    time.sleep(2)
+    browser = Browser(sandbox, tmp_path / "profile")
+    yield browser
+    browser.close()
 
 
 def show(lair, buttons):
     """A page with such buttons, on the whole screen."""
     path = Path(lair.home, "page.html")
     path.write_text(page(buttons), encoding="utf-8")
-    browse(lair, "--kiosk", f"file://{path}")
+    lair.browse("--kiosk", f"file://{path}")
 
 
 def title():
     windows = X11Windows()
     try:
-        return windows.active().title
+        active = windows.active()
+        return f"{active.app} {active.title}" if active is not None else ""
     finally:
         windows.close()
 
@@ -69,7 +93,7 @@ def title():
     ids=["two pieces", "a dot in the middle", "a backslash", "a user", "a number"],
 )
 def test_an_address_that_was_put_together_is_asked_about_before_enter_sends_it(lair, pieces):
-    browse(lair, "about:blank")
+    lair.browse("about:blank")
     steps = [act("key", keys="ctrl+l")]
     for piece in pieces:
         steps.append(act("type", text=piece) if isinstance(piece, str) else act("key", **piece))
@@ -83,7 +107,7 @@ def test_an_address_that_was_put_together_is_asked_about_before_enter_sends_it(l
 
 
 def test_a_search_is_entered_without_a_question(lair):
-    browse(lair, "about:blank")
+    lair.browse("about:blank")
     steps = [act("key", keys="ctrl+l"), act("type", text="cats"), act("key", keys="enter")]
     asked, _ = lair.run(steps, allowed=False, sentence="look up cats")
     assert asked == []

@@ -233,7 +233,7 @@ def test_structured_output_holds_even_random_weights_to_the_format(serving: Mach
 
 
 @pytest.mark.parametrize(
-    ("path", "status"), [("/v1/models", 401), ("/docs", 404), ("/redoc", 404), ("/openapi.json", 404), ("/health", 200)]
+    ("path", "status"), [("/v1/models", 401), ("/docs", 401), ("/redoc", 401), ("/openapi.json", 401), ("/health", 200)]
 )
 def test_without_the_key_nothing_answers_but_the_health(serving: Machine, path: str, status: int) -> None:
     import http.client
