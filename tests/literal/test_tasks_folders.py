@@ -228,6 +228,17 @@ def test_the_file_that_the_person_says_is_the_one(reply, opens):
     assert call_of(engine.reply(talk("trash list.txt", screen(), *moves))) == {"action": "open", "text": opens}
 
 
+def test_of_two_files_of_one_name_none_is_opened_before_the_person_says_which():
+    engine = Engine(lambda _: outline())
+    first = engine.reply(talk("open the file list.txt", screen()))
+    moves = [taken(first, screen(), SEVERAL)]
+    asked = engine.reply(talk("open the file list.txt", screen(), *moves))
+    assert call_of(asked)["action"] == "ask_user"
+    answered = replace(taken(asked, screen()), reply="the first")
+    second = engine.reply(talk("open the file list.txt", screen(), *moves, answered))
+    assert call_of(second) == {"action": "open", "text": "~/Documents/list.txt"}
+
+
 def test_an_answer_that_names_none_of_them_ends_the_run():
     engine = Engine(lambda _: outline())
     moves = [taken(engine.reply(talk("trash list.txt", screen())), screen(), SEVERAL)]

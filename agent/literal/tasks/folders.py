@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene
 from agent.literal.goals import MakeFolder, Rename, Trash
 from agent.literal.state.goal_state import Done, GoalState, Step, Stuck, Verdict, press
-from agent.literal.tasks.opening import names_it, open_step
+from agent.literal.tasks.opening import names_it, of_several, open_step
 from agent.literal.tasks.stages import (
     as_changed,
     empty,
@@ -34,8 +34,6 @@ _FILE_MANAGERS = re.compile(r"thunar|nautilus|caja|nemo|dolphin|pcmanfm", re.IGN
 _PROGRAM = re.compile(r"\s+[-–—]\s+")
 #: Nautilus takes a name only once it has looked at it: after so many waits enter is pressed again, so often at most.
 _LATE, _MOST_ENTERS = 2, 3
-#: What the desktop says where a name is that of several files (`agent.desktop.apps.files`).
-_SEVERAL = re.compile(r"several are called .*?: (.+)")
 _ITEMS = frozenset({"icon", "table cell", "list item", "table row", "tree item", "canvas"})
 #: What a file manager has above its files.
 _BARS = frozenset({"menu bar", "tool bar"})
@@ -210,10 +208,8 @@ def _to_holder(now: GoalState, name: str) -> Verdict | None:
     opened = next(iter(now.tried("place")[-1:]), None)
     if opened is not None and opened.has("failed"):
         reason = next((note.detail for note in opened.notes if note.kind == "failed"), "")
-        if several := _SEVERAL.search(reason):
-            paths = several[1].split(", ")
-            chosen = paths[now.choose(name, paths)]
-            return open_step(chosen.rpartition("/")[0] or "~", folder=True, intent="place", about=f"where {name} is")
+        if (path := of_several(now, name, reason)) is not None:
+            return open_step(path.rpartition("/")[0] or "~", folder=True, intent="place", about=f"where {name} is")
         return Stuck(f"I found nothing called “{name}”: {reason}.")
     if _file_manager(now) is not None:
         return None

@@ -8,6 +8,8 @@ from agent.literal.state.goal_state import Done, GoalState, Step, Stuck, Verdict
 from agent.screen.outline import ShownWindow
 
 _MOST_WAITS = 3
+#: What the desktop says where a name is that of several files (`agent.desktop.apps.files`).
+_SEVERAL = re.compile(r"several are called .*?: (.+)")
 
 
 def open_file(now: GoalState, goal: Open) -> Verdict:
@@ -17,6 +19,8 @@ def open_file(now: GoalState, goal: Open) -> Verdict:
         return open_step(goal.name, folder=goal.kind == "folder", application=goal.inside)
     if attempt.has("failed"):
         reason = next((note.detail for note in attempt.notes if note.kind == "failed"), "nothing has that name")
+        if (path := of_several(now, goal.name, reason)) is not None:
+            return open_step(path, folder=goal.kind == "folder", application=goal.inside)
         return Stuck(f"I could not open “{goal.name}”: {reason}.")
     if (window := window_of(now, goal.name)) is not None:
         return Done(f"“{goal.name}” is open: the window “{window.title}” is in front")
@@ -41,6 +45,18 @@ def open_step(
     path = f"{path.rstrip('/')}/" if folder else path
     arguments = {"action": "open", "text": path} | ({"application": application} if application else {})
     return Step(f"{words}.", intent, arguments, about or name)
+
+
+def of_several(now: GoalState, name: str, reason: str) -> str | None:
+    """The path that the person means, where the desktop says that several have a name; None where it says otherwise.
+
+    Raises WhichError: the person has not said which.
+    """
+    several = _SEVERAL.search(reason)
+    if several is None:
+        return None
+    paths = several[1].split(", ")
+    return paths[now.choose(name, paths)].partition(" and ")[0]
 
 
 def last_part(path: str) -> str:
