@@ -30,7 +30,7 @@ from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
 from serverctl.process.pulse import Pulse, Watch
 from serverctl.process.request import Prepared, ServerRequest, prepare
-from serverctl.process.restart import back_off, grace, memory_wanted, wait_for_memory
+from serverctl.process.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
 from serverctl.process.stall import StallWatch
 from serverctl.process.state import Download, Folder, Phase, State, cannot_write, failure_json, file_stamp, has_room
 from serverctl.process.summaries import describe, essentials, report_json, told
@@ -44,8 +44,6 @@ _POLL_STARTING, _POLL_SERVING = 0.1, 2.0
 _FINISH = 5.0
 #: How often the owner looks whether its folder is still there.
 _LOOK_EVERY = 1.0
-#: Two deaths within this time and nothing more is tried.
-_DEATHS_WINDOW = 600.0
 
 
 def _spoken(seconds: float) -> str:
@@ -310,8 +308,7 @@ class Owner:
         """What to do about a failure; counts deaths of a server that had been ready."""
         state = self.state
         if state.ready_at is not None:
-            now = time.time()
-            state.deaths = [*(when for when in state.deaths if now - when < _DEATHS_WINDOW), now]
+            state.deaths = deaths_lately(state.deaths, time.time())
             self._earlier = ()
             if len(state.deaths) >= 2:
                 return Step("stop", "It died twice within ten minutes, so it is not started again by itself.")

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from foundation.errors import MaiError
 from serverctl.diagnose.classify import Failure
@@ -19,6 +19,9 @@ _SHARE = 0.75
 #: How often the card is asked, seconds.
 _EVERY = 0.5
 
+#: Two deaths within these seconds, and the server is not started again by itself.
+_DEATHS_WINDOW = 600.0
+
 #: vLLM gets its own --shutdown-timeout of 5 s and some; a start that is asked to end may swallow the signal.
 #: Idle workers of the CPU build ignore the signal until vLLM kills them itself after those 5 s.
 _GRACE_SERVING, _GRACE_IDLE, _GRACE_STARTING = 9.0, 2.0, 2.0
@@ -33,6 +36,11 @@ def grace(state: State) -> float:
         return _GRACE_STARTING
     metrics = probe.read_metrics(state.port, "", 1.0)
     return _GRACE_SERVING if metrics is not None and metrics.running else _GRACE_IDLE
+
+
+def deaths_lately(earlier: Sequence[float], now: float) -> list[float]:
+    """The times (seconds) of the deaths that count, the one of `now` included: those of the last ten minutes."""
+    return [*(when for when in earlier if now - when < _DEATHS_WINDOW), now]
 
 
 def back_off(deaths: int) -> float:

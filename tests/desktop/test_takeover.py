@@ -47,6 +47,12 @@ def test_a_hand_that_trembles_is_none() -> None:
     assert Story().see(Look(HERE)).see(Look((107, 95)), 2).see(Look(HERE), 2).told == []
 
 
+@pytest.mark.parametrize(("pixels", "told"), [(8, 0), (9, 1)])
+def test_more_than_eight_pixels_are_no_trembling(pixels: int, told: int) -> None:
+    for there in ((HERE[0] + pixels, HERE[1]), (HERE[0], HERE[1] - pixels)):
+        assert len(Story().see(Look(HERE)).see(Look(there), 2).told) == told
+
+
 def test_a_way_to_our_own_window_is_none() -> None:
     story = Story().see(Look(HERE)).see(Look((150, 150))).see(Look((200, 180)))
     assert story.see(Look(THERE), 2, ours=True).told == []

@@ -391,6 +391,20 @@ def test_a_larger_image_cache_is_no_remedy_for_images_that_are_new() -> None:
     assert "mm_processor_cache_gb" not in values(advise(reading(small, "images", given, metrics=many))), "icons"
 
 
+@pytest.mark.parametrize(("known", "told"), [(0.29, True), (0.3, False)])
+def test_a_prefix_cache_that_knows_less_than_three_tenths_of_the_prompts_is_told(known: float, told: bool) -> None:
+    window = load(prefill=3.0, prefix_hits=known * 40 * 9000)
+    texts = [one.because for one in advise(reading(window, "prefill"))]
+    assert any("come from the prefix cache" in text for text in texts) is told
+
+
+@pytest.mark.parametrize(("hits", "told"), [(5, True), (6, False)])
+def test_images_that_are_nearly_all_new_are_told(hits: int, told: bool) -> None:
+    metrics = ServerMetrics(kv_tokens=100_000, image_queries=20, image_hits=hits)
+    found = advise(reading(load(images=3.0), "images", {"mm_processor_cache_gb": 2.0}, metrics=metrics))
+    assert any("nearly all images are new" in one.because for one in found) is told
+
+
 def test_a_prompt_that_takes_several_steps_gets_larger_ones() -> None:
     found = advise(reading(load(prefill=3.0), "prefill", {"max_num_batched_tokens": 2048}))
     assert values(found) == {"max_num_batched_tokens": 16_384}

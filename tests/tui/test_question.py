@@ -201,6 +201,14 @@ async def test_the_reasons_of_many_rules_are_all_read_and_never_push_the_keys_aw
         assert all(f"rule “r{number}”" in seen for number in range(12)) or size[0] > 40
 
 
+@pytest.mark.parametrize("rows", [14, 23])
+async def test_two_lines_of_a_text_are_in_sight_however_many_reasons_there_are(bench: Bench, rows: int) -> None:
+    reasons = tuple(f"reason number {number} of a careful person" for number in range(12))
+    async with bench.app().run_test(size=(40, rows)) as pilot:
+        await asked(bench, pilot, TypeText(BLIND), reason="; ".join(reasons), reasons=reasons)
+        assert bench_panel(pilot).reader.size.height == 2
+
+
 async def test_a_name_that_is_cut_in_the_line_is_read_in_full(bench: Bench) -> None:
     name = "Accept the harmless " + "and very useful " * 20 + "DELETION OF ALL MAIL"
     button = Element(1, "push button", name, Region(0, 0, 10, 10))

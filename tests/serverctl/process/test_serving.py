@@ -9,7 +9,7 @@ from stubs.controlled import Machine
 
 from serverctl.endpoint import server_now
 from serverctl.process import control
-from serverctl.process.restart import back_off
+from serverctl.process.restart import back_off, deaths_lately
 from serverctl.process.state import Folder
 
 
@@ -36,6 +36,12 @@ def test_two_deaths_within_ten_minutes_stop_it_with_a_reason(machine: Machine) -
     assert len(state.deaths) == 2
     assert "died twice within ten minutes" in str(control.failure_of(state))
     machine.assert_nothing_left(10)
+
+
+def test_a_death_counts_for_ten_minutes() -> None:
+    assert deaths_lately([], 1000.0) == [1000.0]
+    assert deaths_lately([401.0], 1000.0) == [401.0, 1000.0]
+    assert deaths_lately([400.0, 900.0], 1000.0) == [900.0, 1000.0]
 
 
 def test_the_restarted_server_keeps_its_port_and_its_key(machine: Machine) -> None:
