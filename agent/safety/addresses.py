@@ -54,7 +54,7 @@ def is_plain(line: str) -> bool:
 
 
 def _normal(url: str) -> str | None:
-    """An address as the URL standard writes it; None where it is none."""
+    """The address in the form of the URL standard; None for text that is no address."""
     from ada_url import URL
 
     try:
@@ -108,7 +108,7 @@ def names_site(url: str, instruction: str, written: str = "") -> bool:
     registered = labels[-3 if _SHARED & set(labels[-2:-1]) else -2 :]
     named = not own and registered[0] in re.findall(r"[\w-]+", said)
     alone = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username or parts.password)
-    # What else stands in a host is told to whoever has it.
+    # Every further label of the host (here.example.org) reaches the owner of the site, and can carry data out.
     bare = alone and not own and labels == registered and is_plain(written or url)
     usual = (parts.scheme, parts.netloc, parts.path) in _searches()
     return usual or named or bare or _is_named(parts, said)

@@ -16,7 +16,7 @@ from foundation.configs import load_config
 _QUOTED = re.compile(r"[\"“„«‘']([^\"“”„«»‘’']{1,80})[\"”“»’']")
 #: An address; one that begins a line goes on after spaces, as browsers take it, and may lack what says that it is one.
 _ADDRESS = re.compile(r"(?mi)^[ \t]*https?://[^\n]+|https?://\S+")
-#: Of a text, so many lines are looked at as addresses.
+#: At most this many lines of a text are checked for addresses.
 _MOST_LINES = 50
 _WORD = re.compile(r"[^\W_]+")
 #: Words are the same whatever their endings, if so many letters of the shorter one agree.

@@ -6,7 +6,9 @@ import pytest
 
 from agent.geometry import Region
 from agent.literal.engine import Engine
+from agent.literal.find.scene import Scene
 from agent.literal.goals import Click, SetValue, Target
+from agent.literal.state.goal_state import GoalState, WhichError
 from agent.notes import Note
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import (
@@ -236,6 +238,21 @@ def test_of_two_buttons_of_one_name_none_is_clicked_before_the_person_says_which
         refused = engine.reply(talk("click Add", now, answer))
         assert ending(refused)[0] == "fail"
         assert "2 things are called “Add”" in refused.arguments["text"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "at"),
+    [("2", 1), ("the second one", 1), ("the last", 2), ("the second to last", 1), ("beta", 1), ("number 3 please", 2),
+     ("first or second", None), ("the fourth", None), ("0", None), ("either", None), ("", None)],
+)  # fmt: skip
+def test_a_reply_names_one_of_several_things_or_the_question_is_open(reply, at):
+    asked = [replace(move("ask", {"action": "ask_user"}), reply=reply)]
+    now = GoalState(Click(Target("Add")), asked, (), Scene(outline()))
+    if at is None:
+        with pytest.raises(WhichError):
+            now.choose("Add", ["alpha", "beta", "gamma"])
+    else:
+        assert now.choose("Add", ["alpha", "beta", "gamma"]) == at
 
 
 def test_what_the_person_said_by_place_or_number_is_not_asked_about(engine):

@@ -32,7 +32,7 @@ from agent.screen.outline import Element
 
 #: A page and the field in it may both say that they have the focus; nobody needs more of them.
 _MOST = 20
-#: A longer text is none that Enter sends whole, in characters.
+#: Characters. Longer texts are documents; in them Enter begins a line and sends nothing.
 _LONGEST_TEXT = 4000
 #: So many nodes are walked: 75 of Qt took 29 ms, and there is no more time.
 _WALKED = 200

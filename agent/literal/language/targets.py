@@ -7,14 +7,11 @@ from functools import cache
 from agent.literal.goals import Target
 from agent.literal.language.sentences import NotUnderstoodError, Part
 from agent.literal.vocabulary import lexicon, quotes
+from agent.literal.vocabulary.ordinals import ORDINALS
 from agent.literal.vocabulary.places import known_thing
 
-_FIRST_TO_LAST = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_ORDINALS = {word: at + 1 for at, word in enumerate(_FIRST_TO_LAST)} | {
-    **{"last": -1, "final": -1, "second last": -2, "second to last": -2, "penultimate": -2},
-}
 _ORDINAL = re.compile(
-    rf"(?P<word>{lexicon.either(_ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
+    rf"(?P<word>{lexicon.either(ORDINALS)}|(?P<digits>\d{{1,2}})(?:st|nd|rd|th)) (?P<rest>.+)", re.IGNORECASE
 )
 _FROM_END = re.compile(r" from the (?:(?P<start>left|top|start|beginning)|right|bottom|end)$", re.IGNORECASE)
 #: What can be counted without being a kind of control.
@@ -191,7 +188,7 @@ def _counted(part: Part, text: str) -> Target | None:
     match = _ORDINAL.fullmatch(text)
     if match is None or match["word"][0].isupper():
         return None
-    ordinal = int(match["digits"]) if match["digits"] else _ORDINALS[match["word"].casefold()]
+    ordinal = int(match["digits"]) if match["digits"] else ORDINALS[match["word"].casefold()]
     rest = match["rest"]
     if end := _FROM_END.search(rest):
         rest = rest[: end.start()]

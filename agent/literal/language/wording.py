@@ -22,13 +22,13 @@ from agent.literal.goals import (
     Wait,
     WriteFile,
 )
+from agent.literal.vocabulary.ordinals import ordinal_word
 
 #: What the engine can do, for the person who asked for something else.
 UNDERSTOOD = (
     "open X, click X, double-click X, right-click X, type '...' (into X), press ctrl+s, scroll down, wait, "
     "enable X, disable X, select X, close; joined by and, then and commas"
 )
-_ORDINALS = {1: "first", 2: "second", 3: "third", -1: "last"}
 _LONGEST = 40
 
 
@@ -77,7 +77,7 @@ def describe_goal(goal: Goal) -> str:
 
 def describe_target(target: Target) -> str:
     """What is meant, in words: "“Style”", "the third icon", "the check box “Wrap” under “Text”"."""
-    ordinal = _ORDINALS.get(target.ordinal, f"{target.ordinal}th") if target.ordinal else ""
+    ordinal = ordinal_word(target.ordinal) if target.ordinal else ""
     named = f"“{target.name}”" if target.name else ""
     kind = target.role if ordinal or not named else ""
     words = " ".join(filter(None, (ordinal, kind, named)))

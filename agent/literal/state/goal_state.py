@@ -13,7 +13,9 @@ from agent.literal.find.scene import CLICKABLE, TEXTS, Scene, middle
 from agent.literal.goals import Goal, Target
 from agent.literal.state.conversation import Intent, Move
 from agent.literal.state.effects import Effects, effects
+from agent.literal.vocabulary.lexicon import either
 from agent.literal.vocabulary.names import Names
+from agent.literal.vocabulary.ordinals import ORDINALS
 from agent.screen.outline import Element
 
 #: Their mark stands at the left end of their box, and only there everywhere.
@@ -21,7 +23,6 @@ _MARKED = frozenset({"check box", "radio button"})
 
 #: So many of several things are told.
 _MOST_CHOICES = 6
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 #: Seconds for which a busy window, which tells nothing of what is in it, is waited for at a time.
 BUSY = 1.2
 
@@ -177,8 +178,8 @@ def _number_in(reply: str, choices: Sequence[str]) -> int | None:
     """The choice that a reply names: by its number ("2", "the second one"), or by its words alone."""
     words = re.findall(r"\w+", reply)
     numbers = {int(word) for word in words if word.isdecimal() and len(word) < 4}
-    numbers |= {at for at, name in enumerate(_ORDINALS, 1) if name in words}
-    numbers |= {len(choices)} if "last" in words else set()
+    positions = (ORDINALS[word] for word in re.findall(rf"\b{either(ORDINALS)}\b", reply))
+    numbers |= {at if at > 0 else len(choices) + 1 + at for at in positions}
     if len(numbers) == 1 and 1 <= (number := numbers.pop()) <= len(choices):
         return number - 1
     named = [at for at, choice in enumerate(choices) if reply.strip(" .") and reply.strip(" .") in choice.casefold()]

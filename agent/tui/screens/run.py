@@ -45,8 +45,8 @@ _LOAD = 3.0
 _STREAM = 0.05
 #: The mark of a step moves so often while the model thinks, in seconds.
 _BEAT = 0.2
-#: A person who pressed a key within so many seconds of a run's end may go on with what they did: for as long, their
-#: first Enter begins nothing.
+#: Seconds. After a key was pressed this shortly before a run's end, the first Enter starts no new run: the person may
+#: still mean the run that has ended.
 _AT_WORK = 10.0
 #: Of a question, so many characters are looked at for the three lines that tell it.
 _LONGEST_QUESTION = 1000
