@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.model.engine import EngineChoice
 from agent.record.folders import runs_dir
 from agent.settings import DesktopKind, Settings

@@ -87,10 +87,10 @@ def plans() -> Iterator[str]:
 def answers() -> Iterator[str]:
     from samples import samples_of, told
 
-    from agent.actions import to_json
+    from agent.core.actions import to_json
+    from agent.core.geometry import Size
     from agent.families.base import ParseFailure
     from agent.families.registry import family_names, get_family
-    from agent.geometry import Size
     from foundation.chat_stream import Answer, ToolCall
 
     for family in family_names():

@@ -19,10 +19,10 @@ from stubs.events import finished, started, step
 from stubs.hostile import FORBIDDEN, HOSTILE
 from textual.app import App
 
-from agent.actions import CallTool, TypeText
-from agent.changes import Change
 from agent.cli import main as mai_agent
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.core.actions import CallTool, TypeText
+from agent.core.changes import Change
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,

@@ -9,13 +9,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.actions import Action, describe, map_points, points_of
-from agent.actions import to_json as action_json
 from agent.commands.arguments import add_engine
 from agent.console.terminal import say, terminal_ask
+from agent.core.actions import Action, describe, map_points, points_of
+from agent.core.actions import to_json as action_json
+from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.syntaxes.tool_calls import as_text
-from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.asking import Patience
 from agent.model.choose import choose_engine
 from agent.model.engine import Engine

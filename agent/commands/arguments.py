@@ -10,13 +10,13 @@ from foundation.configs import config_names
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.geometry import Size
+    from agent.core.geometry import Size
     from agent.record.read import Bundle
 
 
 def size(text: str) -> "Size":
     """An argument such as 1920x1080."""
-    from agent.geometry import Size
+    from agent.core.geometry import Size
 
     try:
         return Size.parse(text)

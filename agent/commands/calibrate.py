@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.commands.arguments import add_engine, size
 from agent.console.terminal import say, terminal_ask
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.model.asking import Patience
 from agent.model.choose import choose_engine
 from agent.model.engine import Engine

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Counted
 from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
-from agent.geometry import Counted
 from foundation.arguments import Parser
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder

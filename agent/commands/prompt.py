@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.lenient_json import clean
 from agent.families.registry import get_family
-from agent.geometry import Size
 from agent.model.messages import to_openai
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 
-from agent.actions import TOUCHING, Wait, describe
-from agent.actions import to_json as action_json
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.commands.own_desktop import open_own_desktop
 from agent.commands.show import receipt_lines
 from agent.console.terminal import Console
+from agent.core.actions import TOUCHING, Wait, describe
+from agent.core.actions import to_json as action_json
 from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
 from agent.events.fates import WORDS
 from agent.record.replay import ReplayedStep, replay_as_recorded

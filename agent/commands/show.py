@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent.actions import shorten
 from agent.commands.arguments import add_recorded_run, recorded_run
+from agent.core.actions import shorten
 from agent.events.fates import WORDS
 from agent.record.action_record import ActionRecord
 from agent.record.run_record import ReceiptRecord

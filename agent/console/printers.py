@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from agent.actions import TYPING, points_of
+from agent.core.actions import TYPING, points_of
 from agent.events.as_json import to_json
 from agent.events.fates import decider_words
 from agent.events.handover import HandedBack, HandedOver, ReliefAsked

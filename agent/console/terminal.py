@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from agent.actions import Action
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.run.control.worker import Worker
 from agent.safety.asking import Asked, asked
 from agent.safety.naming import unplaced

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from agent.actions import Action, ButtonDown, ButtonUp, Drag, HoldKeys, PressKeys, Scroll, points_of
+from agent.core.actions import Action, ButtonDown, ButtonUp, Drag, HoldKeys, PressKeys, Scroll, points_of
+from agent.core.geometry import DesktopPoint
 from agent.desktop.windows import Windows
-from agent.geometry import DesktopPoint
 from agent.safety.text import spelled
 from foundation.errors import EnvironmentLacksError
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.elements import Elements
 from agent.desktop.hand import Hand, Rest
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
-from agent.geometry import DesktopPoint, Region
 from agent.safety.situation import Sense
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Screen
@@ -123,7 +123,7 @@ class TextEntry(Protocol):
 
         Args:
             text: what to enter.
-            press: presses a chord, by names of `agent.keys`.
+            press: presses a chord, by names of `agent.core.keys`.
             check_stop: is called before everything that is done, and may raise.
 
         Raises:

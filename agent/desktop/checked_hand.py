@@ -6,7 +6,7 @@ A model thinks for seconds, and a person may read a question for minutes; window
 import time
 from collections.abc import Callable
 
-from agent.actions import (
+from agent.core.actions import (
     TYPING,
     Action,
     ButtonDown,
@@ -23,14 +23,14 @@ from agent.actions import (
     VisitPage,
     points_of,
 )
+from agent.core.geometry import DesktopPoint
+from agent.core.keys import MODIFIERS
 from agent.desktop.aiming import aims
 from agent.desktop.focus import put_back_above
 from agent.desktop.hand import ActionFailedError, Hand
 from agent.desktop.sighting import changed_at, changed_focus, sight
 from agent.desktop.surroundings import Meant
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows, receiver
-from agent.geometry import DesktopPoint
-from agent.keys import MODIFIERS
 from foundation.errors import EnvironmentLacksError
 
 _OWN_POINT = "that point is on mai-agent's own window, which is not to be touched: use another window"

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.changes import Change
+from agent.core.changes import Change
 
 #: Characters of a text that are told.
 _TOLD = 40

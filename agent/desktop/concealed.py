@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from agent.core.geometry import Region
 from agent.desktop.masked_screen import MaskedScreen, blank
 from agent.desktop.windows import OpenWindows, Windows
-from agent.geometry import Region
 from agent.safety.leaving import Leaving, holds_secret
 from agent.screen.capture import Frame, Screen
 from agent.screen.outline import Element, Outline

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.screen.outline import Element, Outline
 
 

@@ -7,9 +7,9 @@ It also raises the terminal, which then covers what was approved to be clicked: 
 import asyncio
 from contextlib import closing
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.desktop.windows import OpenWindows, WindowId, Windows
-from agent.geometry import DesktopPoint
 from agent.safety.policy import Approval, Approver, Question
 
 #: Window managers need about this long to hand over the focus.

@@ -4,8 +4,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.actions import Action, describe
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action, describe
+from agent.core.geometry import DesktopPoint
 
 
 class ActionFailedError(Exception):

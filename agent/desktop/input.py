@@ -11,7 +11,7 @@ class CornerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """A key, by its name in `agent.keys`, or a button of the mouse (`actions.Button`) that is pressed."""
+    """A key, by its name in `agent.core.keys`, or a button of the mouse (`actions.Button`) that is pressed."""
 
     kind: Literal["key", "button"]
     name: str

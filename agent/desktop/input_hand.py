@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     Button,
     ButtonDown,
@@ -23,11 +23,11 @@ from agent.actions import (
     VisitPage,
     describe,
 )
+from agent.core.geometry import DesktopPoint
+from agent.core.keys import MODIFIERS
 from agent.desktop.base import Applications, TextEntry
 from agent.desktop.hand import ActionFailedError, Rest
 from agent.desktop.input import CornerError, Input, Press
-from agent.geometry import DesktopPoint
-from agent.keys import MODIFIERS
 from agent.safety.held import LIFTING
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.elements import Elements, FieldText
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
-from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
 

@@ -4,8 +4,8 @@ import math
 import time
 from collections.abc import Callable
 
+from agent.core.geometry import Region
 from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
-from agent.geometry import Region
 from agent.screen.capture import Frame, Screen
 from foundation.errors import EnvironmentLacksError
 

@@ -7,8 +7,8 @@ or is covered by now, or the keyboard focus is elsewhere, its action would do so
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.core.geometry import DesktopPoint
 from agent.desktop.windows import Layer, Window, WindowId, Windows, receiver
-from agent.geometry import DesktopPoint
 
 #: What says of itself that it is one of these takes no keys.
 _TAKES_NO_KEYS = {"NOTIFICATION", "TOOLTIP", "DND", "DOCK", "SPLASH", "DESKTOP"}

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from agent.actions import TOUCHING, TYPING, Action, Click, KeyAction, LongPress, OpenApp, Scroll, VisitPage
+from agent.core.actions import TOUCHING, TYPING, Action, Click, KeyAction, LongPress, OpenApp, Scroll, VisitPage
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.aiming import aims, leads_away
 from agent.desktop.base import Applications
 from agent.desktop.elements import Elements, OpenElements
 from agent.desktop.senses import Senses
 from agent.desktop.sighting import Sighting
 from agent.desktop.windows import Connection, OpenWindows, Window, WindowId, Windows
-from agent.geometry import DesktopPoint, Region
 from agent.safety.naming import nameless
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.spots import TEXT_ROLES, takes_text

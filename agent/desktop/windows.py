@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from agent.geometry import Region
+from agent.core.geometry import Region
 from agent.screen.outline import ShownWindow
 
 #: What a desktop calls a window by; means nothing elsewhere.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from agent.changes import Change
+from agent.core.changes import Change
 
 
 class Witness(Protocol):

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from agent import actions
-from agent.changes import Change
+from agent.core import actions
+from agent.core.changes import Change
+from agent.core.geometry import DesktopPoint, Region, Viewport
 from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
-from agent.geometry import DesktopPoint, Region, Viewport
 from agent.safety.naming import Aim
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Element

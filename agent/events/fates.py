@@ -6,8 +6,8 @@ is not, and an action that was left out was never looked at.
 
 from typing import Literal, TypeAlias, get_args
 
-from agent.actions import shorten
-from agent.geometry import DesktopPoint
+from agent.core.actions import shorten
+from agent.core.geometry import DesktopPoint
 
 #: Why an action was not carried out, and never will be.
 Why: TypeAlias = Literal[

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from agent.actions import Action
-from agent.changes import Change
+from agent.core.actions import Action
+from agent.core.changes import Change
+from agent.core.geometry import DesktopPoint, GridPoint, Viewport
 from agent.events.base import Happened
 from agent.events.fates import Why, consulted_words
 from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.families.base import Call, ParseFailure
-from agent.geometry import DesktopPoint, GridPoint, Viewport
 from agent.safety.naming import Aim
 from agent.safety.policy import PersonAnswer
 from agent.screen.encode import EncodedImage

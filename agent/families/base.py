@@ -6,9 +6,9 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
-from agent.actions import Action
-from agent.changes import Change
-from agent.geometry import Counted, Grid, GridPoint, NamedPoint, Size
+from agent.core.actions import Action
+from agent.core.changes import Change
+from agent.core.geometry import Counted, Grid, GridPoint, NamedPoint, Size
 from agent.model.endpoint import Api
 from agent.model.request import ChatRequest, Sampling
 from agent.screen.encode import EncodedImage, ImageFormat

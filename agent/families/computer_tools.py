@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action, AskUser, CallTool, Finish, Wait
+from agent.core.actions import Action, AskUser, CallTool, Finish, Wait
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.computer_use import Vocabulary, read_action
 from agent.families.heard import Heard, heard
 from agent.families.points import grid_of
 from agent.families.syntaxes.tool_calls import tool_calls
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote_plus
 
-from agent import actions
-from agent.actions import Action
+from agent.core import actions
+from agent.core.actions import Action
+from agent.core.geometry import Grid, GridPoint
+from agent.core.keys import MODIFIERS, UnknownKeyError, chord
 from agent.families.base import ArgumentError, Call
 from agent.families.points import PointError, read_pair, read_point
-from agent.geometry import Grid, GridPoint
-from agent.keys import MODIFIERS, UnknownKeyError, chord
 from foundation.configs import load_config
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest
 from agent.families.pointed import Which, pointed
 from agent.families.points import grid_of
-from agent.geometry import Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

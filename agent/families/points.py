@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent.geometry import Counted, Grid, GridPoint, Size
+from agent.core.geometry import Counted, Grid, GridPoint, Size
 
 #: A point may lie this share outside its grid (rounding, 1000 on a 0..999 grid); further out it is another space.
 TOLERANCE = 0.01

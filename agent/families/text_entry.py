@@ -1,9 +1,9 @@
 """Typing as some models call it: where to click before it, whether to replace what is there, whether to press Enter."""
 
-from agent.actions import Action, PressKeys
+from agent.core.actions import Action, PressKeys
+from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
-from agent.geometry import GridPoint
 
 #: What says that the text replaces what is there (GUI-Owl, Fara), and that Enter follows it.
 _REPLACE = ("clear", "delete_existing_text")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agent.actions import Button
+from agent.core.actions import Button
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from pydantic import (
     model_validator,
 )
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint, Region
 from agent.events.fates import Fate
-from agent.geometry import DesktopPoint, Region
 from agent.record.actions import read_action
 from agent.record.records import ActionJson, Record, Text
 from agent.safety.naming import Aim, named

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_ty
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, create_model
 
-from agent.actions import KINDS, OPTIONAL, Action, json_name
-from agent.geometry import DesktopPoint
+from agent.core.actions import KINDS, OPTIONAL, Action, json_name
+from agent.core.geometry import DesktopPoint
 
 _Point: TypeAlias = Annotated[tuple[float, float], AfterValidator(lambda pair: DesktopPoint(*pair))]
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import agent
-from agent.actions import Action, points_of
+from agent.core.actions import Action, points_of
+from agent.core.geometry import GridPoint
 from agent.events import run_events as events
 from agent.events.as_json import to_json
 from agent.events.handover import HandedBack, HandedOver, ReliefAsked
-from agent.geometry import GridPoint
 from agent.record.action_record import ActionRecord, AimRecord, ApprovalRecord, ElementRecord
 from agent.record.mask import mask_file
 from agent.record.records import TokensRecord, ViewportRecord

@@ -2,8 +2,8 @@
 
 import io
 
-from agent.actions import Action, points_of
-from agent.geometry import DesktopPoint, Viewport
+from agent.core.actions import Action, points_of
+from agent.core.geometry import DesktopPoint, Viewport
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.target import crop_around, mark, places_of
 

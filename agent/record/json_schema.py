@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, TypeAdapter, create_model
 
-from agent.actions import KINDS
-from agent.changes import Change
+from agent.core.actions import KINDS
+from agent.core.changes import Change
+from agent.core.geometry import DesktopPoint, Viewport
 from agent.events.as_json import FIRSTS
 from agent.events.run_events import SCHEMA, Event, ModelInUse, RunStarted
 from agent.families.base import Call, ParseFailure
-from agent.geometry import DesktopPoint, Viewport
 from agent.record.action_record import CallRecord, ElementRecord
 from agent.record.actions import action_forms
 from agent.record.records import ACTION_SCHEMA, ActionJson, TokensRecord, ViewportRecord

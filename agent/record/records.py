@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from agent.geometry import Region, Size, Viewport
+from agent.core.geometry import Region, Size, Viewport
 
 
 def _readable(value: Any) -> Any:

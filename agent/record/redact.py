@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.actions import shorten
-from agent.changes import Change
+from agent.core.actions import shorten
+from agent.core.changes import Change
 from agent.events.run_events import Event, Receipt, RunFinished
 from agent.record.secret_forms import forms, typed_in
 from agent.record.secret_keys import SecretKeys

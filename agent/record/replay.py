@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.actions import Action, map_points, points_of
-from agent.actions import to_json as action_json
+from agent.core.actions import Action, map_points, points_of
+from agent.core.actions import to_json as action_json
+from agent.core.geometry import DesktopPoint, NamedPoint, Region, Size
 from agent.events.fates import Fate
 from agent.families.base import Family, ParseFailure
 from agent.families.planner.family import Planner
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, NamedPoint, Region, Size
 from agent.record.action_record import ActionRecord
 from agent.record.actions import read_action
 from agent.record.read import Bundle

@@ -6,7 +6,7 @@ from pydantic import (
     model_validator,
 )
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.events.run_events import Receipt
 from agent.record.records import Record, Text, TokensRecord, ViewportRecord
 

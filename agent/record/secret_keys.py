@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from agent.actions import HoldKeys, KeyDown, KeyUp, PressKeys
-from agent.keys import MODIFIERS, UnknownKeyError, canonical_key
+from agent.core.actions import HoldKeys, KeyDown, KeyUp, PressKeys
+from agent.core.keys import MODIFIERS, UnknownKeyError, canonical_key
 from agent.record.actions import read_action
 from agent.safety.text import spelled
 

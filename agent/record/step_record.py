@@ -9,8 +9,8 @@ from pydantic import (
     model_validator,
 )
 
+from agent.core.geometry import DesktopPoint
 from agent.events.fates import consulted_words, decider_words, handed_over_words
-from agent.geometry import DesktopPoint
 from agent.record.action_record import ActionRecord
 from agent.record.records import Record, Text, TokensRecord, ViewportRecord
 from foundation.chat_stream import Answer, ToolCall

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.record.read import Bundle
 from agent.record.redact import Redactor
 from agent.record.run_record import UndoneRecord

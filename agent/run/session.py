@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
-from agent.geometry import Size
 from agent.model.asking import Patience
 from agent.model.engine import Engine
 from agent.run.budgets import pixel_budget

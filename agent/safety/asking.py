@@ -6,8 +6,8 @@ Nothing of it is cut off here. Whoever shows it decides what fits at once, and l
 import json
 from dataclasses import dataclass
 
-from agent.actions import TYPING, Action, CallTool, HoldKeys, OpenApp, PressKeys, TypeText, VisitPage, describe
-from agent.geometry import DesktopPoint
+from agent.core.actions import TYPING, Action, CallTool, HoldKeys, OpenApp, PressKeys, TypeText, VisitPage, describe
+from agent.core.geometry import DesktopPoint
 from agent.safety.naming import aim_of
 from agent.safety.policy import Question
 from agent.safety.shown import LINE_END, Span, merged

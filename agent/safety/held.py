@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     Button,
     ButtonDown,
@@ -26,8 +26,8 @@ from agent.actions import (
     TypeText,
     VisitPage,
 )
-from agent.geometry import DesktopPoint
-from agent.keys import MODIFIERS
+from agent.core.geometry import DesktopPoint
+from agent.core.keys import MODIFIERS
 
 #: Nothing stays down longer than this without a further action, in seconds.
 HELD_AT_MOST = 10.0

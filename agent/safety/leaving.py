@@ -8,7 +8,7 @@ from typing import Literal, Self, TypeAlias
 
 from pydantic import model_validator
 
-from agent.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.rules import PolicyPart
 from agent.safety.text import found
 from agent.safety.written import Box, Expression

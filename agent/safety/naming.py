@@ -7,8 +7,8 @@ both are told, because either may be the lie.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agent.actions import TYPING, Action, Drag, OpenApp, TypeText, VisitPage, describe, points_of
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import TYPING, Action, Drag, OpenApp, TypeText, VisitPage, describe, points_of
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.situation import Place, Situation
 from agent.safety.text import one_line
 from agent.screen.outline import Element

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from agent.actions import (
+from agent.core.actions import (
     TOUCHING,
     TYPING,
     Action,
@@ -23,7 +23,7 @@ from agent.actions import (
     shorten,
     to_json,
 )
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import site_of
 from agent.safety.leaving import Leaving
 from agent.safety.policy_file import load_policy

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from agent.actions import (
+from agent.core.actions import (
     TYPING,
     Action,
     Button,
@@ -29,7 +29,7 @@ from agent.actions import (
     points_of,
     to_json,
 )
-from agent.geometry import DesktopPoint, Region
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.situation import UNKNOWN, Fact, Place, Sense, Situation
 from agent.safety.spots import captions, named_elements
 from agent.safety.text import found, matches, one_line, spelled

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
-from agent.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
-from agent.geometry import DesktopPoint
+from agent.core.actions import TYPING, Action, Drag, HoldKeys, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.safety.addresses import facts_of, names_site, visited
 from agent.safety.situation import Fact, Situation
 from agent.safety.spots import captions, is_page

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from agent.actions import Action
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint, Region
 from agent.screen.outline import Element
 
 #: What rules go by, each of which a desktop may be unable to tell, or to tell any more.

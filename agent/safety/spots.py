@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
-from agent.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import TYPING, Action, Click, Drag, HoldKeys, LongPress, PressKeys, TypeText, points_of
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.text import spelled
 from agent.safety.words import plain, shipped_words

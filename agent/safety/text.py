@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agent.actions import Action, HoldKeys, PressKeys, TypeText
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action, HoldKeys, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 
 #: Characters without a shape of their own: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties, 16.0), the
 #: interlinear annotation marks, and control characters other than tab and line end.

@@ -7,7 +7,7 @@ the command that was begun three actions ago. Pure: what is seen of the desktop 
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field, replace
 
-from agent.actions import (
+from agent.core.actions import (
     TYPING,
     Action,
     Click,
@@ -20,7 +20,7 @@ from agent.actions import (
     TypeText,
     VisitPage,
 )
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.commands import is_harmless, is_harmless_chord
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.spots import (

@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from agent.geometry import Region
-from agent.keys import chord
+from agent.core.geometry import Region
+from agent.core.keys import chord
 from agent.safety.situation import Fact
 from agent.safety.words import WordList
 

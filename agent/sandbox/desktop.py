@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.desktop.door import Inside, run_inside, start_inside
-from agent.geometry import Size
 from agent.sandbox.display import release
 from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.locales import locale_environ

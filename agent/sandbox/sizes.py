@@ -1,6 +1,6 @@
 """Which sizes the screen of a sandbox can have."""
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from foundation.errors import UsageError
 
 #: Below it, dialogs of the common desktops have no room for their buttons.

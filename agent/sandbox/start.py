@@ -10,9 +10,9 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agent.core.geometry import Size
 from agent.desktop.door import DOOR, Inside, run_inside, start_inside
 from agent.desktop.factory import open_windows
-from agent.geometry import Size
 from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside

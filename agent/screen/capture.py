@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from agent.geometry import Viewport
+from agent.core.geometry import Viewport
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 
 if TYPE_CHECKING:
     import numpy as np

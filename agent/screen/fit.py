@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from agent.geometry import Region, Viewport
+from agent.core.geometry import Region, Viewport
 from agent.screen.ocr import Box, Word, lines_of
 from agent.screen.outline import Element, Outline
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agent.geometry import Viewport
+from agent.core.geometry import Viewport
 from agent.screen.outline import Element
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from agent.geometry import Region
+from agent.core.geometry import Region
 from agent.screen.outline import Element
 
 #: What an element is known by, wherever it stands.

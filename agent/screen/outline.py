@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size
+from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size
 
 #: Where an element is known from: the accessibility tree, words read in the picture, or both.
 Source: TypeAlias = Literal["tree", "words", "both"]

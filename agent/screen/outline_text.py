@@ -10,7 +10,7 @@ What stands there is text of whatever is on the screen: data, on one line each, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.geometry import Grid, Region
+from agent.core.geometry import Grid, Region
 from agent.screen.join import WORDS_ROLE
 from agent.screen.outline import Element, Outline, element_words
 from foundation.foreign_text import on_one_line

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent.actions import Action, points_of
-from agent.geometry import DesktopPoint, Viewport
+from agent.core.actions import Action, points_of
+from agent.core.geometry import DesktopPoint, Viewport
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -5,7 +5,7 @@ import sys
 import unicodedata
 from dataclasses import replace
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     ButtonDown,
     ButtonUp,
@@ -24,8 +24,8 @@ from agent.actions import (
     describe,
     points_of,
 )
-from agent.geometry import DesktopPoint, Region
-from agent.keys import chord
+from agent.core.geometry import DesktopPoint, Region
+from agent.core.keys import chord
 from agent.safety.addresses import is_web_page
 from agent.safety.shown import spelled_out
 

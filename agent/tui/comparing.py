@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from agent.actions import describe, map_points
-from agent.geometry import DesktopPoint
+from agent.core.actions import describe, map_points
+from agent.core.geometry import DesktopPoint
 from agent.tui.view import Row
 
 #: Points that differ by less than about this are the same place, in desktop units: half of a small button.

@@ -19,9 +19,9 @@ from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError
 
 if TYPE_CHECKING:  # imported by the first run: the application is on the screen before that
-    from agent.actions import Action
+    from agent.core.actions import Action
+    from agent.core.geometry import DesktopPoint
     from agent.events.run_events import Event
-    from agent.geometry import DesktopPoint
     from agent.safety.policy import Approval, Question
     from agent.workplace import Workplace
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from agent.actions import Action, Finish
+from agent.core.actions import Action, Finish
+from agent.core.geometry import DesktopPoint
 from agent.events.fates import WHYS, WORDS
-from agent.geometry import DesktopPoint
 from agent.record.action_record import ActionRecord, ApprovalRecord
 from agent.record.read import Bundle, read_bundle
 from agent.record.step_record import StepRecord

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.actions import describe
+from agent.core.actions import describe
 from agent.record.read import Bundle
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.tui.recorded import view_of

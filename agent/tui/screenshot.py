@@ -4,7 +4,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.geometry import Region, Viewport
+from agent.core.geometry import Region, Viewport
 from agent.screen.ink import CELL, ink_of, patches
 from agent.screen.ocr import Box
 from agent.screen.target import Place, crop_around, mark, places_of

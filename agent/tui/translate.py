@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.actions import Action, Finish
+from agent.core.actions import Action, Finish
+from agent.core.geometry import DesktopPoint
 from agent.events.fates import WORDS, decider_words
 from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.events.run_events import (
@@ -28,7 +29,6 @@ from agent.events.run_events import (
     UserActed,
     Warned,
 )
-from agent.geometry import DesktopPoint
 from agent.safety.naming import Aim, named, unplaced
 from agent.tui.action_text import gist
 from agent.tui.view import Row, RunView, deed

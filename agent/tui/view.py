@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.actions import Action
-from agent.changes import Change
-from agent.geometry import DesktopPoint, Region, Viewport
+from agent.core.actions import Action
+from agent.core.changes import Change
+from agent.core.geometry import DesktopPoint, Region, Viewport
 from foundation.foreign_text import harmless, on_one_line
 
 Mark: TypeAlias = Literal["thinking", "asking", "acting", "done", "dry", "failed", "refused", "told", "skipped", "note"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
-from agent.changes import Change
+from agent.core.changes import Change
 
 #: How a thing stands: as the run left it, as it was before, or otherwise, because somebody changed it since.
 Standing: TypeAlias = Literal["as_left", "as_before", "otherwise"]

@@ -24,7 +24,7 @@ def arguments(doc: str | None, **defaults: int | str) -> argparse.ArgumentParser
 
 def desktop_arguments(doc: str | None) -> argparse.ArgumentParser:
     """The command line of a bench that takes so many rounds on a sandbox of some size."""
-    from agent.geometry import Size
+    from agent.core.geometry import Size
 
     parser = arguments(doc, rounds=40)
     parser.add_argument("--size", type=Size.parse, default=Size(1920, 1080))

@@ -8,13 +8,13 @@ thing is compared with in the same run: reading a caption to reading the whole s
 
 from common import Times, desktop, desktop_arguments
 
-from agent.actions import Action, Click, OpenApp, PressKeys, TypeText
+from agent.core.actions import Action, Click, OpenApp, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.masked_screen import MaskedScreen
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.x11.windows import X11Windows, open_windows
-from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
 from agent.screen.ocr import Ocr
 

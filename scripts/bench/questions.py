@@ -21,11 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.actions import Action, Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint, Region
+from agent.core.keys import chord
 from agent.desktop.apps.catalogue import App
 from agent.desktop.apps.linux import installed_apps
-from agent.geometry import DesktopPoint, Region
-from agent.keys import chord
 from agent.record.actions import read_action
 from agent.record.step_record import StepRecord
 from agent.safety.policy import Grants, Policy

@@ -159,7 +159,7 @@ class Desk:
 
 
 def _spec(entry: Entry) -> Any:
-    from agent.geometry import Size
+    from agent.core.geometry import Size
     from agent.sandbox.desktop import SandboxSpec
 
     known = {one.name for one in fields(SandboxSpec)}

@@ -14,7 +14,7 @@ import os
 
 from common import Times, desktop, desktop_arguments
 
-from agent.actions import map_points
+from agent.core.actions import map_points
 from agent.desktop.factory import open_desktop
 from agent.desktop.portable.screen import MssScreen
 from agent.families.base import Call, Decision, Family, PastStep, PromptRequest

@@ -74,8 +74,8 @@ async def inside(rounds: int, folder: Path, times: Times) -> None:
     """Opening runs, and a step's way to the screen."""
     from stubs.terminal import Bench, shown  # not before the first paints: what is loaded makes starting slower
 
-    from agent.actions import Click
-    from agent.geometry import DesktopPoint
+    from agent.core.actions import Click
+    from agent.core.geometry import DesktopPoint
     from agent.tui.screens.recorded import RecordedScreen
 
     runs = {f"open {steps:,} steps": (write_run(folder / str(steps), steps), steps) for steps in (2, 2000)}

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from agent.core.geometry import Size
 from agent.desktop.portal.told_windows import open_told_windows
-from agent.geometry import Size
 
 PROBE = Path(__file__).resolve().parents[2] / "tests/stubs/probe_window.py"
 

@@ -10,7 +10,7 @@ from commandline import CommandLine
 from PIL import Image
 from stubs.endpoint import MODEL, FakeEndpoint, act, pictures, say
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 
 CLICK = act("click", "The button is there.", coordinate=[999, 333])
 

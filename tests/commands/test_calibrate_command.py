@@ -15,7 +15,7 @@ from stubs.made_up_desktop import MadeUpDesktop
 from stubs.pointing import Pointing, in_mai_ui
 
 from agent.commands import doctor
-from agent.geometry import Grid, Size
+from agent.core.geometry import Grid, Size
 from agent.run.calibration.picture import marks
 from agent.settings import load_settings
 from foundation.images import smart_resize

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from agent.commands.look import table
-from agent.geometry import Region, Size, Viewport
+from agent.core.geometry import Region, Size, Viewport
 from agent.sandbox.desktop import Sandbox
 from agent.screen.marks import draw_marks
 from agent.screen.outline import Element, Outline

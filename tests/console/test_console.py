@@ -22,12 +22,12 @@ from rich.cells import cell_len
 from stubs.endpoint import act
 from stubs.events import run_of, started, step
 
-from agent.actions import Click, TypeText
 from agent.console.printers import JsonPrinter, PlainPrinter
 from agent.console.terminal import Console
+from agent.core.actions import Click, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.events.as_json import to_json
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, ModelDelta, Warned
-from agent.geometry import DesktopPoint, Region
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question
 from agent.safety.signals import stop_signals

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from stubs.display import wait_until
 
+from agent.core.geometry import DesktopPoint
 from agent.desktop.door import Started, number_outside
 from agent.desktop.x11.desktop import X11Desktop
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
 from agent.screen.outline import Element, Outline

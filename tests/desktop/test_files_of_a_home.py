@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import OpenApp
+from agent.core.actions import OpenApp
 from agent.desktop.apps.files import find_file, is_path, may_start_something, told_from
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.apps.openers import chosen_for, types_of

@@ -10,12 +10,12 @@ from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import BEGIN, Fields, wait_for
 
 import agent.desktop.x11.text
-from agent.actions import Click, OpenApp, PressKeys, TypeText
+from agent.core.actions import Click, OpenApp, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.receiver import find_receiver, has_focus
 from agent.desktop.x11.windows import X11Windows
-from agent.geometry import DesktopPoint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

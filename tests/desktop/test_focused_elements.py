@@ -9,13 +9,13 @@ import pytest
 from stubs.accessible import SHOWN, AccessibilityBus, Application, Thing, accessibility_bus, window
 from stubs.display import wait_until
 
-from agent.actions import TypeText
+from agent.core.actions import TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.atspi.elements import AtspiElements
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Layer, Window
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.windows import open_windows
-from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox

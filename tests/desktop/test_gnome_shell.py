@@ -13,7 +13,8 @@ from stubs.display import wait_until
 from stubs.fake_portal import FakePortal, session_bus_in
 from stubs.gnome import PlainGnome
 
-from agent.actions import Click, Move, PressKeys, TypeText
+from agent.core.actions import Click, Move, PressKeys, TypeText
+from agent.core.geometry import CapturePoint, DesktopPoint, Size
 from agent.desktop.accessibility import session_bus
 from agent.desktop.base import Desktop
 from agent.desktop.door import MARK
@@ -22,7 +23,6 @@ from agent.desktop.portal.active import active_application
 from agent.desktop.portal.gstreamer import GStreamerFrames
 from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.portal.token import RestoreToken
-from agent.geometry import CapturePoint, DesktopPoint, Size
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
@@ -76,9 +76,9 @@ def test_long_text_reaches_a_terminal_to_the_letter(bench: Bench, desktop: Deskt
 
 IMPORTS = """
 import sys
-from agent.actions import Click, TypeText
+from agent.core.actions import Click, TypeText
 from agent.desktop.factory import open_desktop
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 desktop = open_desktop(StopSwitch())
 desktop.screen.grab()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.core.geometry import Size
 from agent.desktop.portal import gstreamer
 from agent.desktop.portal.frames import NoFramesError
 from agent.desktop.portal.gstreamer import GStreamerFrames
-from agent.geometry import Size
 
 COMPLAINS = """
 import struct, sys

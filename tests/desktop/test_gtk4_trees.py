@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agent.core.geometry import Region
 from agent.desktop.atspi import gtk4
 from agent.desktop.atspi.applications import Application, windows_of
 from agent.desktop.atspi.hits import trust_gtk4
@@ -11,7 +12,6 @@ from agent.desktop.atspi.roles import numbers
 from agent.desktop.atspi.shape import Draft, Tree, drafts
 from agent.desktop.atspi.tree import NULL, Node, Ref
 from agent.desktop.atspi.wire import Call
-from agent.geometry import Region
 
 WINDOW = Region(0, 0, 980, 640)
 #: Enabled, sensitive and visible: GTK 4.8 never says that something is showing.

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import X11Windows, open_windows
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 

@@ -7,13 +7,13 @@ import pytest
 from stubs.display import wait_until
 from stubs.http_stub import Handler, HttpStub
 
-from agent.actions import Action, Click, KeyDown, KeyUp, OpenApp, PressKeys, VisitPage
+from agent.core.actions import Action, Click, KeyDown, KeyUp, OpenApp, PressKeys, VisitPage
+from agent.core.geometry import DesktopPoint
 from agent.desktop.elements import Elements
 from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.windows import X11Windows
-from agent.geometry import DesktopPoint
 from agent.safety.held import Held
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     ButtonDown,
     ButtonUp,
@@ -22,12 +22,12 @@ from agent.actions import (
     TypeText,
     VisitPage,
 )
+from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.windows import open_windows
-from agent.geometry import DesktopPoint
 from agent.safety.held import Held
 from agent.safety.stop import StopSwitch
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from stubs.made_up_desktop import MadeUpDesktop, MadeUpInput
 
-from agent.actions import Action, Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
+from agent.core.actions import Action, Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import CornerError
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 

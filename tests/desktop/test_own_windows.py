@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.checked_hand import CheckedHand
 from agent.desktop.hand import ActionFailedError, Rest
@@ -25,7 +26,6 @@ from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.visible import without
 from agent.desktop.x11.windows import X11Windows, open_windows
-from agent.geometry import DesktopPoint, Region
 from agent.safety.stop import StopSwitch
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,10 +13,10 @@ from jeepney.bus_messages import message_bus
 from jeepney.io.blocking import open_dbus_connection
 from stubs.fake_portal import FakePortal, allowed, session_bus_in
 
+from agent.core.geometry import Region
 from agent.desktop.portal.bus import SessionBus
 from agent.desktop.portal.consent import PortalSession, missing_on, open_portal
 from agent.desktop.portal.token import RestoreToken
-from agent.geometry import Region
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, ExitStatus, StoppedError, UsageError
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
 from agent.desktop.linux.bus import BusError
@@ -17,7 +18,6 @@ from agent.desktop.portal.text import PortalTextEntry
 from agent.desktop.wayland.layout import Seat, caps_lock_is_on, characters
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.strokes import Stroke, us_layout
-from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

@@ -14,7 +14,8 @@ from stubs.display import PlainDisplay, wait_until
 from Xlib import X
 from Xlib.ext import xtest
 
-from agent.actions import Move, TypeText
+from agent.core.actions import Move, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.base import TextEntry
 from agent.desktop.input import Press
@@ -24,7 +25,6 @@ from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.releaser import Releaser
 from agent.desktop.x11.windows import open_windows
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent.actions import Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
+from agent.core.actions import Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint, Region
+from agent.core.notes import Note, read_notes
 from agent.desktop.checked_hand import CheckedHand
 from agent.desktop.hand import ActionFailedError, Rest
 from agent.desktop.sighting import Sighting, changed_at, changed_focus, named
 from agent.desktop.surroundings import Hit, Meant
 from agent.desktop.windows import Layer, Window
-from agent.geometry import DesktopPoint, Region
-from agent.notes import Note, read_notes
 from agent.screen.outline import Element
 
 EDITOR, MAIL = Window(1, "notes.txt", "Mousepad", 10), Window(2, "Inbox", "Mail", 20)

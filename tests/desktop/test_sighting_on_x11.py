@@ -6,14 +6,14 @@ import time
 import pytest
 from stubs.typing_fields import wait_for
 
-from agent.actions import Click, PressKeys, TypeText
+from agent.core.actions import Click, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.checked_hand import CheckedHand
 from agent.desktop.hand import ActionFailedError, Rest
 from agent.desktop.sighting import sight
 from agent.desktop.surroundings import Meant
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.windows import X11Windows, open_windows
-from agent.geometry import DesktopPoint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

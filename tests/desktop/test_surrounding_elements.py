@@ -2,12 +2,12 @@
 
 from PIL import Image
 
-from agent.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
+from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.elements import FieldText
 from agent.desktop.masked_elements import MaskedElements
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.windows import Window
-from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.safety.naming import aim_of, named
 from agent.safety.policy import Policy
 from agent.safety.situation import UNKNOWN

@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from agent.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.portable.screen import MssScreen
 from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.x11.windows import X11Windows, open_windows
-from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]

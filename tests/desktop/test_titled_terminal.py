@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 OPENED = """
 import os, sys
-from agent.actions import Click, TypeText
+from agent.core.actions import Click, TypeText
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.protected import ProtectedDesktop

@@ -18,6 +18,7 @@ from stubs.display import wait_until
 from stubs.fake_portal import session_bus_in
 from stubs.gnome import PlainGnome
 
+from agent.core.geometry import Region
 from agent.desktop.base import TakeoverWatch
 from agent.desktop.hand import Rest
 from agent.desktop.linux.bus import Bus
@@ -26,7 +27,6 @@ from agent.desktop.portal.active import terminal_has_focus
 from agent.desktop.portal.idle import IdleWatch, tells_idle
 from agent.desktop.portal.shell import ShellStopKey, has_extension
 from agent.desktop.portal.told_windows import ToldWindows, open_told_windows
-from agent.geometry import Region
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 from stubs.benches import Bench, bench_of
 
-from agent.actions import Action, TypeText
+from agent.core.actions import Action, TypeText
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.base import Desktop
 from agent.desktop.factory import trial_window
 from agent.desktop.finding import Finding
@@ -18,7 +19,6 @@ from agent.desktop.hand import ActionFailedError
 from agent.desktop.trial import seeing, window
 from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.trial import Trial, window_environ
-from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
 from foundation.errors import StoppedError

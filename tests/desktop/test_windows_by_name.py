@@ -6,13 +6,13 @@ import pytest
 from stubs.display import wait_until
 from stubs.sway import PlainSway
 
-from agent.actions import Click, PressKeys, TypeText
+from agent.core.actions import Click, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.base import Abilities
 from agent.desktop.factory import open_desktop
 from agent.desktop.protected import ProtectedDesktop
 from agent.desktop.windows import Windows
 from agent.desktop.wlroots.desktop import WlrootsDesktop
-from agent.geometry import DesktopPoint
 from agent.safety.policy import Policy, Question
 from agent.safety.situation import Place, Situation
 from agent.safety.stop import StopSwitch

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from stubs.fake_compositor import ABGR, MANAGERS, FakeCompositor, colour
 
+from agent.core.geometry import Size
 from agent.desktop.wlroots.desktop import missing_on
 from agent.desktop.wlroots.screen import WlrootsScreen
-from agent.geometry import Size
 from foundation.errors import EnvironmentLacksError
 
 

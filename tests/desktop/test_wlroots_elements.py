@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.actions import Click
+from agent.core.actions import Click
+from agent.core.geometry import DesktopPoint, Size
 from agent.desktop.base import Desktop
 from agent.desktop.elements import Elements
 from agent.desktop.factory import open_desktop
-from agent.geometry import DesktopPoint, Size
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from agent.screen.outline import Element, Outline

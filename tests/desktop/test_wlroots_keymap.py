@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.core.keys import KEY_NAMES
 from agent.desktop.wayland.wire import Arguments, pack, socket_of
 from agent.desktop.wlroots.keymap import Keymap, Stroke, is_key, portions
-from agent.keys import KEY_NAMES
 
 
 @given(st.text())

@@ -11,9 +11,9 @@ import pytest
 from stubs.benches import ROOT, WlrootsBench, bench_of
 from stubs.sway import PlainSway
 
-from agent.actions import Click, Move
+from agent.core.actions import Click, Move
+from agent.core.geometry import CapturePoint, DesktopPoint, Region, Size
 from agent.desktop.factory import check_display, open_desktop
-from agent.geometry import CapturePoint, DesktopPoint, Region, Size
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, UsageError
 
@@ -146,10 +146,10 @@ def test_x11_is_not_used_where_a_wayland_session_is_named(monkeypatch: pytest.Mo
 
 RUN = """
 import sys
-from agent.actions import Click, TypeText
+from agent.core.actions import Click, TypeText
 from agent.desktop.factory import check_display, needed_programs, open_desktop
 from agent.desktop.protected import ProtectedDesktop
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 import agent.run.session, os
 check_display(os.environ)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 INSIDE = """
 import sys
-from agent.actions import Click
+from agent.core.actions import Click
 from agent.desktop.factory import open_desktop
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.protected import ProtectedDesktop

@@ -10,11 +10,11 @@ import pytest
 from stubs.benches import Bench, bench_of
 from stubs.sway import PlainSway
 
-from agent.actions import Click, PressKeys, TypeText
+from agent.core.actions import Click, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import has_stop_key
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.wlroots import input as wlroots_input
-from agent.geometry import DesktopPoint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

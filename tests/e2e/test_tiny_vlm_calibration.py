@@ -7,7 +7,7 @@ import pytest
 from stubs.resizing_proxy import ResizingProxy
 
 from agent.cli import main
-from agent.geometry import Size
+from agent.core.geometry import Size
 
 pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(300)]
 

@@ -10,7 +10,7 @@ from stubs.other_tongue import computer_use_pixels, in_other_words
 from stubs.resizing_proxy import ResizingProxy
 
 from agent.cli import main
-from agent.geometry import DesktopPoint, Region, Size
+from agent.core.geometry import DesktopPoint, Region, Size
 from foundation.families import image_rule
 
 pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(200)]

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agent.actions import Action, points_of
+from agent.core.actions import Action, points_of
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Decision, ParseFailure
 from agent.families.registry import get_family
-from agent.geometry import GridPoint, Size
 from foundation.chat_stream import Answer
 
 FAMILY = get_family("mai-ui")

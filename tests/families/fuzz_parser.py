@@ -12,10 +12,10 @@ import traceback
 from collections import Counter
 from typing import Any
 
-from agent.actions import map_points, points_of, to_json
+from agent.core.actions import map_points, points_of, to_json
+from agent.core.geometry import Size, Viewport
 from agent.families.base import Decision, ParseFailure
 from agent.families.registry import get_family
-from agent.geometry import Size, Viewport
 from foundation.chat_stream import Answer
 
 FAMILY = get_family("mai-ui")

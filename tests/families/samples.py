@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agent.actions import to_json
+from agent.core.actions import to_json
+from agent.core.geometry import Region, Size
 from agent.families.base import ParseFailure
 from agent.families.registry import get_family
-from agent.geometry import Region, Size
 from agent.screen.outline import Element, Outline
 from foundation.chat_stream import Answer, ToolCall
 from foundation.families import family_folder

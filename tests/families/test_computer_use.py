@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from answers import action, answer, failure
 
-from agent.actions import Action, Click, Finish, HoldKeys, LongPress, Move, PressKeys, Scroll, TypeText, Wait
+from agent.core.actions import Action, Click, Finish, HoldKeys, LongPress, Move, PressKeys, Scroll, TypeText, Wait
+from agent.core.geometry import Grid, GridPoint
 from agent.families.computer_use import ACTION_NAMES
-from agent.geometry import Grid, GridPoint
 
 HERE = GridPoint(5, 6, Grid.relative(999))
 

@@ -7,10 +7,10 @@ import pytest
 from samples import samples_of
 from test_golden_requests import golden_file
 
-from agent.actions import points_of, to_json
+from agent.core.actions import points_of, to_json
+from agent.core.geometry import Grid, Size
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
-from agent.geometry import Grid, Size
 from foundation.chat_stream import Answer, ToolCall
 from foundation.families import family_folder
 from foundation.images import ImageRule

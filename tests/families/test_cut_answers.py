@@ -3,10 +3,10 @@
 import pytest
 from samples import Sample, samples_of
 
-from agent.actions import TOUCHING
+from agent.core.actions import TOUCHING
+from agent.core.geometry import Size
 from agent.families.base import Decision
 from agent.families.registry import family_names, get_family
-from agent.geometry import Size
 from foundation.chat_stream import Answer
 
 #: How far from its end an answer is cut, character by character.

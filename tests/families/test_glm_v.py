@@ -1,8 +1,8 @@
 """GLM-V: one message, its own memory, and box tokens that a server may leave out."""
 
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.geometry import Size
 from foundation.chat_stream import Answer
 
 FAMILY = get_family("glm-v")

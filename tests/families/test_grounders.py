@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from samples import samples_of
 
-from agent.actions import Absent
 from agent.commands.prompt import main
+from agent.core.actions import Absent
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.families.registry import detect_family, family_names, get_family
-from agent.geometry import Size
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError
 

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Finish
-from agent.changes import Change
+from agent.core.actions import Finish
+from agent.core.changes import Change
+from agent.core.geometry import Region, Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.families.literal.family import render
 from agent.families.literal.screen_text import ScreenText, read_screen, write_screen
 from agent.families.registry import get_family
-from agent.geometry import Region, Size
 from agent.screen.outline import Element, Outline, ShownWindow
 from foundation.chat_stream import Answer
 

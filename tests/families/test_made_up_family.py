@@ -15,11 +15,11 @@ from stubs.desk import Desk
 from stubs.endpoint import Behaviour, FakeEndpoint, events, pictures, say, texts
 
 import agent.families
-from agent.actions import Click, TypeText
 from agent.commands.parse import parse_line
+from agent.core.actions import Click, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.events.run_events import Decided, RunFinished, StepFinished
 from agent.families.registry import detect_family, family_names, forget, get_family
-from agent.geometry import DesktopPoint
 from foundation import families
 from foundation.errors import UsageError
 

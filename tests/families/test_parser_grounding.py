@@ -5,9 +5,9 @@ from answers import FAMILY, SCREEN, ground, ground_failure, grounded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Click, map_points
+from agent.core.actions import Click, map_points
+from agent.core.geometry import DesktopPoint, Viewport
 from agent.families.base import Call, Decision
-from agent.geometry import DesktopPoint, Viewport
 from foundation.chat_stream import Answer
 
 PROPERTY = settings(deadline=None, max_examples=200)

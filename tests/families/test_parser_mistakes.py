@@ -5,9 +5,9 @@ from answers import action, answer, call, failure, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import CallTool, Click, Drag, OpenApp, TypeText, Wait
+from agent.core.actions import CallTool, Click, Drag, OpenApp, TypeText, Wait
+from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Decision
-from agent.geometry import Grid, GridPoint
 
 GRID = Grid.relative(999)
 CLICK = '{"name":"mobile_use","arguments":{"action":"click","coordinate":[579,550]}}'

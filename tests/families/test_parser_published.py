@@ -8,7 +8,7 @@ from answers import SCREEN, action, answer, arguments, call, failure, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     Answer,
     AskUser,
@@ -25,9 +25,9 @@ from agent.actions import (
     map_points,
     points_of,
 )
+from agent.core.geometry import DesktopPoint, Grid, GridPoint, Viewport
 from agent.families.base import Call, Decision
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Grid, GridPoint, Viewport
 
 GRID = Grid.relative(999)
 PROPERTY = settings(deadline=None, max_examples=200)

@@ -21,9 +21,9 @@ from answers import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Action, map_points, points_of, to_json
+from agent.core.actions import Action, map_points, points_of, to_json
+from agent.core.geometry import GridPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure
-from agent.geometry import GridPoint, Size, Viewport
 from foundation.chat_stream import Answer
 
 PROPERTY = settings(deadline=None, max_examples=300)

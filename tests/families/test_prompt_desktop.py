@@ -9,7 +9,7 @@ from answers import FAMILY, action, answer, arguments, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Click
+from agent.core.actions import Click
 from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.model.messages import ImagePart, Message, TextPart
 

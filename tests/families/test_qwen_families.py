@@ -11,13 +11,13 @@ from stubs.endpoint import FakeEndpoint, pictures, say
 from stubs.endpoint import texts as texts_of
 from test_conformance import calls_of
 
-from agent.actions import CallTool, Click, PressKeys, TypeText
 from agent.commands.prompt import read_request
+from agent.core.actions import CallTool, Click, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint, Size
 from agent.events.run_events import RunFinished
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.registry import detect_family, family_names, get_family
-from agent.geometry import DesktopPoint, Size
 from agent.model.messages import to_openai
 from foundation.chat_stream import Answer
 

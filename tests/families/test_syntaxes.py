@@ -4,13 +4,13 @@ import random
 
 import pytest
 
+from agent.core.geometry import Grid, Size
 from agent.families.base import Call, ParseFailure
 from agent.families.points import PointError, grid_of, read_point
 from agent.families.registry import family_names, get_family
 from agent.families.syntaxes.named_arguments import as_named, named_calls
 from agent.families.syntaxes.tool_calls import as_text, tool_calls
 from agent.families.syntaxes.xml_parameters import xml_calls
-from agent.geometry import Grid, Size
 from foundation.chat_stream import Answer, ToolCall
 
 # XML parameters

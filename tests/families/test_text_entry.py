@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from agent.actions import CallTool, Click, Finish, PressKeys, Scroll, TypeText
+from agent.core.actions import CallTool, Click, Finish, PressKeys, Scroll, TypeText
+from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.computer_use import Vocabulary, read_action
 from agent.families.text_entry import read_typing
-from agent.geometry import Grid, GridPoint
 
 GRID = Grid.relative(1000)
 WORDS = Vocabulary(GRID)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.actions import Click
+from agent.core.actions import Click
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.geometry import Size
 from agent.model.messages import TextPart
 from foundation.chat_stream import Answer
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent.actions import Absent
+from agent.core.actions import Absent
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.geometry import Size
 from foundation.chat_stream import Answer
 
 SENT = [Size(1932, 1092)]

@@ -8,11 +8,11 @@ from stubs.desk import Desk
 from stubs.endpoint import FakeEndpoint, say
 from test_conformance import calls_of
 
-from agent.actions import Click, TypeText
+from agent.core.actions import Click, TypeText
+from agent.core.geometry import Size
 from agent.events.run_events import Decided, RunFinished
 from agent.families.base import Call, Decision
 from agent.families.registry import family_names, get_family
-from agent.geometry import Size
 from agent.record.secret_forms import typed_in
 from foundation.chat_stream import Answer
 

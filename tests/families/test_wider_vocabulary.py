@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     AskUser,
     ButtonDown,
@@ -18,9 +18,9 @@ from agent.actions import (
     Scroll,
     VisitPage,
 )  # fmt: skip
+from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError
 from agent.families.computer_use import Vocabulary, read_action
-from agent.geometry import Grid, GridPoint
 
 GRID = Grid.relative(1000)
 HERE, THERE = GridPoint(5, 6, GRID), GridPoint(70, 80, GRID)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from PIL import Image
 
-from agent.changes import Change
+from agent.core.changes import Change
+from agent.core.geometry import Region, Size
 from agent.families.literal.screen_text import ScreenText
-from agent.geometry import Region, Size
 from agent.literal.state.conversation import MEMORY, Conversation, Move
 from agent.screen.outline import Element, Outline, ShownWindow
 

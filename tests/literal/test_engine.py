@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent.geometry import Region
+from agent.core.geometry import Region
+from agent.core.notes import Note
 from agent.literal.engine import Engine
 from agent.literal.find.scene import Scene
 from agent.literal.goals import Click, SetValue, Target
 from agent.literal.state.goal_state import GoalState, WhichError
-from agent.notes import Note
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import (
     WINDOW,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.changes import Change
-from agent.geometry import Region
+from agent.core.changes import Change
+from agent.core.geometry import Region
 from agent.literal.engine import Engine
 from agent.literal.state.conversation import MEMORY, Reached
 from agent.screen.outline import ShownWindow

@@ -5,17 +5,17 @@ import asyncio
 import pytest
 from PIL import Image, ImageDraw
 
-from agent.actions import PressKeys
+from agent.core.actions import PressKeys
+from agent.core.geometry import Size
+from agent.core.notes import Note
 from agent.families.base import Call, Decision
 from agent.families.literal.family import render
 from agent.families.registry import get_family
-from agent.geometry import Size
 from agent.literal.client import LiteralClient
 from agent.literal.state.conversation import Reached, memory, read_conversation
 from agent.model.messages import Message
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Sampling
-from agent.notes import Note
 from agent.screen.encode import encode
 from foundation.chat_stream import Answer
 

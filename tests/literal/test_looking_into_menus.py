@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.geometry import Region
+from agent.core.geometry import Region
 from agent.literal.find.finder import WHOLE, Finder, fit_of
 from agent.literal.find.scene import Scene
 from agent.literal.goals import Target

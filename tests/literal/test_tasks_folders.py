@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.changes import Change
-from agent.geometry import Region
+from agent.core.changes import Change
+from agent.core.geometry import Region
+from agent.core.notes import Note
 from agent.literal.engine import Engine
-from agent.notes import Note
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import call_of, element, ending, outline, screen, taken, talk
 

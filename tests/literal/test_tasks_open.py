@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent.geometry import Region
+from agent.core.geometry import Region
+from agent.core.notes import Note
 from agent.literal.engine import Engine
-from agent.notes import Note
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import call_of, element, ending, outline, screen, taken, talk
 

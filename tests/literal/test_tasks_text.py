@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.changes import Change
-from agent.geometry import Region
+from agent.core.changes import Change
+from agent.core.geometry import Region
 from agent.literal.tasks.sums import _is, value_of
 from agent.screen.outline import ShownWindow
 from tests.literal.made_up import element, ending, screen

@@ -23,7 +23,7 @@ from stubs.endpoint import (
     silent,
 )
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Silence
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, ServerKind

@@ -2,8 +2,8 @@ import io
 
 from PIL import Image
 
-from agent.actions import Click, Drag, PressKeys
-from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.core.actions import Click, Drag, PressKeys
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.record.crop import target_crop
 from agent.screen.encode import encode
 

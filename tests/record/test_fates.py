@@ -12,9 +12,9 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 from stubs.events import started
 from stubs.several import Several
 
-from agent.actions import PressKeys, TypeText
 from agent.cli import main
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.core.actions import PressKeys, TypeText
 from agent.events.fates import WORDS, Fate
 from agent.events.run_events import ApprovalGiven, Dropped, Event
 from agent.record.bundle import Recorder

@@ -9,9 +9,9 @@ from stubs.events import finished, started, step
 
 from agent.commands import show
 from agent.console.printers import PlainPrinter
+from agent.core.geometry import Region
 from agent.events.as_json import to_json
 from agent.events.run_events import Acted
-from agent.geometry import Region
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.report.view import view_step

@@ -14,9 +14,9 @@ from stubs.endpoint import act
 from stubs.events import finished, run_of, started, step
 from stubs.witness import DARK
 
-from agent.changes import Change
 from agent.cli import main
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.core.changes import Change
 from agent.events.as_json import to_json
 from agent.events.run_events import Event, Receipt, RunFinished
 from agent.record.bundle import Recorder

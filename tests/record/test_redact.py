@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stubs.desk import Desk
 from stubs.endpoint import DONE, FakeEndpoint, act, say
 
-from agent.actions import TypeText, describe
+from agent.core.actions import TypeText, describe
 from agent.families.registry import get_family
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle

@@ -7,9 +7,9 @@ import pytest
 from stubs.desk import Desk, FakePerson
 from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, say
 
-from agent.actions import Click
+from agent.core.actions import Click
+from agent.core.geometry import DesktopPoint
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.replay import replay

@@ -18,8 +18,8 @@ from PIL import Image
 from record.bundles import CLICK, a_bundle, a_step, noise, plain
 from stubs.hostile import FORBIDDEN
 
-from agent.actions import Click, Drag, Finish, Scroll, TypeText, describe, to_json
-from agent.geometry import DesktopPoint
+from agent.core.actions import Click, Drag, Finish, Scroll, TypeText, describe, to_json
+from agent.core.geometry import DesktopPoint
 from agent.record.actions import read_action
 from agent.record.read import Bundle
 from agent.record.redact import Redactor

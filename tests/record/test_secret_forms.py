@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stubs.events import finished, started, step
 
-from agent.actions import TypeText
 from agent.cli import main
 from agent.console.printers import JsonPrinter
+from agent.core.actions import TypeText
+from agent.core.geometry import Region
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
-from agent.geometry import Region
 from agent.record.bundle import Recorder
 from agent.record.redact import Redactor
 from agent.record.secret_forms import typed_in

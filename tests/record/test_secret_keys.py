@@ -11,12 +11,12 @@ import pytest
 from stubs.endpoint import act
 from stubs.events import finished, started, step
 
-from agent.actions import Action, KeyDown, KeyUp, PressKeys, TypeText, describe
 from agent.commands import show
 from agent.console.printers import JsonPrinter, PlainPrinter
+from agent.core.actions import Action, KeyDown, KeyUp, PressKeys, TypeText, describe
+from agent.core.geometry import DesktopPoint, Region
 from agent.events.run_events import Acted, ApprovalAsked, ApprovalGiven, Decided, Event, StepFinished
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Region
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle
 from agent.record.redact import MASK, Redactor, Rules

@@ -7,9 +7,9 @@ import pytest
 from stubs.desk import SIZE, Desk, FakePerson
 from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, pictures, say, texts
 
-from agent.actions import Click, Drag, Scroll
+from agent.core.actions import Click, Drag, Scroll
+from agent.core.geometry import DesktopPoint, Region
 from agent.events.run_events import ApprovalAsked, Consulted, Decided, Event, RunFinished, Warned
-from agent.geometry import DesktopPoint, Region
 from agent.safety.policy import Approval
 from agent.screen.outline import Element, Outline, ShownWindow
 

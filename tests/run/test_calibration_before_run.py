@@ -9,8 +9,8 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say
 from stubs.made_up_desktop import MadeUpDesktop
 from stubs.pointing import Pointing, in_mai_ui
 
+from agent.core.geometry import Grid, Size
 from agent.events.run_events import Event, RunStarted, Warned
-from agent.geometry import Grid, Size
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.calibration.before_run import Wish

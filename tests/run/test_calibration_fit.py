@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.geometry import Grid, GridPoint, Size, Viewport
+from agent.core.geometry import Grid, GridPoint, Size, Viewport
 from agent.run.calibration.fit import Sighting, Sizes, best_fit, is_constant, is_swapped
 from agent.run.calibration.picture import draw, marks, side_of
 from foundation.images import ImageRule

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from stubs.witness import DARK, OPENED
 
-from agent.actions import Click, Finish, Move
-from agent.changes import Change
+from agent.core.actions import Click, Finish, Move
+from agent.core.changes import Change
+from agent.core.geometry import DesktopPoint, Region, Size
 from agent.events.run_events import Acted, Receipt
-from agent.geometry import DesktopPoint, Region, Size
 from agent.run.loop.claims import Claims, asked
 from agent.screen.outline import Element, Outline
 

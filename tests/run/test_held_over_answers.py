@@ -9,7 +9,7 @@ from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, say, silent, texts
 from stubs.several import Several
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     ButtonDown,
     Click,
@@ -20,9 +20,9 @@ from agent.actions import (
     TypeText,
     VisitPage,
 )
+from agent.core.geometry import DesktopPoint
 from agent.desktop.hand import ActionFailedError
 from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
-from agent.geometry import DesktopPoint
 from agent.run.loop import holding
 from agent.safety.policy import Approval
 from agent.safety.situation import UNKNOWN, Situation

@@ -10,8 +10,8 @@ from stubs.endpoint import Exchange, act, pictures, say
 from stubs.made_up_desktop import REGIONS
 from stubs.two_models import BLACK, CLICK, GIVE_UP, OTHER, OVER, SECRET, WHITE, YES, go
 
+from agent.core.geometry import Region
 from agent.events.run_events import Acted, Warned
-from agent.geometry import Region
 from agent.record.bundle import Recorder
 from agent.record.redact import Redactor
 from agent.safety.leaving import Leaving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.geometry import DesktopPoint, Region, Size
+from agent.core.geometry import DesktopPoint, Region, Size
 from agent.run.locate.likeness import contradiction
 from agent.screen.outline import Element, Outline
 

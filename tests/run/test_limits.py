@@ -8,10 +8,10 @@ import pytest
 from stubs.desk import HURRIED
 from stubs.endpoint import DONE, MODEL, Checks, FakeEndpoint, act, pictures, refuse, say, texts
 
+from agent.core.geometry import Size, Viewport
 from agent.events.run_events import Event, Warned
 from agent.families.base import Decision, PastStep
 from agent.families.registry import get_family
-from agent.geometry import Size, Viewport
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError

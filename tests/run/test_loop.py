@@ -7,7 +7,9 @@ from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, pictures, refuse, say, texts
 from stubs.several import Several
 
-from agent.actions import Action, CallTool, Click, TypeText
+from agent.core.actions import Action, CallTool, Click, TypeText
+from agent.core.geometry import DesktopPoint
+from agent.core.notes import Note
 from agent.desktop.hand import ActionFailedError, RecordingHand
 from agent.events.run_events import (
     Acted,
@@ -21,8 +23,6 @@ from agent.events.run_events import (
     StepFinished,
     Warned,
 )
-from agent.geometry import DesktopPoint
-from agent.notes import Note
 from agent.run.loop.context import ToolFailedError
 from agent.safety.policy import Approval, Question
 from foundation.errors import EnvironmentLacksError, ExitStatus

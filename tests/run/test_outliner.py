@@ -6,9 +6,9 @@ from concurrent.futures import wait
 from PIL import Image, ImageDraw, ImageFont
 from stubs.desk import SETTLE
 
+from agent.core.geometry import Region, Size, Viewport
 from agent.desktop.windows import Window
 from agent.families.base import FamilyFacts
-from agent.geometry import Region, Size, Viewport
 from agent.run.observing.observe import Observer
 from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame

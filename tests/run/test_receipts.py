@@ -10,7 +10,7 @@ from stubs.desk import Desk
 from stubs.endpoint import DONE, FakeEndpoint, act, refuse, say, texts
 from stubs.witness import DARK, OPENED, FakeWitness
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.events.run_events import Event, Receipt, RunFinished
 from agent.families.base import PromptRequest
 from agent.families.mai_ui.family import MaiUi

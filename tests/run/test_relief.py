@@ -7,9 +7,9 @@ from stubs.desk import FakePerson
 from stubs.endpoint import Exchange, act, pictures, say, texts
 from stubs.two_models import CLICK, GARBAGE, GIVE_UP, OTHER, OVER, go
 
-from agent.actions import TypeText
 from agent.commands.run import _parser
 from agent.console.printers import PlainPrinter
+from agent.core.actions import TypeText
 from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.events.run_events import Event, StepFinished, Warned
 from agent.options import RunOptions

@@ -29,11 +29,11 @@ from stubs.peers import (
     tool_use,
 )
 
-from agent.actions import Click, PressKeys, TypeText, VisitPage
+from agent.core.actions import Click, PressKeys, TypeText, VisitPage
+from agent.core.geometry import DesktopPoint
 from agent.desktop.hand import ActionFailedError
 from agent.events.run_events import ApprovalAsked, Decided, Event, RunFinished, Warned
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint
 from agent.model.choose import named_endpoint
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint

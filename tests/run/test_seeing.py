@@ -12,11 +12,11 @@ from PIL import Image, ImageChops
 from stubs.desk import Desk
 from stubs.endpoint import Checks, FakeEndpoint, pictures, say, texts
 
-from agent.actions import Click
+from agent.core.actions import Click
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.events.run_events import Decided, Observed, RunFinished, Warned
 from agent.families.base import ParseFailure
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.model.endpoint import Limits
 from agent.record.bundle import Recorder
 from agent.record.read import read_bundle

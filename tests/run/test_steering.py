@@ -8,7 +8,8 @@ import pytest
 from stubs.desk import Desk, FakeHand, FakePerson, FakeScreen
 from stubs.endpoint import DONE, FakeEndpoint, act, say, texts
 
-from agent.actions import Action, Click, OpenApp, TypeText, points_of
+from agent.core.actions import Action, Click, OpenApp, TypeText, points_of
+from agent.core.geometry import DesktopPoint
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,
@@ -24,7 +25,6 @@ from agent.events.run_events import (
     StepFinished,
     UserActed,
 )
-from agent.geometry import DesktopPoint
 from agent.run.control.steering import Steering
 from agent.safety.naming import Aim
 from agent.safety.policy import Approval, Question

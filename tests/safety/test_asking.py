@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.actions import Action, CallTool, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, CallTool, Click, Drag, HoldKeys, OpenApp, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.asking import asked
 from agent.safety.policy import Question
 from agent.safety.situation import Place, Situation

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.actions import Action, Click, PressKeys, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, Click, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.commands import is_harmless
 from agent.safety.policy import Policy, Question
 from agent.safety.sentence import Sentence

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     ButtonDown,
     ButtonUp,
@@ -16,7 +16,7 @@ from agent.actions import (
     TypeText,
     Wait,
 )
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.held import HELD_AT_MOST, Held
 from agent.safety.policy import Policy
 from agent.safety.situation import Place, Situation
@@ -112,7 +112,7 @@ def test_a_chord_that_is_asked_about_is_asked_about_however_it_is_pressed(
 
 @pytest.mark.parametrize("action", [KeyDown(("enter",)), KeyDown(("kp_enter",)), KeyDown(("space",))])
 def test_a_key_that_goes_down_presses(action: KeyDown) -> None:
-    from agent.geometry import Region
+    from agent.core.geometry import Region
     from agent.screen.outline import Element
 
     button = Element(1, "push button", "Delete", Region(0, 0, 50, 20))

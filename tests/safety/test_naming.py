@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.actions import Action, Click, Drag, OpenApp, PressKeys, Scroll, TypeText, Wait
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, Click, Drag, OpenApp, PressKeys, Scroll, TypeText, Wait
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.naming import Aim, aim_of, named
 from agent.safety.situation import UNKNOWN, Place, Situation
 from agent.screen.outline import Element

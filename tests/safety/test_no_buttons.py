@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.actions import Action, Click, Drag, PressKeys, Scroll, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, Click, Drag, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy, Question
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Fact, Place, Situation

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import (
+from agent.core.actions import (
     Action,
     Answer,
     AskUser,
@@ -20,7 +20,7 @@ from agent.actions import (
     TypeText,
     Wait,
 )
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.policy import Policy
 from agent.safety.situation import Situation
 from foundation.errors import UsageError

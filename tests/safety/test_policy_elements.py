@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Click, Drag, PressKeys, Scroll, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Click, Drag, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, Click, Drag, HoldKeys, LongPress, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Grants, Policy, Question
 from agent.safety.situation import UNKNOWN, Fact, Place, Situation
 from agent.safety.text import readings, spelled

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.actions import CallTool, OpenApp
+from agent.core.actions import CallTool, OpenApp
 from agent.safety.asking import asked
 from agent.safety.policy import Grants, Policy
 from foundation.errors import UsageError

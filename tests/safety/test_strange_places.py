@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.actions import Action, Click, Drag, PressKeys, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, Click, Drag, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.sentence import Sentence
 from agent.safety.situation import Place, Situation

@@ -1,7 +1,7 @@
 """What a run did before says what its next key does, and what of a document is its own."""
 
-from agent.actions import Action, Click, Drag, HoldKeys, PressKeys, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Action, Click, Drag, HoldKeys, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.situation import Fact, Place, Situation
 from agent.safety.trail import Trail

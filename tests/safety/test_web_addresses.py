@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import PressKeys, TypeText, VisitPage
+from agent.core.actions import PressKeys, TypeText, VisitPage
 from agent.safety.addresses import facts_of, is_web_page, site_of, visited
 from agent.safety.asking import asked
 from agent.safety.policy import Policy

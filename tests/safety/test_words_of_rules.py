@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Click, PressKeys, TypeText
-from agent.geometry import DesktopPoint, Region
+from agent.core.actions import Click, PressKeys, TypeText
+from agent.core.geometry import DesktopPoint, Region
 from agent.safety.policy import Policy
 from agent.safety.situation import Place, Situation
 from agent.safety.words import WordList, shipped_words

@@ -9,9 +9,9 @@ from stubs.benches import GnomeBench
 from stubs.display import wait_until
 from stubs.gnome import PlainGnome
 
-from agent.actions import Click, KeyDown
+from agent.core.actions import Click, KeyDown
+from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import open_desktop
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import find_sandboxes
 from foundation.errors import EnvironmentLacksError, StoppedError

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from agent.commands import doctor
+from agent.core.geometry import Size
 from agent.desktop.door import number_outside
 from agent.desktop.linux.bus import age
-from agent.geometry import Size
 from agent.sandbox import desktop, display, isolation
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.display import SOCKETS
@@ -232,7 +232,7 @@ OWNER = """
 import sys, time
 from agent.desktop.door import number_outside
 from agent.desktop.linux.bus import age
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.sandbox.desktop import *
 sandbox = start_sandbox(SandboxSpec(Size(800, 600), session="bare", keep=sys.argv[1] == "keep"))
 sandbox.start("sh", "-c", "exec env -i sleep 1234")

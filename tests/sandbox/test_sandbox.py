@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.sandbox import desktop
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.processes import marked

@@ -9,8 +9,8 @@ import numpy as np
 import psutil
 import pytest
 
+from agent.core.geometry import Size
 from agent.desktop.factory import open_desktop, open_windows
-from agent.geometry import Size
 from agent.safety.stop import StopSwitch
 from agent.sandbox import sessions
 from agent.sandbox.desktop import SandboxSpec, start_sandbox

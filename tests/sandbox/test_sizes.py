@@ -1,7 +1,7 @@
 import pytest
 
 from agent.cli import main
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.options import RunOptions
 from agent.sandbox.desktop import SandboxSpec, find_sandboxes, start_sandbox
 from agent.sandbox.sizes import check_size

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from PIL import Image, ImageDraw
 
-from agent.geometry import Size, Viewport
+from agent.core.geometry import Size, Viewport
 from agent.screen.capture import Frame
 
 SIZE = (640, 480)

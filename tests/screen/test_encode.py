@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.screen.encode import IMAGE_FORMATS, EncodedImage, ImageFormat, encode
 
 PROPERTY = settings(deadline=None, max_examples=60)

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.screen.fit import fit, resize
 from foundation.errors import UsageError
 from foundation.families import image_rule

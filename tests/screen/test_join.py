@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.geometry import Region, Size, Viewport
+from agent.core.geometry import Region, Size, Viewport
 from agent.screen.join import agreement, join
 from agent.screen.ocr import Box, Word
 from agent.screen.outline import Element, Outline, ShownWindow

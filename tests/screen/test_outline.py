@@ -2,7 +2,7 @@
 
 import json
 
-from agent.geometry import Region, Size
+from agent.core.geometry import Region, Size
 from agent.screen.outline import Element, Outline
 
 

@@ -1,6 +1,6 @@
 """An outline as text: compact, in order, with numbers that stay."""
 
-from agent.geometry import Grid, Region, Size
+from agent.core.geometry import Grid, Region, Size
 from agent.screen.numbers import Numbers
 from agent.screen.outline import Element, Outline, ShownWindow
 from agent.screen.outline_text import write_outline

@@ -15,6 +15,7 @@ from stubs.display import PlainDisplay, wait_until
 from stubs.gnome import MutterPerson, PlainGnome
 from stubs.sway import PlainSway
 
+from agent.core.geometry import Size
 from agent.desktop.base import Desktop
 from agent.desktop.factory import open_desktop
 from agent.desktop.input import Press
@@ -25,7 +26,6 @@ from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from agent.desktop.wlroots.input import WlrootsInput
 from agent.desktop.wlroots.sway import RUN_COMMAND, Sway
-from agent.geometry import Size
 from agent.safety.stop import StopSwitch
 
 ROOT = Path(__file__).resolve().parents[2]

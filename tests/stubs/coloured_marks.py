@@ -10,9 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from agent.actions import Click, map_points
+from agent.core.actions import Click, map_points
+from agent.core.geometry import CapturePoint, DesktopPoint, Region, Size, Viewport
 from agent.families.base import Decision
-from agent.geometry import CapturePoint, DesktopPoint, Region, Size, Viewport
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine

@@ -9,12 +9,12 @@ from typing import Any
 from PIL import Image, ImageDraw
 from stubs.endpoint import FakeEndpoint
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.desktop.hand import Rest
 from agent.events.run_events import Event
 from agent.families.base import Family
 from agent.families.registry import get_family
-from agent.geometry import DesktopPoint, Size, Viewport
 from agent.model.asking import ModelClient, Patience
 from agent.model.client import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind

@@ -4,7 +4,8 @@ from typing import Any
 
 from stubs.endpoint import act
 
-from agent.actions import Click, Finish
+from agent.core.actions import Click, Finish
+from agent.core.geometry import Region, Size, Viewport
 from agent.events.run_events import (
     Acted,
     Decided,
@@ -19,7 +20,6 @@ from agent.events.run_events import (
 )
 from agent.families.base import Decision
 from agent.families.registry import get_family
-from agent.geometry import Region, Size, Viewport
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, Usage
 from foundation.errors import ExitStatus
@@ -42,7 +42,7 @@ def step(number: int, answer: str = "", thought: str = "I click.") -> list[Event
     answer = answer or act("click", thought, coordinate=[100 + number, 250])
     decision = get_family("mai-ui").parse(Answer(answer), (PICTURE.size,))
     assert isinstance(decision, Decision)
-    from agent.actions import map_points
+    from agent.core.actions import map_points
 
     target = map_points(decision.actions[0], VIEW.to_desktop)
     usage = Usage(100, 20, 60)

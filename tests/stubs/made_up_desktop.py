@@ -14,11 +14,11 @@ from PIL import Image
 from stubs.desk import SETTLE, FakeScreen
 from stubs.endpoint import DONE, Behaviour, Exchange, FakeEndpoint, act, say
 
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.base import Abilities, Opens
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input_hand import InputHand
 from agent.desktop.windows import Layer, Window
-from agent.geometry import DesktopPoint, Region
 
 TERMINAL, EDITOR = Window("left", "mai-agent", "Term", None), Window("right", "Untitled", "Editor", 1)
 REGIONS = {"left": Region(0, 0, 64, 256), "right": Region(64, 0, 192, 256)}

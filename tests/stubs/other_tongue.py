@@ -15,7 +15,7 @@ from stubs.coloured_marks import Marked, clicks
 from stubs.endpoint import Behaviour, Exchange, pictures, say, texts
 from stubs.real_vllm import RealVllm
 
-from agent.geometry import Region, Size, Viewport
+from agent.core.geometry import Region, Size, Viewport
 from agent.screen.capture import Frame
 from foundation.images import ImageRule
 

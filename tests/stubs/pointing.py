@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from stubs.endpoint import Behaviour, Exchange, FakeEndpoint, pictures, say, texts
 
-from agent.geometry import Grid, Size
+from agent.core.geometry import Grid, Size
 from agent.run.calibration.picture import Mark, marks
 
 

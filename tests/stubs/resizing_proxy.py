@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from PIL import Image
 from stubs.http_stub import Handler, HttpStub
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 
 #: Headers that concern one connection, or that change with the body.
 _OWN = {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive"}

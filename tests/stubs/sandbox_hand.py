@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from functools import partial
 
+from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
 from agent.desktop.door import number_outside
 from agent.desktop.input_hand import InputHand
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import open_windows
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 
 

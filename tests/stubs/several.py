@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from agent.actions import AskUser, CallTool, Click, Finish, PressKeys, TypeText
+from agent.core.actions import AskUser, CallTool, Click, Finish, PressKeys, TypeText
+from agent.core.geometry import Grid, GridPoint
 from agent.families.registry import get_family
-from agent.geometry import Grid, GridPoint
 
 
 class Several:

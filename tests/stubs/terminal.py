@@ -7,7 +7,8 @@ from typing import Any
 from PIL import Image
 from textual.pilot import Pilot
 
-from agent.actions import Action, Click, TypeText
+from agent.core.actions import Action, Click, TypeText
+from agent.core.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,
@@ -20,7 +21,6 @@ from agent.events.run_events import (
     StepFinished,
 )
 from agent.families.base import Call
-from agent.geometry import DesktopPoint, Grid, GridPoint, Region, Size, Viewport
 from agent.options import RunOptions
 from agent.safety.naming import aim_of
 from agent.safety.policy import Approval, Question

@@ -11,8 +11,8 @@ from stubs.desk import HURRIED, SETTLE, FakePerson, FakeScreen
 from stubs.endpoint import DONE, Behaviour, FakeEndpoint, act, pictures, say
 from stubs.made_up_desktop import MadeUpDesktop
 
+from agent.core.geometry import Region
 from agent.events.run_events import Decided, Event, RunFinished
-from agent.geometry import Region
 from agent.model.endpoint import Endpoint
 from agent.model.engine import Engine
 from agent.run.models.settings import RunSettings

@@ -13,9 +13,9 @@ from typing import Any
 
 from stubs.http_stub import Handler, HttpStub
 
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.windows import Window
 from agent.desktop.x11.windows import X11Windows
-from agent.geometry import DesktopPoint, Region
 
 HERE = Path(__file__).parent / "fields"
 sys.path.insert(0, str(HERE))

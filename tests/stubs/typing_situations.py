@@ -9,7 +9,7 @@ from pathlib import Path
 from stubs.http_stub import Handler, HttpStub
 from stubs.typing_fields import BEGIN, CHROMIUM, Fields, wait_for
 
-from agent.actions import Click, PressKeys, TypeText
+from agent.core.actions import Click, PressKeys, TypeText
 from agent.desktop.hand import Hand
 from agent.desktop.x11.windows import X11Windows
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from agent.changes import Change
+from agent.core.changes import Change
 
 DARK = Change("setting", "xfconf xsettings /Net/ThemeName", "Adwaita", "Adwaita-dark")
 OPENED = Change("window", "xfce4-settings-manager", None, "Settings")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.actions import Action, Click, Drag, Finish, HoldKeys, Move, OpenApp, PressKeys, Scroll, TypeText
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action, Click, Drag, Finish, HoldKeys, Move, OpenApp, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.tui.action_text import editable, edited, gist
 
 POINT = DesktopPoint(3, 4)

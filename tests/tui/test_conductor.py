@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stubs.terminal import VIEWPORT
 
-from agent.actions import PressKeys
+from agent.core.actions import PressKeys
 from agent.events.run_events import Event, Observed, RunFinished, Warned
 from agent.record.redact import Redactor
 from agent.safety.policy import Approval, Question

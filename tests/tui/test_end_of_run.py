@@ -7,8 +7,8 @@ import pytest
 from stubs.terminal import CLICK, INSTRUCTION, Bench, run_screen, shown
 from stubs.witness import DARK, OPENED
 
-from agent.actions import Finish
-from agent.changes import Change
+from agent.core.actions import Finish
+from agent.core.changes import Change
 from agent.events.run_events import (
     Receipt,
     RunFinished,

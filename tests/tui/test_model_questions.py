@@ -4,7 +4,7 @@ import pytest
 from stubs.terminal import Bench, run_screen, shown
 from textual.widgets import Static
 
-from agent.actions import AskUser
+from agent.core.actions import AskUser
 from agent.tui.conductor import ReplyWanted
 
 

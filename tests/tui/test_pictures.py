@@ -13,9 +13,9 @@ from PIL import Image, ImageDraw
 from rich.segment import Segment
 from stubs.terminal import Bench, run_screen, shown
 
-from agent.actions import Click, Drag, TypeText
+from agent.core.actions import Click, Drag, TypeText
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.events.run_events import ApprovalAsked
-from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.safety.naming import Aim
 from agent.screen.ocr import Box, Word
 from agent.tui.conductor import RunEvent

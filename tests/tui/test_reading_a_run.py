@@ -6,9 +6,9 @@ import pytest
 from stubs.terminal import INSTRUCTION, Bench, run_screen, shown
 from textual.widgets import Static
 
-from agent.actions import Click, TypeText
+from agent.core.actions import Click, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.events.run_events import Acted, ApprovalGiven, Dropped, ModelDelta, StepFinished
-from agent.geometry import DesktopPoint
 from agent.safety.naming import aim_of
 from agent.safety.situation import Place, Situation
 from agent.tui.app import UNSOUGHT

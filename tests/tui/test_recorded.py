@@ -12,9 +12,9 @@ from stubs.terminal import VIEWPORT, Bench, matches, shown
 from textual.pilot import Pilot
 from textual.widgets import DataTable
 
-from agent.actions import Action, Click, PressKeys, TypeText, describe
-from agent.actions import to_json as action_json
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action, Click, PressKeys, TypeText, describe
+from agent.core.actions import to_json as action_json
+from agent.core.geometry import DesktopPoint
 from agent.record.read import list_bundles, read_bundle
 from agent.tui.comparing import compare
 from agent.tui.recorded import view_of

@@ -4,8 +4,8 @@ import pytest
 from stubs.terminal import CLICK, INSTRUCTION, RISK, SUDO, Bench, matches, run_screen, shown
 from textual.color import Color
 
-from agent.actions import OpenApp, TypeText, describe
-from agent.changes import Change
+from agent.core.actions import OpenApp, TypeText, describe
+from agent.core.changes import Change
 from agent.events.run_events import (
     Acted,
     ApprovalGiven,

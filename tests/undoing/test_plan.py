@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux.entries import Entry
 from agent.desktop.linux.files import compare
 from agent.undoing.plan import NotKnownError, leaves_something, plan, relocated

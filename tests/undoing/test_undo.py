@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.core.geometry import Size
 from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.linux.witness import LinuxWitness
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
-from agent.geometry import Size
 from agent.record.read import Bundle, read_bundle
 from agent.record.run_record import RunRecord
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox

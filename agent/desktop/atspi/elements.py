@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import psutil
 
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.atspi import gtk4
 from agent.desktop.atspi.applications import Application, introduce, matching, of_process, registered, windows_of
 from agent.desktop.atspi.bus import Bus, Limits, Question, together
@@ -25,7 +26,6 @@ from agent.desktop.atspi.telling import Seen, elements_of, shown_window, what_la
 from agent.desktop.atspi.tree import Node, Ref, matched, move, walked
 from agent.desktop.elements import FieldText
 from agent.desktop.windows import Layer, WindowId, Windows
-from agent.geometry import DesktopPoint, Region
 from agent.screen.outline import Element, Outline
 from foundation.errors import EnvironmentLacksError
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent.core.geometry import Region
 from agent.desktop.atspi.bus import Body, Question
 from agent.desktop.atspi.roles import (
     CONTAINERS,
@@ -26,7 +27,6 @@ from agent.desktop.atspi.roles import (
 )
 from agent.desktop.atspi.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
 from agent.desktop.atspi.wire import Call
-from agent.geometry import Region
 
 _LISTS = numbers("list")
 _PLACED = CONTROLS | CONTAINERS | SCROLL_PANES

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agent.core.geometry import DesktopPoint
 from agent.desktop.atspi.applications import Application, matching, windows_of
 from agent.desktop.atspi.bus import Question
 from agent.desktop.atspi.contents import clicked
@@ -12,7 +13,6 @@ from agent.desktop.atspi.shape import Draft, Tree, smallest_at
 from agent.desktop.atspi.telling import Seen, element_of, states_of
 from agent.desktop.atspi.tree import WINDOW, Node, Ref, details, hit, move
 from agent.desktop.windows import Layer
-from agent.geometry import DesktopPoint
 from agent.screen.outline import Element
 
 #: A control is looked for so many levels above what was hit.

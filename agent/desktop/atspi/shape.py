@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.atspi.roles import (
     COMBO_BOX,
     CONTAINERS,
@@ -23,7 +24,6 @@ from agent.desktop.atspi.roles import (
     has,
 )
 from agent.desktop.atspi.tree import Node, Ref
-from agent.geometry import DesktopPoint, Region
 from agent.safety.text import one_line
 
 #: Names are cut to so many characters: as much as a person reads of a button.

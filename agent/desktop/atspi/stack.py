@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from agent.core.geometry import DesktopPoint, Region, without
 from agent.desktop.windows import Layer, WindowId, Windows
-from agent.geometry import DesktopPoint, Region, without
 
 
 def visible_parts(layers: Sequence[Layer], monitors: Sequence[Region]) -> dict[WindowId, list[Region]]:

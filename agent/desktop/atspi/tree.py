@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from agent.core.geometry import Region
 from agent.desktop.atspi.bus import Body, Question
 from agent.desktop.atspi.roles import FOCUSED, MENU_BAR, SHOWING, TABLES, VISIBLE, has
 from agent.desktop.atspi.wire import Array, Call
-from agent.geometry import Region
 
 #: A node: the application's name on the bus, and the object's path there.
 Ref: TypeAlias = tuple[str, str]

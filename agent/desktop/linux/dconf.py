@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux import places
 from agent.desktop.linux.gvariant import as_text, decode_boxed, members
 from agent.desktop.linux.gvdb import Table

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux.bookkeeping import is_file_left_out, is_folder_left_out, is_on_the_way
 from agent.desktop.linux.entries import Entry, entry_at, state
 from agent.desktop.linux.home import Home, told_as

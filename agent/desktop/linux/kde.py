@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux import places
 from agent.desktop.linux.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
 from agent.desktop.linux.settings import Setting, differences, read_bounded

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux.bookkeeping import is_neutral, is_setting_of_programs
 
 #: The longest name and the longest value that is told, in characters; names and values are a stranger's.

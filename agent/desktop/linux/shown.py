@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux.bookkeeping import is_app_of_desktop
 from agent.desktop.linux.settings import bounded
 from agent.desktop.windows import OpenWindows, Window, WindowId

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux import bus, places
 from agent.desktop.linux.bookkeeping import is_written_when_starting, starting_age, starting_seconds
 from agent.desktop.linux.dconf import DconfStore

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from jeepney import DBusAddress
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux import places
 from agent.desktop.linux.bookkeeping import xfconf_channels
 from agent.desktop.linux.bus import Bus, BusError

@@ -14,7 +14,7 @@ from agent.desktop.input import CornerError, Press
 from agent.desktop.pressed import PressedNotes
 from foundation.errors import EnvironmentLacksError
 
-# Canonical key names (agent.keys) that pyautogui calls otherwise.
+# Canonical key names (agent.core.keys) that pyautogui calls otherwise.
 _PYAUTOGUI_NAMES = {
     "page_up": "pageup", "page_down": "pagedown", "caps_lock": "capslock", "num_lock": "numlock",
     "scroll_lock": "scrolllock", "print_screen": "printscreen", "menu": "apps", "altgr": "altright",

@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from agent.geometry import DesktopPoint, Region, Size, Viewport
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.screen.capture import Frame
 from agent.screen.heap import keep_freed_memory
 from foundation.errors import EnvironmentLacksError, UsageError

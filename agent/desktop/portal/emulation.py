@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from agent.core.geometry import DesktopPoint
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session, Stream
-from agent.geometry import DesktopPoint
 
 #: Seconds until the devices are there, or come back after a pause; the slowest seen took 0.1.
 _DEVICES = 3.0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.core.geometry import Size
 from agent.desktop.portal.frames import FIRST, NoFramesError
-from agent.geometry import Size
 
 if TYPE_CHECKING:
     from PIL.Image import Image

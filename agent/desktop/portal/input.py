@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from agent.core.geometry import DesktopPoint, Viewport
 from agent.desktop.hand import ActionFailedError
 from agent.desktop.input import Press
 from agent.desktop.linux.bus import BusError
@@ -14,7 +15,6 @@ from agent.desktop.portal.session import Axis, Session
 from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.strokes import Stroke, us_layout
-from agent.geometry import DesktopPoint, Viewport
 from agent.safety.stop import StopSwitch
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
@@ -170,7 +170,7 @@ class PortalInput:
             self._wires.key(code, down=down)
 
     def _codes(self, name: str) -> list[int]:
-        """The keys of a name in `agent.keys`, in order; none where there is none.
+        """The keys of a name in `agent.core.keys`, in order; none where there is none.
 
         A character's is where it lies in this layout, else where it lies in that of the United States: programs look
         for ctrl+c there too where the layout has no such letter.

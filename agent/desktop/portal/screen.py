@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.frames import Frames, LibraryFrames, NoFramesError
 from agent.desktop.portal.gstreamer import GStreamerFrames
 from agent.desktop.portal.session import Session
-from agent.geometry import DesktopPoint, Size, Viewport
 from agent.screen.capture import Frame
 from agent.screen.heap import keep_freed_memory
 from foundation.errors import EnvironmentLacksError

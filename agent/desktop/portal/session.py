@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from agent.core.geometry import Region
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.bus import SessionBus
-from agent.geometry import Region
 
 #: In which units a stream's points are told: pixels of its frames, or the desktop's own (logical) units.
 Units: TypeAlias = Literal["pixels", "logical"]

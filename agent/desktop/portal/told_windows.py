@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
+from agent.core.geometry import Region
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.kwin import Kwin
 from agent.desktop.portal.shell import Shell
 from agent.desktop.wayland.stacked import StackedWindows, Told
 from agent.desktop.windows import Layer, Window, WindowId
-from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
 
 

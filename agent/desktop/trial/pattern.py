@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent.geometry import Region, Size
+from agent.core.geometry import Region, Size
 
 if TYPE_CHECKING:
     from PIL.Image import Image

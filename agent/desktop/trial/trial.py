@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from agent.actions import Action, Click, Drag, Move, PressKeys, Scroll, TypeText
+from agent.core.actions import Action, Click, Drag, Move, PressKeys, Scroll, TypeText
+from agent.core.geometry import DesktopPoint
 from agent.desktop.base import Desktop, TakeoverWatch
 from agent.desktop.finding import Finding
 from agent.desktop.hand import ActionFailedError, Hand
@@ -22,7 +23,6 @@ from agent.desktop.trial.seeing import look_for
 from agent.desktop.trial.window import TrialWindow
 from agent.desktop.windows import Windows
 from agent.desktop.witness import Witness
-from agent.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

@@ -7,5 +7,5 @@ _NAMES = {
 
 
 def keysym_of(key: str) -> str:
-    """The keysym of a key, by its name in `agent.keys`."""
+    """The keysym of a key, by its name in `agent.core.keys`."""
     return key if len(key) == 1 else _NAMES.get(key, key.title())

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent.core.geometry import Region
 from agent.desktop.wayland.wire import Arguments, Connection
-from agent.geometry import Region
 from foundation.errors import UsageError
 
 _MANAGER = "zxdg_output_manager_v1"

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agent.core.geometry import DesktopPoint, Region, without
 from agent.desktop.windows import Layer, Window, WindowId, WindowKind
-from agent.geometry import DesktopPoint, Region, without
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import mmap
 import os
 from contextlib import suppress
 
+from agent.core.geometry import Size
 from agent.desktop.clipboard_watch import HungError
 from agent.desktop.linux.xkb import Keymap
 from agent.desktop.trial.pattern import Pattern
@@ -11,7 +12,6 @@ from agent.desktop.trial.report import Report
 from agent.desktop.wayland.layout import take_keymap
 from agent.desktop.wayland.transfer import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection
-from agent.geometry import Size
 
 TITLE, APP = "mai-agent doctor", "mai-agent-doctor"
 _SIZE = Size(640, 480)

@@ -37,7 +37,7 @@ class Keymap:
         return bool(fresh)
 
     def of_key(self, name: str) -> Stroke | None:
-        """A key by its name in `agent.keys`; None where it has to be added."""
+        """A key by its name in `agent.core.keys`; None where it has to be added."""
         if name in _KEYS:
             return Stroke(_KEYS[name])
         stroke = _LAYOUT.get(name)
@@ -63,7 +63,7 @@ class Keymap:
 
 
 def is_key(name: str) -> bool:
-    """Whether a name of `agent.keys` can be pressed."""
+    """Whether a name of `agent.core.keys` can be pressed."""
     return name in _KEYS or (len(name) == 1 and name.isprintable())
 
 

@@ -3,10 +3,10 @@
 import time
 from typing import TYPE_CHECKING
 
+from agent.core.geometry import DesktopPoint, Region, Size, Viewport
 from agent.desktop.wayland.outputs import number_of, read_outputs
 from agent.desktop.wayland.wire import Connection
 from agent.desktop.wlroots.copying import open_copying
-from agent.geometry import DesktopPoint, Region, Size, Viewport
 from agent.screen.capture import Frame
 from agent.screen.heap import keep_freed_memory
 from foundation.errors import EnvironmentLacksError

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent.core.geometry import Region
 from agent.desktop.windows import Layer, Window, WindowId
 from agent.desktop.x11.connection import client_of, unless_gone, window_of, window_types
-from agent.geometry import Region
 
 _LONGEST_TITLE = 256  # in words of four bytes
 

@@ -5,12 +5,12 @@ from collections import deque
 from contextlib import ExitStack
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.desktop.linux.xkb import character_of, name_of
 from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.report import Report
 from agent.desktop.x11.connection import open_display, telling_loss, tells_loss, text_of
 from agent.desktop.x11.saved_selections import saved
-from agent.geometry import Size
 
 TITLE, APP = "mai-agent doctor", "mai-agent-doctor"
 _SIZE = Size(640, 480)

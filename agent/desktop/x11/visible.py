@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from agent.core.geometry import Region, without
 from agent.desktop.x11.connection import client_of, read_property, unless_gone, window_of, window_types
-from agent.geometry import Region, without
 
 #: Helpers that really hide what is under them; others (overlays, bubbles of the desktop) may be seen through.
 _COVERING = {"MENU", "DROPDOWN_MENU", "POPUP_MENU", "COMBO", "TOOLTIP", "DND"}

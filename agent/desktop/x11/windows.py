@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from agent.core.geometry import Region
 from agent.desktop.windows import Layer, Window, WindowId, WindowKind
 from agent.desktop.x11.connection import (
     client_of,
@@ -16,7 +17,6 @@ from agent.desktop.x11.connection import (
 )
 from agent.desktop.x11.layers import Layers
 from agent.desktop.x11.visible import VisibleParts
-from agent.geometry import Region
 from foundation.errors import EnvironmentLacksError
 
 

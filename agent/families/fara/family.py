@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from agent.actions import Action, Finish
+from agent.core.actions import Action, Finish
+from agent.core.geometry import GridPoint
 from agent.families.base import Call, Decision
 from agent.families.computer_use import Vocabulary
 from agent.families.qwen.browsing import Fara
 from agent.families.text_entry import read_typing
-from agent.geometry import GridPoint
 
 
 class Fara7(Fara):

@@ -1,10 +1,10 @@
 """Fara 1.5: a web browser's actions, and an answer that ends the task."""
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.computer_use import Vocabulary
 from agent.families.qwen.browsing import Fara
-from agent.geometry import GridPoint
 
 
 class Fara15(Fara):

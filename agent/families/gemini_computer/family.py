@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent.actions import Action, OpenApp, PressKeys, VisitPage
+from agent.core.actions import Action, OpenApp, PressKeys, VisitPage
+from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PromptRequest
 from agent.families.computer_tools import LOOK, ComputerTools, wheel
 from agent.families.computer_use import Vocabulary, read_action
-from agent.geometry import GridPoint
 
 Told = Mapping[str, Any]
 Read = Callable[["GeminiComputer", Told, Vocabulary], Sequence[Action[GridPoint]]]

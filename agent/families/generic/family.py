@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent import actions
-from agent.actions import Action, Button
+from agent.core import actions
+from agent.core.actions import Action, Button
+from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, FailureKind, Family, ParseFailure, PromptRequest, decide
 from agent.families.computer_use import Vocabulary, read_action
 from agent.families.generic.schema import answer_schema
@@ -16,7 +17,6 @@ from agent.families.heard import Heard, heard
 from agent.families.pointed import pointed
 from agent.families.points import PointError, grid_of, read_point
 from agent.families.syntaxes.objects import only_object
-from agent.geometry import Grid, GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

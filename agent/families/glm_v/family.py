@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.heard import heard
 from agent.families.own_names import OwnNames, named
 from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.named_arguments import as_named, named_calls
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

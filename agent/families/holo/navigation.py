@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.computer_use import Vocabulary
 from agent.families.heard import Heard, heard
@@ -19,7 +20,6 @@ from agent.families.holo.localisation import localisation_request
 from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.objects import only_object
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent import actions
-from agent.actions import Action
+from agent.core import actions
+from agent.core.actions import Action
+from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
 from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action
-from agent.geometry import GridPoint
 
 _DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MOST_REPEATS: int = _DATA["most_repeats"]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.computer_use import Vocabulary
 from agent.families.heard import Heard, heard
@@ -22,7 +23,6 @@ from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.objects import only_object
 from agent.families.syntaxes.xml_parameters import xml_calls
-from agent.geometry import Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

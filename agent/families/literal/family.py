@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.actions import Action, Finish
+from agent.core.actions import Action, Finish
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.computer_use import Vocabulary, read_call
 from agent.families.lenient_json import clean_text
@@ -13,7 +14,6 @@ from agent.families.literal.screen_text import ScreenText, write_screen
 from agent.families.points import grid_of
 from agent.families.syntaxes.json_tags import json_call, split_thought
 from agent.families.syntaxes.tool_calls import as_text
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.changes import Change
-from agent.geometry import Region, Size
+from agent.core.changes import Change
+from agent.core.geometry import Region, Size
 from agent.screen.outline import Element, Outline, ShownWindow
 
 #: How such a text begins; nothing that a person writes does.

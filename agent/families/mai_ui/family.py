@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
 from agent.families.called import called
 from agent.families.computer_use import Vocabulary, read_call
@@ -11,7 +12,6 @@ from agent.families.mai_ui.grounding import parse_grounding
 from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
 from agent.families.points import grid_of
 from agent.families.syntaxes.tool_calls import as_text
-from agent.geometry import Size
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer

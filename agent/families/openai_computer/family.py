@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from agent.actions import Action, Click, Drag, Move, PressKeys
+from agent.core.actions import Action, Click, Drag, Move, PressKeys
+from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PromptRequest
 from agent.families.computer_tools import LOOK, ComputerTools, wheel
 from agent.families.computer_use import Vocabulary, read_action
-from agent.geometry import GridPoint
 
 _MOST_ACTIONS = 50
 _CHECKS = "pending_safety_checks"

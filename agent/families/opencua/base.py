@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.computer_use import Vocabulary
 from agent.families.heard import heard
@@ -19,7 +20,6 @@ from agent.families.own_names import named
 from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.code_calls import as_code, code_calls, last_block, read_code_call
-from agent.geometry import Grid, GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

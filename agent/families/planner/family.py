@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agent import actions
-from agent.actions import Action
+from agent.core import actions
+from agent.core.actions import Action
+from agent.core.geometry import Grid, NamedPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
 from agent.families.computer_use import Vocabulary, read_action
 from agent.families.heard import Heard, heard
 from agent.families.layouts import in_turn
 from agent.families.lenient_json import JsonFailure, first_object
-from agent.geometry import Grid, NamedPoint, Size
 from agent.model.messages import Message
 from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.actions import Absent, Action, Click, Finish, points_of
+from agent.core.actions import Absent, Action, Click, Finish, points_of
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.called import called, in_json
 from agent.families.computer_use import Vocabulary
@@ -17,7 +18,6 @@ from agent.families.points import grid_of
 from agent.families.qwen.constraint import json_answers
 from agent.families.qwen.prompt import Instructions, fill
 from agent.families.text_entry import read_typing
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

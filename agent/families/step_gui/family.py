@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.heard import heard
 from agent.families.own_names import OwnNames, named
@@ -15,7 +16,6 @@ from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.tabbed import as_tabbed, tabbed_calls
 from agent.families.text_entry import read_typing
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.heard import heard
 from agent.families.layouts import in_turn
@@ -13,7 +14,6 @@ from agent.families.pointed import pointed
 from agent.families.points import grid_of
 from agent.families.syntaxes.named_arguments import as_named
 from agent.families.syntaxes.thought_action import thought_and_calls
-from agent.geometry import Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.heard import heard
 from agent.families.layouts import in_turn
@@ -17,7 +18,6 @@ from agent.families.points import grid_of
 from agent.families.syntaxes.thought_action import thought_and_calls
 from agent.families.syntaxes.xml_parameters import xml_calls
 from agent.families.ui_tars.base import CALLS
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

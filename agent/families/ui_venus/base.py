@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent.actions import Absent, Action
+from agent.core.actions import Absent, Action
+from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.computer_use import read_action
 from agent.families.heard import heard
@@ -14,7 +15,6 @@ from agent.families.own_names import OwnNames, named
 from agent.families.pointed import NOWHERE, pointed
 from agent.families.points import PointError, grid_of, read_pair
 from agent.families.syntaxes.named_arguments import as_named, named_calls
-from agent.geometry import GridPoint, Size
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from itertools import pairwise
 
-from agent.geometry import Region
+from agent.core.geometry import Region
 from agent.literal.find.finder import AREAS, WHOLE, fit_of
 from agent.literal.find.scene import AMOUNTS, COMBOS, FIELDS, MENU_ITEMS, Scene, below, contains, right_of
 from agent.literal.goals import Target

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.literal.find.finder import Finder
 from agent.literal.find.scene import FIELDS, Scene
 from agent.literal.goals import Choose, Click, Goal, Press, SetValue, Target, Toggle, Type

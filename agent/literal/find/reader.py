@@ -8,7 +8,7 @@ threshold that suits all of them. Together they find nearly every word of the de
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from agent.geometry import Region, Size
+from agent.core.geometry import Region, Size
 from agent.literal.vocabulary.labels import labels_of
 from agent.screen.ocr import Ocr, Word, relief
 from agent.screen.outline import Element, Outline

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.geometry import Region
+from agent.core.geometry import Region
 from agent.literal.vocabulary.labels import plain
 from agent.literal.vocabulary.lexicon import letters_of, programs_of_kind
 from agent.screen.outline import Element, Outline, ShownWindow

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from agent.keys import chord
+from agent.core.keys import chord
 from agent.literal.goals import (
     ArrangeWindow,
     Calculate,

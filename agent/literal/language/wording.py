@@ -1,6 +1,6 @@
 """Goals in words: what the engine tells a person about them, and what it understands at all."""
 
-from agent.actions import shorten
+from agent.core.actions import shorten
 from agent.literal.goals import (
     ArrangeWindow,
     Calculate,

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from agent.changes import Change
+from agent.core.changes import Change
+from agent.core.geometry import Size
+from agent.core.notes import Note, NoteKind, read_notes, without_notes
 from agent.families.base import Decision
 from agent.families.literal.family import LiteralFamily
 from agent.families.literal.screen_text import ScreenText, read_screen
-from agent.geometry import Size
 from agent.model.messages import ImagePart, Message, TextPart
-from agent.notes import Note, NoteKind, read_notes, without_notes
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.literal.find.scene import CLICKABLE, MENU_ITEMS, TEXTS, Scene
 from agent.literal.vocabulary.labels import plain
 from agent.screen.outline import Element, ShownWindow

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from agent.changes import Change
-from agent.geometry import Region, Size
+from agent.core.changes import Change
+from agent.core.geometry import Region, Size
 from agent.literal.find.finder import WHOLE, Finder, Found
 from agent.literal.find.scene import CLICKABLE, TEXTS, Scene, middle
 from agent.literal.goals import Goal, Target

@@ -6,7 +6,7 @@ the task is; before the next step, what the last one should have brought about i
 
 import re
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.literal.find.scene import FIELDS
 from agent.literal.state.conversation import Move
 from agent.literal.state.goal_state import GoalState, Step, Stuck, Verdict, press, wait

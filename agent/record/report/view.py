@@ -5,9 +5,9 @@ import math
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent.actions import Action, Drag, Scroll, points_of
+from agent.core.actions import Action, Drag, Scroll, points_of
+from agent.core.geometry import DesktopPoint, Region
 from agent.events.fates import WORDS, Fate
-from agent.geometry import DesktopPoint, Region
 from agent.record.action_record import ActionRecord, ApprovalRecord
 from agent.record.actions import read_action
 from agent.record.read import Bundle

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.geometry import Size
+from agent.core.geometry import Size
 from agent.run.calibration.correction import Correction
 from agent.run.calibration.memory import Case
 from agent.run.calibration.trial import Outcome, try_out

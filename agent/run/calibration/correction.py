@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent.geometry import Grid
+from agent.core.geometry import Grid
 from agent.run.models.roles import ServedModel
 
 #: as said: its points count as its family says; resized: they do for smaller images; corrected: they count on another

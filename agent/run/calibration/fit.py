@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from agent.geometry import Grid, GridPoint, Size
+from agent.core.geometry import Grid, GridPoint, Size
 from foundation.configs import load_config
 from foundation.images import smart_resize
 

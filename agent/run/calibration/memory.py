@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from agent.geometry import Grid, Size
+from agent.core.geometry import Grid, Size
 from agent.run.budgets import pixel_budget
 from agent.run.calibration.correction import Correction, Verdict
 from agent.run.models.roles import ServedModel

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from agent.geometry import CapturePoint, Size
+from agent.core.geometry import CapturePoint, Size
 from foundation.configs import load_config
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import time
 from dataclasses import astuple, dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent.actions import Absent, Click, LongPress, map_points, points_of, shorten
+from agent.core.actions import Absent, Click, LongPress, map_points, points_of, shorten
+from agent.core.geometry import CapturePoint, Grid, GridPoint, NamedPoint, Region, Size
 from agent.events.run_events import Consulted
 from agent.events.sink import Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
 from agent.families.syntaxes.tool_calls import as_text
-from agent.geometry import CapturePoint, Grid, GridPoint, NamedPoint, Region, Size
 from agent.model.asking import ModelClient
 from agent.run.budgets import answer_tokens
 from agent.run.locate.likeness import contradiction

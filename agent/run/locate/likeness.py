@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from agent.actions import shorten
-from agent.geometry import DesktopPoint
+from agent.core.actions import shorten
+from agent.core.geometry import DesktopPoint
 from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
 

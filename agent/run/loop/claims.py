@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from agent.actions import TOUCHING, CallTool, Finish, points_of
-from agent.changes import Change
+from agent.core.actions import TOUCHING, CallTool, Finish, points_of
+from agent.core.changes import Change
+from agent.core.geometry import DesktopPoint
 from agent.events.run_events import Acted, Event, Receipt
-from agent.geometry import DesktopPoint
 from agent.screen.outline import Element, Outline
 from foundation.configs import load_config
 from foundation.foreign_text import harmless

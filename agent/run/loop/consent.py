@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.actions import Action
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.events.run_events import ApprovalAsked, ApprovalGiven, Warned
 from agent.events.sink import Emit
-from agent.geometry import DesktopPoint
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
 from agent.run.control.worker import Worker

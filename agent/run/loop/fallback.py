@@ -4,11 +4,11 @@ The second one starts from the words of what was done, not from the first one's 
 in words what was done meanwhile. What a model on another machine may be shown, and whether, the policy says.
 """
 
+from agent.core.notes import Note
 from agent.events.fates import Allowed
 from agent.events.handover import HandedBack, HandedOver, ReliefAsked
 from agent.events.run_events import Event, Warned
 from agent.events.sink import Emit
-from agent.notes import Note
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.context import Person

@@ -3,9 +3,9 @@
 import asyncio
 import time
 
-from agent.actions import Action
-from agent.geometry import DesktopPoint
-from agent.notes import Note
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
+from agent.core.notes import Note
 from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext
 from agent.safety.held import HELD_AT_MOST, LIFTING, Held

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from agent.actions import (
+from agent.core.actions import (
     ENDING,
     Absent,
     Answer,
@@ -27,11 +27,11 @@ from agent.actions import (
     map_points,
     shorten,
 )
+from agent.core.notes import Note
 from agent.events import run_events as events
 from agent.events.handover import HandedBack, HandedOver
 from agent.events.sink import Emit, Sink, SinkFailedError
 from agent.families.base import Decision, ParseFailure, PastStep
-from agent.notes import Note
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.claims import Claims, Verdict

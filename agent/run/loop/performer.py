@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.actions import (
+from agent.core.actions import (
     ENDING,
     TOUCHING,
     Action,
@@ -25,12 +25,12 @@ from agent.actions import (
     points_of,
     shorten,
 )
+from agent.core.geometry import DesktopPoint, GridPoint
+from agent.core.notes import Note
 from agent.desktop.hand import ActionFailedError
 from agent.events.run_events import Acted, Dropped, Warned
 from agent.events.sink import Emit
 from agent.families.base import Decision
-from agent.geometry import DesktopPoint, GridPoint
-from agent.notes import Note
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext, ToolFailedError

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.witness import OpenWitness, Witness
 from agent.events.run_events import Receipt
 from agent.run.control.worker import Worker

@@ -1,6 +1,6 @@
 """What was done so far, in words, for a model that takes over from another one."""
 
-from agent.actions import TOUCHING, CallTool, OpenApp, VisitPage, points_of
+from agent.core.actions import TOUCHING, CallTool, OpenApp, VisitPage, points_of
 from agent.events.run_events import Acted, Dropped, Event, PersonSaid, StepFinished, UserActed
 from agent.safety.leaving import Leaving, holds_secret
 from agent.safety.naming import named

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.actions import shorten
+from agent.core.actions import shorten
 from agent.events.run_events import ModelInUse
 from agent.families.base import Family
 from agent.families.registry import DEFAULT_FAMILY, detect_family, detect_folder, get_family

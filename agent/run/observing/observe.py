@@ -6,8 +6,8 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent.changes import Change
-from agent.geometry import Grid, Size, Viewport
+from agent.core.changes import Change
+from agent.core.geometry import Grid, Size, Viewport
 from agent.run.observing.outliner import Outliner
 from agent.screen.capture import Frame, Screen
 from agent.screen.encode import EncodedImage, ImageFormat, encode

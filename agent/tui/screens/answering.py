@@ -7,8 +7,8 @@ from rich.cells import cell_len
 from textual import getters
 from textual.binding import Binding
 
-from agent.actions import Action
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.tui.conductor import ApprovalWanted
 from agent.tui.screens.steps import StepsScreen
 from agent.tui.view import RunView

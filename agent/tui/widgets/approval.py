@@ -13,8 +13,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.actions import Action
-from agent.geometry import DesktopPoint
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
 from agent.safety.asking import Asked, asked
 from agent.safety.shown import Line, ending, excerpt, lines_of
 from agent.tui.conductor import ApprovalWanted

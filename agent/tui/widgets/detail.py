@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from agent.actions import AskUser, to_json
+from agent.core.actions import AskUser, to_json
 from agent.tui.view import Row
 from agent.tui.widgets.picture import Picture, pictures_wanted
 from foundation.foreign_text import harmless

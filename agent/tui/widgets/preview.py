@@ -10,8 +10,8 @@ from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from agent.actions import points_of
-from agent.geometry import Region
+from agent.core.actions import points_of
+from agent.core.geometry import Region
 from agent.tui.view import Row, RunView
 from agent.tui.widgets.picture import Picture
 from foundation.foreign_text import harmless

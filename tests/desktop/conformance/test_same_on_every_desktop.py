@@ -7,7 +7,7 @@ import time
 import pytest
 from stubs.benches import Bench
 
-from agent.actions import (
+from agent.core.actions import (
     ButtonDown,
     ButtonUp,
     Click,
@@ -21,9 +21,9 @@ from agent.actions import (
     Scroll,
     TypeText,
 )
+from agent.core.geometry import CapturePoint, DesktopPoint, Size
 from agent.desktop.base import Desktop, TakeoverWatch
 from agent.desktop.hand import ActionFailedError
-from agent.geometry import CapturePoint, DesktopPoint, Size
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 
@@ -287,9 +287,9 @@ def test_a_stop_ends_typing_within_a_tenth_of_a_second_and_nothing_stays_down(
 
 
 HELD = """
-from agent.actions import ButtonDown, KeyDown
+from agent.core.actions import ButtonDown, KeyDown
 from agent.desktop.factory import open_desktop
-from agent.geometry import DesktopPoint
+from agent.core.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 hand = open_desktop(StopSwitch()).hand
 hand.perform(ButtonDown(DesktopPoint(500, 400)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.changes import Change
+from agent.core.changes import Change
 from agent.desktop.linux import bus
 from agent.desktop.linux import witness as witnesses
 from agent.desktop.linux.witness import LinuxWitness

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.changes import Change
+from agent.core.changes import Change
+from agent.core.geometry import Size
 from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.linux.news import SettingsNews
 from agent.desktop.linux.put_back import standing
 from agent.desktop.linux.witness import LinuxWitness
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
-from agent.geometry import Size
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from agent.sandbox.processes import MARK, marked
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Literal
 
-from agent.actions import Button
+from agent.core.actions import Button
 from agent.literal.goals import ArrangeWindow, Choose, Click, Goal, SetValue, Target, Toggle, Type
 from agent.literal.language.rules.base import Groups, Rule, is_described, times
 from agent.literal.language.sentences import NotUnderstoodError, Part

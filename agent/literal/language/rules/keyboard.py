@@ -2,7 +2,7 @@
 
 import re
 
-from agent.keys import MODIFIERS, UnknownKeyError, chord
+from agent.core.keys import MODIFIERS, UnknownKeyError, chord
 from agent.literal.goals import Click, Goal, Press, Scroll, SetValue, Target, Type, Wait
 from agent.literal.language.rules.base import Groups, Rule, is_described, text_to_type, times
 from agent.literal.language.sentences import NotUnderstoodError, Part

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from agent.geometry import CapturePoint, DesktopPoint, GridPoint, NamedPoint
+from agent.core.geometry import CapturePoint, DesktopPoint, GridPoint, NamedPoint
 
 P = TypeVar("P", NamedPoint, GridPoint, CapturePoint, DesktopPoint)
 Q = TypeVar("Q", NamedPoint, GridPoint, CapturePoint, DesktopPoint)
@@ -95,7 +95,7 @@ class TypeText:
 
 @dataclass(frozen=True, slots=True)
 class PressKeys:
-    """Press a chord of keys, named as in `agent.keys`, and release it."""
+    """Press a chord of keys, named as in `agent.core.keys`, and release it."""
 
     keys: tuple[str, ...]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agent.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, Region, Size, Viewport
+from agent.core.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, Region, Size, Viewport
 
 NAVIGATION, GROUNDING = Grid.relative(999), Grid.relative(1000)
 PROPERTY = settings(deadline=None, max_examples=300)

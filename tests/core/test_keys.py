@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.keys import KEY_NAMES, MODIFIERS, UnknownKeyError, canonical_key, chord
+from agent.core.keys import KEY_NAMES, MODIFIERS, UnknownKeyError, canonical_key, chord
 
 PROPERTY = settings(deadline=None, max_examples=300)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.notes import Note, NoteKind, read_notes, without_notes
+from agent.core.notes import Note, NoteKind, read_notes, without_notes
 
 
 @pytest.mark.parametrize("kind", get_args(NoteKind))

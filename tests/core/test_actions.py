@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from agent import actions
-from agent.actions import (
+from agent.core import actions
+from agent.core.actions import (
     Absent,
     Action,
     Answer,
@@ -36,7 +36,7 @@ from agent.actions import (
     shorten,
     to_json,
 )
-from agent.geometry import DesktopPoint, Grid, GridPoint, Size, Viewport
+from agent.core.geometry import DesktopPoint, Grid, GridPoint, Size, Viewport
 
 GRID = Grid.relative(1000)
 HERE, THERE = GridPoint(100, 200, GRID), GridPoint(0, 0, GRID)
