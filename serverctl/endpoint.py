@@ -10,16 +10,15 @@ from typing import Any, Literal, TypeAlias
 from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
+from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.judged import worst
-from serverctl.packages import Progress, Report
-from serverctl.plan.cards import usable_cards
-from serverctl.plan.goal import CannotPlanError
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
 from serverctl.process.news import News
 from serverctl.process.request import read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
+from serverctl.vllm.packages import Progress, Report
 from serverctl.watching import Watch
 
 __all__ = [

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.builds import build_for
-from serverctl.capabilities import Capabilities, installed, snapshot
-from serverctl.environment import VllmEnvironment, find_environment
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Gpu, Hardware
-from serverctl.install import install
+from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import known_models, whole_name
-from serverctl.packages import Report
-from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.goal import Goal, Plan
 from serverctl.planning import AUTOMATIC_MODELS, load_presets, plan_for, plans_for
+from serverctl.vllm.builds import build_for
+from serverctl.vllm.capabilities import Capabilities, installed, snapshot
+from serverctl.vllm.environment import VllmEnvironment, find_environment
+from serverctl.vllm.install import install
+from serverctl.vllm.packages import Report
 
 if TYPE_CHECKING:
     from serverctl.config import ServerConfig

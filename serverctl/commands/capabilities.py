@@ -10,15 +10,15 @@ from foundation.arguments import Parser
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json, remark
-from serverctl.capabilities import installed_document, refreshed_document, snapshot_versions
 from serverctl.config import load_server_config
-from serverctl.drift import NAMES, Drift, drift
-from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
 from serverctl.paths import state_root
 from serverctl.plan.settings import KNOBS
-from serverctl.releases import Releases
 from serverctl.resolve import NEWEST
+from serverctl.vllm.capabilities import installed_document, refreshed_document, snapshot_versions
+from serverctl.vllm.drift import NAMES, Drift, drift
+from serverctl.vllm.environment import find_environment
+from serverctl.vllm.releases import Releases
 
 _EXAMPLES = """examples:
   mai-server capabilities                         the installed vLLM against the release that plans know

@@ -8,18 +8,18 @@ from foundation.arguments import Parser
 from foundation.errors import ExitStatus, MaiError
 from foundation.printing import put, put_json
 from foundation.settings_file import settings_path
-from serverctl.builds import build_for
-from serverctl.capabilities import installed
 from serverctl.config import load_server_config
-from serverctl.environment import find_environment
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import GIB, Hardware
+from serverctl.hardware.supported import usable_cards
 from serverctl.models.files import check_files, place_of, unfinished
 from serverctl.models.find import cache_folder, cached_snapshot, find_model, known_models
 from serverctl.paths import environments_root, free_disk_gib, state_root
-from serverctl.plan.cards import usable_cards
 from serverctl.process import control
 from serverctl.process.state import Folder, cannot_write, current_state, full_disk, has_room
+from serverctl.vllm.builds import build_for
+from serverctl.vllm.capabilities import installed
+from serverctl.vllm.environment import find_environment
 
 
 @dataclass(frozen=True, slots=True)

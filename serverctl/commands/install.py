@@ -5,12 +5,12 @@ from pathlib import Path
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
-from serverctl.builds import Build, build_for, builds
 from serverctl.commands.progress import InstallProgress
-from serverctl.environment import environment_folder, read_mark
 from serverctl.hardware.detect import detect
-from serverctl.install import Installed, check_machine, check_space, install, remove, with_version
-from serverctl.plan.cards import usable_cards
+from serverctl.hardware.supported import usable_cards
+from serverctl.vllm.builds import Build, build_for, builds
+from serverctl.vllm.environment import environment_folder, read_mark
+from serverctl.vllm.install import Installed, check_machine, check_space, install, remove, with_version
 
 _EXAMPLES = """examples:
   mai-server install                    the right build for this machine's driver

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from foundation.printing import is_terminal, remark
-from serverctl.packages import Progress
 from serverctl.process.news import News
 from serverctl.process.state import State
+from serverctl.vllm.packages import Progress
 
 #: Plain lines about the same step come at most this often, seconds.
 _PLAIN_EVERY = 15.0

@@ -10,13 +10,13 @@ from typing import Any
 
 from foundation.configs import configs_dir, load_config
 from foundation.errors import UsageError
-from serverctl.capabilities import Capabilities
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.models.model import Precision
 from serverctl.plan.env import pins
 from serverctl.plan.goal import Goal, Plan, Reason
 from serverctl.plan.render import Command, render
 from serverctl.process import gate
+from serverctl.vllm.capabilities import Capabilities
 
 #: Variables that pin a server to its cards; inside a container the runtime pins it instead.
 PINS = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HABANA_VISIBLE_MODULES")

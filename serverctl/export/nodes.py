@@ -20,9 +20,10 @@ from serverctl.export.common import (
     template,
 )
 from serverctl.hardware.facts import Hardware
+from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.find import find_model
-from serverctl.plan.cards import best_group, tensor_parallel_sizes, usable_cards
-from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.cards import best_group, tensor_parallel_sizes
+from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import Command
 from serverctl.planning import AUTOMATIC_MODELS, plan_for
 from serverctl.process import gate

@@ -14,14 +14,14 @@ from typing import Any
 
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder, family_names
-from serverctl.builds import Build, builds
-from serverctl.capabilities import snapshot
 from serverctl.diagnose.stages import Stage
 from serverctl.export.common import Document, Source, flag_groups, header, portable, program_words, template
 from serverctl.hardware.facts import GIB
-from serverctl.plan.goal import CannotPlanError
+from serverctl.hardware.supported import CannotPlanError
 from serverctl.planning import plan_for
 from serverctl.process import gate
+from serverctl.vllm.builds import Build, builds
+from serverctl.vllm.capabilities import snapshot
 
 #: Cards that Colab offers, by the names it has for them.
 _COLAB = re.compile(r"\b(T4|L4|A100|H100)\b")

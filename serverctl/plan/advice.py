@@ -1,10 +1,11 @@
 """What a plan says to a person: why nothing fits, what to know before starting it, what else could be done."""
 
 from serverctl.hardware.facts import GIB, Gpu
+from serverctl.hardware.supported import WAYS_OUT, CannotPlanError
 from serverctl.models.model import SPOKEN, Model
-from serverctl.plan.cards import WAYS_OUT, free_share
+from serverctl.plan.cards import free_share
 from serverctl.plan.compose import LEAST_TEXT_TOKENS, Candidate
-from serverctl.plan.goal import CannotPlanError, Goal
+from serverctl.plan.goal import Goal
 from serverctl.plan.speculation import speculation_notes, speculation_warnings
 from serverctl.plan.speed import most_tokens_a_second
 from serverctl.plan.tables import Task

@@ -2,41 +2,13 @@
 
 import math
 
-from serverctl.hardware.facts import GIB, Gpu, Hardware
+from serverctl.hardware.facts import GIB, Gpu
 from serverctl.models.model import Model
-from serverctl.plan.goal import CannotPlanError
 from serverctl.plan.presets import Preset
 
-#: The oldest compute capability in vLLM's wheel (its fatbins hold 75, 80, 86, 89, 90, 100, 120).
-LEAST_SM = 75
 #: What vLLM must find free beyond what it is told to use, or it refuses to start ("Free memory on device ... is less
 #: than desired"), GiB.
 _MARGIN_GIB = 0.3
-
-WAYS_OUT = (
-    "The built-in literal engine needs no card (--engine literal), and a server on another machine can be named "
-    "(--endpoint URL)"
-)
-
-
-def usable_cards(hardware: Hardware) -> tuple[Gpu, ...]:
-    """The cards that vLLM can serve on. Raises CannotPlanError where there are cards, but none of these."""
-    if not hardware.gpus:
-        return ()
-    gpu = hardware.gpus[0]
-    if hardware.vendor == "apple":
-        raise CannotPlanError(
-            f"vLLM does not serve these models on {gpu.name}: it has no build for Apple's GPUs.",
-            f"Serve the model with another program on this machine (MLX, llama.cpp) and name it. {WAYS_OUT}.",
-        )
-    usable = tuple(gpu for gpu in hardware.gpus if gpu.vendor != "nvidia" or gpu.sm is None or gpu.sm >= LEAST_SM)
-    if usable:
-        return usable
-    capability = ".".join(str(part) for part in gpu.compute_capability or ())
-    raise CannotPlanError(
-        f"vLLM no longer serves on {gpu.name}: its compute capability is {capability}, and vLLM's wheels start at 7.5.",
-        f"Serve the model with llama.cpp on this card and name it with --endpoint. {WAYS_OUT}.",
-    )
 
 
 def groups(cards: tuple[Gpu, ...]) -> list[tuple[Gpu, ...]]:

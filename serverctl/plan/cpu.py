@@ -1,10 +1,11 @@
 """The plan for a plain processor: honest about its speed, for trying things out with a small model."""
 
 from serverctl.hardware.facts import GIB, size_in_words
+from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
 from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser, decide_speculation
 from serverctl.plan.env import environment
-from serverctl.plan.goal import CannotPlanError, Plan
+from serverctl.plan.goal import Plan
 from serverctl.plan.memory import Budget, cpu_budget
 from serverctl.plan.settings import Settings
 from serverctl.plan.speculation import speculation_warnings

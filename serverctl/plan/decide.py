@@ -5,14 +5,15 @@ from dataclasses import replace
 from itertools import combinations
 
 from serverctl.hardware.facts import Gpu, Hardware
+from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import does_not_fit, notes_for, warnings_for
-from serverctl.plan.cards import best_group, groups, split, tensor_parallel_sizes, usable_cards
+from serverctl.plan.cards import best_group, groups, split, tensor_parallel_sizes
 from serverctl.plan.compose import Candidate, Layout, compose
 from serverctl.plan.cpu import plan_cpu
 from serverctl.plan.env import environment, takes_names
 from serverctl.plan.gaudi import plan_gaudi
-from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.own_flags import absorbed
 from serverctl.plan.tables import Tables, Task
 

@@ -7,6 +7,7 @@ named beforehand; the plugin's own buckets are far below 1080p (extension/bucket
 from dataclasses import replace
 
 from serverctl.hardware.facts import GIB, Gpu
+from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model, Precision
 from serverctl.plan.advice import several_servers
 from serverctl.plan.cards import split, tensor_parallel_sizes
@@ -19,7 +20,7 @@ from serverctl.plan.compose import (
     decide_reasoning_parser,
 )
 from serverctl.plan.env import of_preset
-from serverctl.plan.goal import CannotPlanError, Plan, Reason
+from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.memory import Budget, Seeds, card_budget
 from serverctl.plan.settings import Settings
 from serverctl.plan.tables import Task

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from foundation.errors import EnvironmentLacksError
 from serverctl.hardware.facts import Gpu, Vendor
 from serverctl.models.model import Model, Precision
 from serverctl.plan.memory import Budget
@@ -68,7 +67,3 @@ class Plan:
     def max_concurrency(self) -> float:
         """Requests of the whole context at a time that the KV cache of one replica holds."""
         return self.budget.concurrency(self.context)
-
-
-class CannotPlanError(EnvironmentLacksError):
-    """No plan works on this hardware: the message says why, and the remedy names the ways out."""

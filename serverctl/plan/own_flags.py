@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from foundation.errors import UsageError
-from serverctl.capabilities import Capabilities
 from serverctl.plan.goal import Goal
 from serverctl.plan.settings import KNOBS, check_value
+from serverctl.vllm.capabilities import Capabilities
 
 #: A person's own flags that would take from the controller what it must know, or from them what they rely on.
 _REFUSED = {

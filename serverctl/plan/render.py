@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serverctl.capabilities import Capabilities
 from serverctl.plan.gaudi import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
 from serverctl.plan.own_flags import check_choice, check_extra
 from serverctl.plan.settings import KNOBS, flag_text
+from serverctl.vllm.capabilities import Capabilities
 
 #: Flags of every plan: value (None for a switch), reason, source.
 COMMON: Mapping[str, tuple[str | None, str, str]] = {

@@ -12,7 +12,7 @@ from foundation.processes import ProcessIdentity, identity_of
 from serverctl.diagnose.classify import TAIL, Failure, classify
 from serverctl.diagnose.lines import parse_line
 from serverctl.diagnose.stages import Stage, StartReport, advance
-from serverctl.process.leftovers import MARK, kill_marked
+from serverctl.process.cleanup import MARK, kill_marked
 from serverctl.process.logs import MOST_LINE, LogWriter
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")

@@ -17,7 +17,7 @@ from foundation.processes import send_signal, wait_gone
 from serverctl.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
-from serverctl.process.leftovers import end_left_behind
+from serverctl.process.cleanup import end_left_behind
 from serverctl.process.state import LIVE, Folder, State, cannot_write, current_state, full_disk, has_room
 
 if TYPE_CHECKING:

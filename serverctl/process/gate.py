@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from foundation.errors import EnvironmentLacksError
-from serverctl.capabilities import Capabilities
 from serverctl.plan.goal import Reason
 from serverctl.plan.render import Command, Line
 from serverctl.process import in_vllm, probe
 from serverctl.process.in_vllm import mai_gate
 from serverctl.process.in_vllm.mai_gate import FILE, INSIDE
 from serverctl.process.state import Folder
+from serverctl.vllm.capabilities import Capabilities
 
 _FLAG = "--middleware"
 _WHY = Reason(

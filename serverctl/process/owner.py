@@ -23,12 +23,12 @@ from serverctl.plan.goal import Plan
 from serverctl.plan.render import Command, render
 from serverctl.plan.show import limits_json
 from serverctl.process import gate, good_plans, probe
-from serverctl.process.answers import Verdict, question
 from serverctl.process.child import Child, server_env
-from serverctl.process.leftovers import end_left_behind
+from serverctl.process.cleanup import end_left_behind
+from serverctl.process.heartbeat import Pulse, Watch
 from serverctl.process.load_record import LoadRecord
 from serverctl.process.logs import LogWriter
-from serverctl.process.pulse import Pulse, Watch
+from serverctl.process.readiness import Verdict, question
 from serverctl.process.request import Prepared, ServerRequest, prepare
 from serverctl.process.restart import back_off, deaths_lately, grace, memory_wanted, wait_for_memory
 from serverctl.process.stall import StallWatch

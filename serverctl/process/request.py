@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundation.errors import EnvironmentLacksError, MaiError
-from serverctl.capabilities import Capabilities, installed
 from serverctl.hardware.detect import detect, detect_cpu
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.settings import check_value
 from serverctl.planning import plan_for
 from serverctl.resolve import Resolved
+from serverctl.vllm.capabilities import Capabilities, installed
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -10,9 +10,9 @@ import pytest
 from stubs.wheels import torch_wheel, vllm_wheel
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.capabilities import installed
 from serverctl.commands.capabilities import main
-from serverctl.drift import drift
+from serverctl.vllm.capabilities import installed
+from serverctl.vllm.drift import drift
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ import yaml
 from stubs.exports import exported, files, options_for, read_words, run_plan, settings, shell_words, source_for
 
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.capabilities import snapshot
 from serverctl.cli import main as cli
 from serverctl.commands import export as command
 from serverctl.export import systemd
 from serverctl.plan.goal import Plan
+from serverctl.vllm.capabilities import snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMATS = list(command.FORMATS)

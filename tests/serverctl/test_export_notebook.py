@@ -14,9 +14,9 @@ import pytest
 from test_export_script import free_port, put_stand_in
 
 from foundation.errors import UsageError
-from serverctl.capabilities import snapshot
 from serverctl.commands.export import main
 from serverctl.hardware.catalogue import imagine
+from serverctl.vllm.capabilities import snapshot
 
 CARDS = ["T4", "L4", "A100-40", "A100-80", "H100", "B200"]
 

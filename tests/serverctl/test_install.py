@@ -13,13 +13,13 @@ import pytest
 from stubs.wheels import torchvision_wheel, uv_wheel, vllm_wheel
 
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
-from serverctl.builds import Build, build_for, builds
 from serverctl.commands.progress import InstallProgress
-from serverctl.environment import MARK, environment_folder, find_environment
 from serverctl.hardware.facts import Cpu, Driver, Gpu, Hardware
-from serverctl.install import check_space, choose_python, install, remove, with_version
-from serverctl.packages import PipProgress, Progress
-from serverctl.plan.goal import CannotPlanError
+from serverctl.hardware.supported import CannotPlanError
+from serverctl.vllm.builds import Build, build_for, builds
+from serverctl.vllm.environment import MARK, environment_folder, find_environment
+from serverctl.vllm.install import check_space, choose_python, install, remove, with_version
+from serverctl.vllm.packages import PipProgress, Progress
 
 CPU = next(build for build in builds() if build.name == "cpu")
 #: The CPU build, as if its packages were ours and small.
@@ -91,7 +91,7 @@ def test_what_has_another_hash_than_the_locks_is_not_kept(
 ) -> None:
     vllm_wheel(shelf, CPU.version)
     (tmp_path / "a.lock").write_text(f"vllm=={CPU.version} --hash=sha256:{'0' * 64}\n")
-    monkeypatch.setattr("serverctl.packages.configs_dir", lambda: tmp_path)
+    monkeypatch.setattr("serverctl.vllm.packages.configs_dir", lambda: tmp_path)
     locked = replace(SMALL, lock="a.lock", torch="torch==2.0", torch_finder="uv==0.1")
     with pytest.raises(EnvironmentLacksError, match="pip could not install"):
         install(locked)
@@ -107,7 +107,7 @@ def test_a_torch_for_processors_that_pip_does_not_find_is_looked_for_by_uv(
     (tmp_path / "a.lock").write_text(
         f"vllm=={CPU.version} --hash=sha256:{hashlib.sha256(vllm.read_bytes()).hexdigest()}\n"
     )
-    monkeypatch.setattr("serverctl.packages.configs_dir", lambda: tmp_path)
+    monkeypatch.setattr("serverctl.vllm.packages.configs_dir", lambda: tmp_path)
     build = replace(SMALL, lock="a.lock", torch="torch==3.0+cpu", torch_finder="uv==0.1")
     folder = mark(build)
     (folder / "old").mkdir()

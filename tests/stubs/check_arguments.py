@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from serverctl.parser_dump import (
+from serverctl.vllm.parser_dump import (
     CLI_ARGS,
     asked,
     first,

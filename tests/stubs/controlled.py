@@ -17,7 +17,7 @@ import psutil
 
 from serverctl.plan.goal import Goal
 from serverctl.process import control
-from serverctl.process.leftovers import MARK
+from serverctl.process.cleanup import MARK
 from serverctl.process.request import ServerRequest
 from serverctl.process.state import Folder, State, current_state
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from serverctl.capabilities import snapshot
 from serverctl.cli import main as cli
 from serverctl.commands import export as command
 from serverctl.export.common import Source
@@ -16,6 +15,7 @@ from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Hardware
 from serverctl.plan.goal import Goal
 from serverctl.planning import plan_for
+from serverctl.vllm.capabilities import snapshot
 
 
 def options_for(name: str, *more: str) -> list[str]:

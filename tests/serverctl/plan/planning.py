@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from serverctl.capabilities import snapshot
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import GIB, Cpu, Gpu, Hardware, Link
 from serverctl.models.find import find_model
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import Command, render
 from serverctl.planning import plan_for
+from serverctl.vllm.capabilities import snapshot
 
 NEW, OLD, CPU = "0.33.0", "0.19.1", "0.32.0-cpu"
 MODELS = ("MAI-UI-2B", "MAI-UI-8B", "MAI-UI-32B")

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from planning import CPU, GIB, card, command, env, flags, machine, plan
 
-from serverctl.builds import build_for, builds
-from serverctl.capabilities import snapshot
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Cpu, Driver, Hardware
-from serverctl.plan.cards import usable_cards
-from serverctl.plan.goal import CannotPlanError
+from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.plan.render import render
 from serverctl.resolve import snapshot_for
+from serverctl.vllm.builds import build_for, builds
+from serverctl.vllm.capabilities import snapshot
 
 
 class TestGaudi:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from planning import CPU, NEW, OLD, command, flags, plan
 
 from foundation.errors import MaiError, UsageError
-from serverctl.capabilities import snapshot
 from serverctl.plan.goal import Goal
 from serverctl.plan.own_flags import absorbed, check_extra
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS
+from serverctl.vllm.capabilities import snapshot
 
 
 def refusal(*extra: str, vllm: str = NEW) -> UsageError:

@@ -6,9 +6,9 @@ import pytest
 from planning import card, env, flags, machine, plan
 
 from serverctl.hardware.facts import Hardware
+from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import find_model
 from serverctl.plan.cards import best_group, groups, tensor_parallel_sizes
-from serverctl.plan.goal import CannotPlanError
 
 
 @pytest.mark.parametrize("name", ["h100*8", "rtx-4090*2", "l40s*4", "a100-80*2"])

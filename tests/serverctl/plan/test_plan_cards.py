@@ -3,9 +3,10 @@
 import pytest
 from planning import GIB, MODELS, TABLE_CARDS, card, command, flags, machine, plan
 
+from serverctl.hardware.supported import CannotPlanError
 from serverctl.plan.cards import free_share
 from serverctl.plan.compose import CONTEXT_STEPS, TEXT_TOKENS
-from serverctl.plan.goal import CannotPlanError, Plan
+from serverctl.plan.goal import Plan
 
 # KV tokens in thousands, by card and model, where the table plans with the same precision as we do.
 TABLE = [

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from planning import GIB, NEW, OLD, PRESETS, card, command
 
 from foundation.errors import MaiError
-from serverctl.capabilities import snapshot
 from serverctl.hardware.facts import Cpu, Gpu, Hardware
 from serverctl.models.find import find_model, known_models
 from serverctl.plan.compose import LEAST_TEXT_TOKENS
@@ -20,6 +19,7 @@ from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, check_value
 from serverctl.plan.show import to_json
 from serverctl.planning import AUTOMATIC_MODELS, load_tables
+from serverctl.vllm.capabilities import snapshot
 
 NAMES = [entry.name for entry in known_models()]
 MODELS = {name: find_model(name, allow_network=False) for name in NAMES}

@@ -7,13 +7,13 @@ import pytest
 from planning import CPU, MODELS, NEW, OLD, PRESETS, TABLE_CARDS, command, env, flags, plan
 
 from foundation.errors import MaiError
-from serverctl.capabilities import snapshot
 from serverctl.hardware.catalogue import imagine
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS, Settings
 from serverctl.planning import load_tables
+from serverctl.vllm.capabilities import snapshot
 
 #: What no plan of ours may hold, whatever is asked for.
 NEVER = {

@@ -5,8 +5,9 @@ from planning import NEW, card, machine
 
 from serverctl.hardware.catalogue import imagine
 from serverctl.hardware.facts import Hardware
-from serverctl.plan.goal import CannotPlanError, Goal
-from serverctl.plan.together import Part
+from serverctl.hardware.supported import CannotPlanError
+from serverctl.plan.colocation import Part
+from serverctl.plan.goal import Goal
 from serverctl.planning import plans_for
 
 

@@ -8,9 +8,9 @@ from stubs.controlled import Machine
 
 from serverctl.metrics import ServerMetrics
 from serverctl.process import probe
+from serverctl.process.heartbeat import Pulse, Watch
 from serverctl.process.load_record import LoadRecord, read_record
 from serverctl.process.probe import Answer
-from serverctl.process.pulse import Pulse, Watch
 from serverctl.process.state import Folder
 from serverctl.process.timeouts import Timeouts
 
@@ -40,7 +40,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr(probe, "ask_model", ask)
     monkeypatch.setattr(probe, "read_metrics", lambda *_: made.metrics)
     monkeypatch.setattr(probe, "is_healthy", lambda *_: True)
-    monkeypatch.setattr("serverctl.process.pulse._COUNTED", 0.0)
+    monkeypatch.setattr("serverctl.process.heartbeat._COUNTED", 0.0)
     monkeypatch.setattr(Pulse, "_processor_time", lambda _: made.processor)
     return made
 

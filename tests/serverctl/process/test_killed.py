@@ -12,7 +12,7 @@ from stubs.controlled import Machine, gone
 
 from foundation.processes import identity_of, read_identity
 from serverctl.process import control
-from serverctl.process.leftovers import MARK
+from serverctl.process.cleanup import MARK
 from serverctl.process.state import PHASES, Folder, State
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from serverctl.hardware.facts import Gpu, Hardware
+from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Precision
-from serverctl.plan.cards import free_share, groups, usable_cards
-from serverctl.plan.goal import CannotPlanError, Goal, Plan
+from serverctl.plan.cards import free_share, groups
+from serverctl.plan.goal import Goal, Plan
 
 #: Makes the plan of one model for some hardware.
 MakePlan: TypeAlias = Callable[[Hardware, Goal], Plan]

@@ -8,9 +8,9 @@ from typing import Any
 
 from foundation.errors import EnvironmentLacksError
 from foundation.files import read_json_object
-from serverctl.builds import Build, build_for
 from serverctl.hardware.facts import Hardware
 from serverctl.paths import environments_root
+from serverctl.vllm.builds import Build, build_for
 
 #: Written into an environment when everything in it was checked.
 MARK = "mai-server.json"

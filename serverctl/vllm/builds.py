@@ -6,8 +6,7 @@ from typing import Any
 
 from foundation.configs import load_config
 from serverctl.hardware.facts import Driver, Hardware
-from serverctl.plan.cards import WAYS_OUT, usable_cards
-from serverctl.plan.goal import CannotPlanError
+from serverctl.hardware.supported import WAYS_OUT, CannotPlanError, usable_cards
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Which vLLM serves: its builds and environments, its installation, and the flags that it accepts."""
