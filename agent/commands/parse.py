@@ -9,8 +9,8 @@ from agent.core.actions import map_points
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import Region, Size, Viewport
 from agent.families.base import Family, ParseFailure
-from agent.families.lenient_json import clean
 from agent.families.registry import get_family
+from agent.families.shared.lenient_json import clean
 from agent.screen.fit import fit
 from agent.screen.outline import Element, Outline
 from foundation.arguments import Parser

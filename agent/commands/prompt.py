@@ -9,8 +9,8 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequest
-from agent.families.lenient_json import clean
 from agent.families.registry import get_family
+from agent.families.shared.lenient_json import clean
 from agent.model.messages import to_openai
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

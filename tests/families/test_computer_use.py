@@ -7,7 +7,7 @@ from answers import action, answer, failure
 
 from agent.core.actions import Action, Click, Finish, HoldKeys, LongPress, Move, PressKeys, Scroll, TypeText, Wait
 from agent.core.geometry import Grid, GridPoint
-from agent.families.computer_use import ACTION_NAMES
+from agent.families.shared.computer_use import ACTION_NAMES
 
 HERE = GridPoint(5, 6, Grid.relative(999))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.families.lenient_json import MAX_DEPTH, JsonFailure, clean, clean_text, first_object
+from agent.families.shared.lenient_json import MAX_DEPTH, JsonFailure, clean, clean_text, first_object
 
 PROPERTY = settings(deadline=None, max_examples=300)
 KEYS = st.text("abc \"'{}[]“”：，\\\n", max_size=5)

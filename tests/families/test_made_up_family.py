@@ -48,9 +48,9 @@ import json
 import re
 
 from agent.families.base import Call, Family, ParseFailure, decide
-from agent.families.computer_use import Vocabulary, read_call
-from agent.families.layouts import in_turn
-from agent.families.points import grid_of
+from agent.families.shared.computer_use import Vocabulary, read_call
+from agent.families.shared.layouts import in_turn
+from agent.families.shared.points import grid_of
 from agent.families.syntaxes.tool_calls import tool_calls
 from agent.model.messages import Message, TextPart
 from agent.model.request import ChatRequest

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.geometry import Grid
-from agent.families.points import PointError, read_pair, read_point
+from agent.families.shared.points import PointError, read_pair, read_point
 
 GRID = Grid.relative(999)
 PROPERTY = settings(deadline=None, max_examples=300)

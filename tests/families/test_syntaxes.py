@@ -6,8 +6,8 @@ import pytest
 
 from agent.core.geometry import Grid, Size
 from agent.families.base import Call, ParseFailure
-from agent.families.points import PointError, grid_of, read_point
 from agent.families.registry import family_names, get_family
+from agent.families.shared.points import PointError, grid_of, read_point
 from agent.families.syntaxes.named_arguments import as_named, named_calls
 from agent.families.syntaxes.tool_calls import as_text, tool_calls
 from agent.families.syntaxes.xml_parameters import xml_calls

@@ -7,8 +7,8 @@ import pytest
 from agent.core.actions import CallTool, Click, Finish, PressKeys, Scroll, TypeText
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call
-from agent.families.computer_use import Vocabulary, read_action
-from agent.families.text_entry import read_typing
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.text_entry import read_typing
 
 GRID = Grid.relative(1000)
 WORDS = Vocabulary(GRID)

@@ -20,7 +20,7 @@ from agent.core.actions import (
 )  # fmt: skip
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError
-from agent.families.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import Vocabulary, read_action
 
 GRID = Grid.relative(1000)
 HERE, THERE = GridPoint(5, 6, GRID), GridPoint(70, 80, GRID)

@@ -6,8 +6,8 @@ from typing import Any
 from agent.core.actions import Action, Button, ButtonDown, ButtonUp
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
-from agent.families.computer_tools import LOOK, ComputerTools
-from agent.families.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.peer_family import LOOK, ComputerTools
 
 _CLICKS: Mapping[str, tuple[Button, int]] = {
     "left_click": ("left", 1), "right_click": ("right", 1), "middle_click": ("middle", 1),

@@ -5,9 +5,9 @@ from dataclasses import replace
 from agent.core.actions import Action, Finish
 from agent.core.geometry import GridPoint
 from agent.families.base import Call, Decision
-from agent.families.computer_use import Vocabulary
 from agent.families.qwen.browsing import Fara
-from agent.families.text_entry import read_typing
+from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.text_entry import read_typing
 
 
 class Fara7(Fara):

@@ -3,8 +3,8 @@
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
-from agent.families.computer_use import Vocabulary
 from agent.families.qwen.browsing import Fara
+from agent.families.shared.computer_use import Vocabulary
 
 
 class Fara15(Fara):

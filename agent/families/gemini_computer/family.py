@@ -6,8 +6,8 @@ from typing import Any
 from agent.core.actions import Action, OpenApp, PressKeys, VisitPage
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PromptRequest
-from agent.families.computer_tools import LOOK, ComputerTools, wheel
-from agent.families.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.peer_family import LOOK, ComputerTools, wheel
 
 Told = Mapping[str, Any]
 Read = Callable[["GeminiComputer", Told, Vocabulary], Sequence[Action[GridPoint]]]

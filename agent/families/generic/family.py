@@ -11,11 +11,11 @@ from agent.core import actions
 from agent.core.actions import Action, Button
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, FailureKind, Family, ParseFailure, PromptRequest, decide
-from agent.families.computer_use import Vocabulary, read_action
 from agent.families.generic.schema import answer_schema
-from agent.families.heard import Heard, heard
-from agent.families.pointed import pointed
-from agent.families.points import PointError, grid_of, read_point
+from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.point_answers import pointed
+from agent.families.shared.points import PointError, grid_of, read_point
 from agent.families.syntaxes.objects import only_object
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest

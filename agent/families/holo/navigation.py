@@ -13,12 +13,12 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.computer_use import Vocabulary
-from agent.families.heard import Heard, heard
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
-from agent.families.pointed import pointed
-from agent.families.points import grid_of
+from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.point_answers import pointed
+from agent.families.shared.points import grid_of
 from agent.families.syntaxes.objects import only_object
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest

@@ -13,7 +13,7 @@ from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
-from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action
+from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action
 
 _DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MOST_REPEATS: int = _DATA["most_repeats"]

@@ -14,13 +14,13 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.computer_use import Vocabulary
-from agent.families.heard import Heard, heard
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
-from agent.families.layouts import in_turn
-from agent.families.pointed import pointed
-from agent.families.points import grid_of
+from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.layouts import in_turn
+from agent.families.shared.point_answers import pointed
+from agent.families.shared.points import grid_of
 from agent.families.syntaxes.objects import only_object
 from agent.families.syntaxes.xml_parameters import xml_calls
 from agent.model.messages import ImagePart, Message, TextPart

@@ -8,10 +8,10 @@ from typing import Any
 from agent.core.actions import Action, Finish
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.computer_use import Vocabulary, read_call
-from agent.families.lenient_json import clean_text
 from agent.families.literal.screen_text import ScreenText, write_screen
-from agent.families.points import grid_of
+from agent.families.shared.computer_use import Vocabulary, read_call
+from agent.families.shared.lenient_json import clean_text
+from agent.families.shared.points import grid_of
 from agent.families.syntaxes.json_tags import json_call, split_thought
 from agent.families.syntaxes.tool_calls import as_text
 from agent.model.messages import ImagePart, Message, TextPart

@@ -5,8 +5,8 @@ import re
 from agent.core.actions import Click
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, Decision, ParseFailure
-from agent.families.lenient_json import JsonFailure, clean_text, first_object
-from agent.families.points import PointError, read_pair
+from agent.families.shared.lenient_json import JsonFailure, clean_text, first_object
+from agent.families.shared.points import PointError, read_pair
 
 _ANSWER_OPEN = re.compile(r"<\s*answer\s*>", re.IGNORECASE)
 _ANSWER_CLOSE = re.compile(r"<\s*/\s*answer", re.IGNORECASE)

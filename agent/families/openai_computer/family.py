@@ -7,8 +7,8 @@ from typing import Any
 from agent.core.actions import Action, Click, Drag, Move, PressKeys
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PromptRequest
-from agent.families.computer_tools import LOOK, ComputerTools, wheel
-from agent.families.computer_use import Vocabulary, read_action
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.peer_family import LOOK, ComputerTools, wheel
 
 _MOST_ACTIONS = 50
 _CHECKS = "pending_safety_checks"

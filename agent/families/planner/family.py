@@ -10,10 +10,10 @@ from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, NamedPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
-from agent.families.computer_use import Vocabulary, read_action
-from agent.families.heard import Heard, heard
-from agent.families.layouts import in_turn
-from agent.families.lenient_json import JsonFailure, first_object
+from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.layouts import in_turn
+from agent.families.shared.lenient_json import JsonFailure, first_object
 from agent.model.messages import Message
 from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer

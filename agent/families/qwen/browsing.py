@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from agent.core.actions import Action, CallTool
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
-from agent.families.computer_use import FUNCTIONS, Vocabulary
 from agent.families.qwen.family import QwenComputerUse
+from agent.families.shared.computer_use import FUNCTIONS, Vocabulary
 from agent.model.messages import ImagePart, Message, TextPart
 
 #: Characters of what came back: of more, the published client cuts the middle out (max_observation_chars).

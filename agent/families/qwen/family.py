@@ -9,15 +9,15 @@ from typing import Any
 from agent.core.actions import Absent, Action, Click, Finish, points_of
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.called import called, in_json
-from agent.families.computer_use import Vocabulary
-from agent.families.heard import Heard, heard
-from agent.families.layouts import in_turn
-from agent.families.pointed import Which, pointed
-from agent.families.points import grid_of
 from agent.families.qwen.constraint import json_answers
 from agent.families.qwen.prompt import Instructions, fill
-from agent.families.text_entry import read_typing
+from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.called import called, in_json
+from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.layouts import in_turn
+from agent.families.shared.point_answers import Which, pointed
+from agent.families.shared.points import grid_of
+from agent.families.shared.text_entry import read_typing
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -6,10 +6,10 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
-from agent.families.computer_use import ACTION_NAMES, Vocabulary
 from agent.families.qwen.constraint import xml_answers
 from agent.families.qwen.family import QwenComputerUse, plain
 from agent.families.qwen.nested import nested_call, nested_calls
+from agent.families.shared.computer_use import ACTION_NAMES, Vocabulary
 from agent.model.messages import ImagePart, Message, TextPart
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.heard import heard
-from agent.families.own_names import OwnNames, named
-from agent.families.pointed import pointed
-from agent.families.points import grid_of
+from agent.families.shared.answer_parts import heard
+from agent.families.shared.own_names import OwnNames, named
+from agent.families.shared.point_answers import pointed
+from agent.families.shared.points import grid_of
+from agent.families.shared.text_entry import read_typing
 from agent.families.syntaxes.tabbed import as_tabbed, tabbed_calls
-from agent.families.text_entry import read_typing
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -17,8 +17,8 @@ from typing import Any
 from agent.core.actions import Action, Click
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, ParseFailure
-from agent.families.computer_use import Vocabulary, read_action
-from agent.families.lenient_json import clean_text
+from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.lenient_json import clean_text
 
 _NAMES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _BLOCK = re.compile(r"```[ \t]*(?:code|python|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any
 
 from agent.families.base import ArgumentError, Call, ParseFailure
-from agent.families.computer_use import ACTION_NAMES, FUNCTIONS
-from agent.families.lenient_json import JsonFailure, first_object, open_brackets
+from agent.families.shared.computer_use import ACTION_NAMES, FUNCTIONS
+from agent.families.shared.lenient_json import JsonFailure, first_object, open_brackets
 from agent.families.syntaxes.objects import only_object
 
 _THINK_CLOSE = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)

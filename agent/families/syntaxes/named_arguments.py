@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.families.base import Call, ParseFailure
-from agent.families.lenient_json import MAX_CHARS, clean_text
+from agent.families.shared.lenient_json import MAX_CHARS, clean_text
 
 _NAME = re.compile(r"\s*([A-Za-z_][\w.]{0,79})\s*\(\s*", re.ASCII)
 _KEY = re.compile(r"([A-Za-z_]\w{0,79})\s*=\s*", re.ASCII)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent.families.base import ArgumentError
-from agent.families.lenient_json import JsonFailure, first_object
+from agent.families.shared.lenient_json import JsonFailure, first_object
 
 #: More objects than this in one answer are no answer.
 _MOST = 20

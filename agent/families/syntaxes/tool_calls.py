@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.families.base import ArgumentError, Call, FailureKind, ParseFailure
-from agent.families.lenient_json import JsonFailure, clean_text, first_object
+from agent.families.shared.lenient_json import JsonFailure, clean_text, first_object
 from agent.families.syntaxes.json_tags import split_thought
 from foundation.chat_stream import Answer, ToolCall
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from agent.families.base import Call, ParseFailure
-from agent.families.lenient_json import JsonFailure, clean_text, first_object
+from agent.families.shared.lenient_json import JsonFailure, clean_text, first_object
 
 _FUNCTION = re.compile(r"<function=([^<>\s]{1,80})>")
 _PARAMETER = re.compile(r"<parameter=([^<>\s]{1,80})>")

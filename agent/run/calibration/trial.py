@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent.core.actions import points_of
 from agent.core.geometry import CapturePoint, Grid, GridPoint, Size, Viewport
 from agent.families.base import Family, ParseFailure
-from agent.families.pointed import pointed
-from agent.families.points import grid_of
+from agent.families.shared.point_answers import pointed
+from agent.families.shared.points import grid_of
 from agent.model.asking import Progress, Retrying, Silence
 from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens, pixel_budget

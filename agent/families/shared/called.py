@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from agent.families.base import Call, ParseFailure
-from agent.families.heard import Heard
+from agent.families.shared.answer_parts import Heard
 from agent.families.syntaxes.json_tags import json_call, named, split_thought
 
 #: Reads a text: what is said before the calls, and the calls.

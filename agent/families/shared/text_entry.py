@@ -3,7 +3,7 @@
 from agent.core.actions import Action, PressKeys
 from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call
-from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
+from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action, read_call
 
 #: What says that the text replaces what is there (GUI-Owl, Fara), and that Enter follows it.
 _REPLACE = ("clear", "delete_existing_text")

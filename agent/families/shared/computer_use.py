@@ -19,7 +19,7 @@ from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
 from agent.core.keys import MODIFIERS, UnknownKeyError, chord
 from agent.families.base import ArgumentError, Call
-from agent.families.points import PointError, read_pair, read_point
+from agent.families.shared.points import PointError, read_pair, read_point
 from foundation.configs import load_config
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

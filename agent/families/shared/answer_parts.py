@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from agent.families.base import Call, ParseFailure
-from agent.families.lenient_json import clean_text
+from agent.families.shared.lenient_json import clean_text
 from agent.families.syntaxes.tool_calls import read_tool_calls
 from foundation.chat_stream import Answer
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest
-from agent.families.pointed import Which, pointed
-from agent.families.points import grid_of
+from agent.families.shared.point_answers import Which, pointed
+from agent.families.shared.points import grid_of
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

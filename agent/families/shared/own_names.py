@@ -12,7 +12,7 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import ArgumentError, Call
-from agent.families.computer_use import FUNCTIONS, Vocabulary, read_action
+from agent.families.shared.computer_use import FUNCTIONS, Vocabulary, read_action
 
 #: How many equal calls in a row are meant: a key may be pressed three times; more is a model that repeats itself.
 MOST_EQUAL = 3

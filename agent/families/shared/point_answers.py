@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 from agent.core.actions import Absent, Click
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, Decision, ParseFailure
-from agent.families.heard import Heard, heard
-from agent.families.lenient_json import JsonFailure, first_object, open_brackets
-from agent.families.points import PointError, read_pair
+from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.lenient_json import JsonFailure, first_object, open_brackets
+from agent.families.shared.points import PointError, read_pair
 from foundation.chat_stream import Answer
 
 #: Which of several points counts: only one may be there, or the first, or the last.
