@@ -15,7 +15,7 @@ from agent.core.actions import Action, describe, map_points, points_of
 from agent.core.actions import to_json as action_json
 from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
-from agent.families.syntaxes.tool_calls import as_text
+from agent.families.shared.json_calls import as_text
 from agent.model.asking import Patience
 from agent.model.choose import choose_engine
 from agent.model.engine import Engine

@@ -14,9 +14,9 @@ A new family is a folder with
 - `golden.json`: the requests of steps 1, 2, 5 and 12 as its published client sends them
   (tests/families/test_golden_requests.py).
 
-What families share, they compose: answers taken apart (`heard`), the calls in them (`called`), the words of computer
-use (`computer_use`), families' own names for them (`own_names`), typing that clicks or clears first (`text_entry`),
-points and grids (`points`), answers that give one point (`pointed`), the ways of writing calls (`syntaxes`), the
-order of a history (`layouts`), JSON with mistakes (`lenient_json`). Those trained from Qwen-VL that call
-`computer_use` share a whole family, `qwen.family.QwenComputerUse`: such a one is data, and what truly differs.
+What families share is in `shared`: answers taken apart (`answer_parts`), the ways of writing calls (`json_calls`,
+`named_calls`, `xml_calls`, `code_calls`, `tabbed_calls`), the words of computer use (`computer_use`), families' own
+names for them (`own_names`), typing that clicks or clears first (`text_entry`), points and grids (`points`), answers
+that give one point (`point_answers`), JSON with mistakes (`lenient_json`). Families trained from Qwen-VL that call
+`computer_use` share a whole family, `qwen.family.QwenComputerUse`: such a family is data, and code for what differs.
 """

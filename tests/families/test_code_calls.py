@@ -7,7 +7,7 @@ import pytest
 
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.families.syntaxes.code_calls import as_code, code_calls, last_block
+from agent.families.shared.code_calls import as_code, code_calls, last_block
 from foundation.chat_stream import Answer
 
 

@@ -2,7 +2,7 @@
 
 from agent.families.base import Call, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.families.syntaxes.tabbed import as_tabbed, tabbed_calls
+from agent.families.shared.tabbed_calls import as_tabbed, tabbed_calls
 from foundation.chat_stream import Answer
 
 FAMILY = get_family("step-gui")

@@ -14,9 +14,9 @@ from agent.families.base import ArgumentError, Call, Decision, FailureKind, Fami
 from agent.families.generic.schema import answer_schema
 from agent.families.shared.answer_parts import Heard, heard
 from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.lenient_json import only_object
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import PointError, grid_of, read_point
-from agent.families.syntaxes.objects import only_object
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -17,9 +17,9 @@ from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import Heard, heard
 from agent.families.shared.computer_use import Vocabulary
+from agent.families.shared.lenient_json import only_object
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.objects import only_object
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -19,10 +19,10 @@ from agent.families.holo.localisation import localisation_request
 from agent.families.shared.answer_parts import Heard, heard
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.layouts import in_turn
+from agent.families.shared.lenient_json import only_object
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.objects import only_object
-from agent.families.syntaxes.xml_parameters import xml_calls
+from agent.families.shared.xml_calls import xml_calls
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -10,10 +10,9 @@ from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.literal.screen_text import ScreenText, write_screen
 from agent.families.shared.computer_use import Vocabulary, read_call
+from agent.families.shared.json_calls import as_text, json_call, split_thought
 from agent.families.shared.lenient_json import clean_text
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.json_tags import json_call, split_thought
-from agent.families.syntaxes.tool_calls import as_text
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from foundation.chat_stream import Answer

@@ -7,11 +7,10 @@ from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
 from agent.families.mai_ui.grounding import parse_grounding
 from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
-from agent.families.shared.answer_parts import heard
-from agent.families.shared.called import called
+from agent.families.shared.answer_parts import called, heard
 from agent.families.shared.computer_use import Vocabulary, read_call
+from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.tool_calls import as_text
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer

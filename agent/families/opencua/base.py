@@ -15,11 +15,11 @@ from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.shared.answer_parts import heard
+from agent.families.shared.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.own_names import named
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

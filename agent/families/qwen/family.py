@@ -11,8 +11,7 @@ from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.qwen.constraint import json_answers
 from agent.families.qwen.prompt import Instructions, fill
-from agent.families.shared.answer_parts import Heard, heard
-from agent.families.shared.called import called, in_json
+from agent.families.shared.answer_parts import Heard, called, heard, in_json
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.point_answers import Which, pointed

@@ -3,7 +3,7 @@
 import json
 
 from agent.families.base import Call, ParseFailure
-from agent.families.syntaxes.xml_parameters import xml_calls
+from agent.families.shared.xml_calls import xml_calls
 
 #: Parameters whose values are texts, also where they look like JSON.
 _TEXTS = ("text", "answer", "question", "fact", "query", "url", "app_name")

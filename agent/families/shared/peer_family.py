@@ -17,8 +17,8 @@ from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.shared.answer_parts import Heard, heard
 from agent.families.shared.computer_use import Vocabulary, read_action
+from agent.families.shared.json_calls import tool_calls
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.tool_calls import tool_calls
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

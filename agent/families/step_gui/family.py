@@ -14,8 +14,8 @@ from agent.families.shared.answer_parts import heard
 from agent.families.shared.own_names import OwnNames, named
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
+from agent.families.shared.tabbed_calls import as_tabbed, tabbed_calls
 from agent.families.shared.text_entry import read_typing
-from agent.families.syntaxes.tabbed import as_tabbed, tabbed_calls
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest
 from agent.screen.encode import EncodedImage

@@ -12,11 +12,11 @@ from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.shared.answer_parts import heard
 from agent.families.shared.layouts import in_turn
+from agent.families.shared.named_calls import thought_and_calls
 from agent.families.shared.own_names import OwnNames, named, unrepeated
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.thought_action import thought_and_calls
-from agent.families.syntaxes.xml_parameters import xml_calls
+from agent.families.shared.xml_calls import xml_calls
 from agent.families.ui_tars.base import CALLS
 from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.request import ChatRequest

@@ -16,7 +16,7 @@ from agent.core.geometry import CapturePoint, Grid, GridPoint, NamedPoint, Regio
 from agent.events.run_events import Consulted
 from agent.events.sink import Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
-from agent.families.syntaxes.tool_calls import as_text
+from agent.families.shared.json_calls import as_text
 from agent.model.asking import ModelClient
 from agent.run.budgets import answer_tokens
 from agent.run.locate.likeness import contradiction

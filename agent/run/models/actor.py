@@ -12,8 +12,8 @@ from agent.events.run_events import ModelDelta, Warned
 from agent.events.sink import Emit
 from agent.families.base import Decision, Family, ParseFailure, Plan, PromptRequest
 from agent.families.planner.family import Planner
+from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
-from agent.families.syntaxes.tool_calls import as_text
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Silence
 from agent.model.messages import Message
 from agent.model.refusals import ModelError
