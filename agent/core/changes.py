@@ -20,7 +20,7 @@ class Change:
     what: str
     before: str | None  # None: it was not there, or was not set
     after: str | None  # None: it is not there any more, or was reset
-    #: What it takes to undo it, as plain JSON that `agent.desktop.linux` reads; None where it cannot be undone.
+    #: What it takes to undo it, as plain JSON that `agent.desktop.evidence` reads; None where it cannot be undone.
     undo: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:

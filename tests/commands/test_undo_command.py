@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.desktop.linux.files import Files
-from agent.desktop.linux.home import Home
+from agent.desktop.evidence.files import Files
+from agent.desktop.evidence.home import Home
 from agent.record.run_record import RunRecord
 
 

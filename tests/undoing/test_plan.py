@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.changes import Change
-from agent.desktop.linux.entries import Entry
-from agent.desktop.linux.files import compare
+from agent.desktop.evidence.entries import Entry
+from agent.desktop.evidence.files import compare
 from agent.undoing.plan import NotKnownError, leaves_something, plan, relocated
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent.core.geometry import Size
 from agent.desktop.clipboard_watch import ClipboardWatch
-from agent.desktop.linux.witness import LinuxWitness
+from agent.desktop.evidence.witness import LinuxWitness
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.record.read import Bundle, read_bundle

@@ -1,1 +1,1 @@
-"""What Linux desktops have in common under any display system: their stores of settings, and files."""
+"""What Linux desktops share under any display system: the session bus, standard folders, keymaps, and the session."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent.desktop.linux.dconf import DconfStore
+from agent.desktop.evidence.dconf import DconfStore
 
 _SOURCES = "/org/gnome/desktop/input-sources/sources"
 _VARIABLES = ("GTK_IM_MODULE", "QT_IM_MODULE", "XMODIFIERS")

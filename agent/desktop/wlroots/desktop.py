@@ -97,7 +97,7 @@ class WlrootsDesktop:
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
         """See `Desktop.open_witness`."""
-        from agent.desktop.linux.witness import LinuxWitness
+        from agent.desktop.evidence.witness import LinuxWitness
 
         clipboard = ClipboardWatch(WlrootsClipboard(self._path))
         return LinuxWitness(environ, self.open_windows, clipboard, without)

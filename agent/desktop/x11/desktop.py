@@ -52,7 +52,7 @@ class X11Desktop(PortableDesktop):
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:
         """See `Desktop.open_witness`."""
-        from agent.desktop.linux.witness import LinuxWitness
+        from agent.desktop.evidence.witness import LinuxWitness
 
         return LinuxWitness(environ, self.open_windows, ClipboardWatch(X11Clipboard()), without)
 

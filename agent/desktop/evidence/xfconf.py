@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 from jeepney import DBusAddress
 
 from agent.core.changes import Change
+from agent.desktop.evidence.bookkeeping import xfconf_channels
+from agent.desktop.evidence.settings import Setting, differences, read_bounded
+from agent.desktop.evidence.settings_monitor import SettingsNews
 from agent.desktop.linux import places
-from agent.desktop.linux.bookkeeping import xfconf_channels
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.linux.news import SettingsNews
-from agent.desktop.linux.settings import Setting, differences, read_bounded
 
 _NAME = "org.xfce.Xfconf"
 _XFCONF = DBusAddress("/org/xfce/Xfconf", _NAME, _NAME)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from agent.core.changes import Change
-from agent.desktop.linux.bookkeeping import is_app_of_desktop
-from agent.desktop.linux.settings import bounded
+from agent.desktop.evidence.bookkeeping import is_app_of_desktop
+from agent.desktop.evidence.settings import bounded
 from agent.desktop.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError
 

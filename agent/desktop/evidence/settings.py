@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent.core.changes import Change
-from agent.desktop.linux.bookkeeping import is_neutral, is_setting_of_programs
+from agent.desktop.evidence.bookkeeping import is_neutral, is_setting_of_programs
 
 #: The longest name and the longest value that is told, in characters; names and values are a stranger's.
 _LONGEST = 300

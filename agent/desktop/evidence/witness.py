@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agent.core.changes import Change
+from agent.desktop.evidence.bookkeeping import is_written_when_starting, starting_age, starting_seconds
+from agent.desktop.evidence.dconf import DconfStore
+from agent.desktop.evidence.files import Files
+from agent.desktop.evidence.home import Home
+from agent.desktop.evidence.kde import KdeStore
+from agent.desktop.evidence.settings_monitor import SettingsNews
+from agent.desktop.evidence.shown import Shown
+from agent.desktop.evidence.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
-from agent.desktop.linux.bookkeeping import is_written_when_starting, starting_age, starting_seconds
-from agent.desktop.linux.dconf import DconfStore
-from agent.desktop.linux.files import Files
-from agent.desktop.linux.home import Home
-from agent.desktop.linux.kde import KdeStore
-from agent.desktop.linux.news import SettingsNews
-from agent.desktop.linux.shown import Shown
-from agent.desktop.linux.xfconf import XfconfStore
 from agent.desktop.windows import OpenWindows
 
 #: Seconds that the first question waits for the beginning: some 30 ms, or as long as a hung daemon may take.

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent.core.changes import Change
+from agent.desktop.evidence import witness as witnesses
+from agent.desktop.evidence.witness import LinuxWitness
 from agent.desktop.linux import bus
-from agent.desktop.linux import witness as witnesses
-from agent.desktop.linux.witness import LinuxWitness
 
 
 class Silent:

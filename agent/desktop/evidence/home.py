@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from agent.desktop.linux.bookkeeping import is_folder_left_out
-from agent.desktop.linux.entries import Entry, entry_at, link_target
-from agent.desktop.linux.inotify import Inotify, NoMoreWatchesError
-from agent.desktop.linux.settings import read_bounded
+from agent.desktop.evidence.bookkeeping import is_folder_left_out
+from agent.desktop.evidence.entries import Entry, entry_at, link_target
+from agent.desktop.evidence.inotify import Inotify, NoMoreWatchesError
+from agent.desktop.evidence.settings import read_bounded
 
 #: Folders that are watched, at most: a system allows 8,192 watches at least, of all programs of a person (older
 #: kernels; newer ones 65,536 and more).

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.linux.settings import read_bounded
+from agent.desktop.evidence.settings import read_bounded
 
 #: Files up to this size are told apart by what they hold, in bytes; larger ones by size and time.
 LARGEST_READ = 1_000_000

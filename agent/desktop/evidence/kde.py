@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent.core.changes import Change
+from agent.desktop.evidence.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
+from agent.desktop.evidence.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
-from agent.desktop.linux.bookkeeping import fewest_first_keys, is_kde_file, is_kde_file_of_desktop
-from agent.desktop.linux.settings import Setting, differences, read_bounded
 
 #: A larger file holds no settings of a person; shortcuts have 40 KB.
 _LARGEST = 1_000_000

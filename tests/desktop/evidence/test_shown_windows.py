@@ -1,6 +1,6 @@
 """Which windows opened and closed, as a receipt tells it."""
 
-from agent.desktop.linux.shown import Shown
+from agent.desktop.evidence.shown import Shown
 from agent.desktop.windows import Windows
 from foundation.errors import EnvironmentLacksError
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.desktop.linux.gvariant import as_text, decode, decode_boxed, encode
+from agent.desktop.evidence.gvariant import as_text, decode, decode_boxed, encode
 
 WHOLE = {"y": (0, 255), "n": (-(2**15), 2**15 - 1), "q": (0, 2**16 - 1), "i": (-(2**31), 2**31 - 1),
          "u": (0, 2**32 - 1), "x": (-(2**63), 2**63 - 1), "t": (0, 2**64 - 1)}  # fmt: skip

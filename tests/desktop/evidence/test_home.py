@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.linux import home as homes
-from agent.desktop.linux.files import Files
-from agent.desktop.linux.home import Home
+from agent.desktop.evidence import home as homes
+from agent.desktop.evidence.files import Files
+from agent.desktop.evidence.home import Home
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import os
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 
+from agent.desktop.evidence.kde import marks
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
-from agent.desktop.linux.kde import marks
 
 _XFCONF = "org.xfce.Xfconf"
 #: Seconds for connecting to the bus.

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.desktop.door import MARK
-from agent.desktop.linux.holding import held
-from agent.desktop.linux.put_back import CannotPutBackError, move_to_trash, put_back, standing
+from agent.desktop.evidence.holding import held
+from agent.desktop.evidence.put_back import CannotPutBackError, move_to_trash, put_back, standing
 
 
 @pytest.fixture

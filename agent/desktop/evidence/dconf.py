@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.changes import Change
+from agent.desktop.evidence.gvariant import as_text, decode_boxed, members
+from agent.desktop.evidence.gvdb import Table
+from agent.desktop.evidence.settings import Setting, differences, read_bounded
 from agent.desktop.linux import places
-from agent.desktop.linux.gvariant import as_text, decode_boxed, members
-from agent.desktop.linux.gvdb import Table
-from agent.desktop.linux.settings import Setting, differences, read_bounded
 
 #: A larger file is not read; the largest seen had 60 KB.
 _LARGEST = 8_000_000
