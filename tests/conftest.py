@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 #: Outside pytest's own folders: what is kept here between runs takes longer to make than a test may take.
 CACHE = ROOT / ".cache-test"
-#: scripts/test names a file here that is there while it installs the vLLM, beside the tests that need none.
+#: scripts/test --all names a file here that is there while it installs the vLLM, beside the tests that need none.
 INSTALLING = os.environ.get("MAI_TEST_VLLM_IS_INSTALLED_WHEN_GONE")
 #: What tells a program its desktop; starting a sandbox changes it in this process. As it was at the start.
 DESKTOP = {name: os.environ.get(name) for name in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SWAYSOCK")}
@@ -52,13 +52,17 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return result
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules with a real vLLM late, as it may still be being installed, and whole runs on desktops last.
+    """Mark tests that need the real vLLM as slow. Run their modules late, and whole runs on desktops last.
 
-    Each module goes whole to one of two workers. Runs on desktops are kept from the time in which an installation keeps
-    the processors busy: a desktop that is late shows the agent a screen that is about to change.
+    The real vLLM may still be being installed when the tests begin, which keeps the processors busy. A desktop that is
+    late then shows the agent a screen that is about to change.
     """
     with_vllm = {item.path for item in items if "vllm_python" in getattr(item, "fixturenames", ())}
+    for item in items:
+        if "vllm_python" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
     items.sort(key=lambda item: 2 if "e2e" in item.path.parts else 1 if item.path in with_vllm else 0)
 
 
@@ -113,7 +117,7 @@ def vllm_python() -> Path:
     """The Python of an environment with a vLLM that runs on the CPU. Its `vllm` command is broken: run it with -m."""
     python = ROOT / ".venv-vllm" / "bin" / "python"
     if not (python.parent.parent / "mai-server.json").is_file():
-        pytest.fail("There is no vLLM to test with: run scripts/test, which installs it.", pytrace=False)
+        pytest.fail("There is no vLLM to test with: run scripts/test --all, which installs it.", pytrace=False)
     return python
 
 

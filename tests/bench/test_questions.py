@@ -13,6 +13,8 @@ import questions  # noqa: E402
 
 from agent.safety.policy import Policy  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = Policy.load("risky")
 
 

@@ -17,7 +17,7 @@ from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
 from agent.screen.outline import Element, Outline
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 PROBE = Path(__file__).resolve().parents[1] / "stubs/qt_probe.py"
 
 

@@ -17,7 +17,7 @@ from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.receiver import find_receiver, has_focus
 from agent.desktop.x11.windows import X11Windows
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
 
+pytestmark = pytest.mark.slow
+
 FOCUSABLE = SHOWN | 1 << 11
 FOCUSED = FOCUSABLE | 1 << 12
 PROBE = Path(__file__).resolve().parents[1] / "stubs/qt_probe.py"

@@ -11,6 +11,8 @@ from agent.desktop.portal import gstreamer
 from agent.desktop.portal.frames import NoFramesError
 from agent.desktop.portal.gstreamer import GStreamerFrames
 
+pytestmark = pytest.mark.slow
+
 COMPLAINS = """
 import struct, sys
 for number, _ in enumerate(sys.stdin):

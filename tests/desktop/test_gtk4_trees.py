@@ -13,6 +13,8 @@ from agent.desktop.atspi.shape import Draft, Tree, drafts
 from agent.desktop.atspi.tree import NULL, Node, Ref
 from agent.desktop.atspi.wire import Call
 
+pytestmark = pytest.mark.slow
+
 WINDOW = Region(0, 0, 980, 640)
 #: Enabled, sensitive and visible: GTK 4.8 never says that something is showing.
 STATES = 1 << 8 | 1 << 24 | 1 << 30

@@ -17,7 +17,7 @@ from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 LOGGER = """
 import sys, tkinter

@@ -19,7 +19,7 @@ from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox
 from agent.screen.outline import Element
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 
 
 class Desk:

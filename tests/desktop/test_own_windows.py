@@ -28,6 +28,8 @@ from agent.desktop.x11.visible import without
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.stop import StopSwitch
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 GREY = (128, 128, 128)
 

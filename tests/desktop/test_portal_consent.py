@@ -20,6 +20,8 @@ from agent.desktop.portal.token import RestoreToken
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, ExitStatus, StoppedError, UsageError
 
+pytestmark = pytest.mark.slow
+
 REFUSED, ENDED = (1, {}), (2, {})
 
 

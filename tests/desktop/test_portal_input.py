@@ -21,6 +21,8 @@ from agent.desktop.wayland.strokes import Stroke, us_layout
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
+pytestmark = pytest.mark.slow
+
 ALL = Seat(pointer=True, keyboard=True)
 SHIFT, A, EQUAL = 42, 30, 13
 

@@ -13,6 +13,8 @@ from agent.desktop.portal.shortcuts import PortalStopKey, has_shortcuts
 from agent.safety.stop import StopSwitch
 from foundation.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 BOUND = {"shortcuts": ("a(sa{sv})", [("stop", {"trigger_description": ("s", "Press <Control>k")})])}
 
 

@@ -23,6 +23,8 @@ from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame, Screen
 from foundation.errors import StoppedError
 
+pytestmark = pytest.mark.slow
+
 DONE = ["left button", "middle button", "right button", "drag", "wheel down", "wheel up", "wheel right", "wheel left"]
 DONE += ["text, Latin", "text, Cyrillic", "text, Chinese", "chord", "clipboard", "released"]
 

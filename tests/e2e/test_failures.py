@@ -70,6 +70,7 @@ BROKEN: dict[str, tuple[Behaviour, str, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("behaviour", "says", "status"), BROKEN.values(), ids=BROKEN.keys())
 def test_an_endpoint_that_breaks_in_mid_run_ends_it_in_a_sentence(
     run: Run, display: PlainDisplay, behaviour: Behaviour, says: str, status: int
@@ -110,6 +111,7 @@ def test_a_display_that_goes_away_while_the_model_thinks_ends_the_run(run: Run, 
         ended(run(endpoint), 3, "failed", "display")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [HOLD, DRAG], ids=["a held key", "a drag"])
 def test_a_display_that_goes_away_under_the_hand_ends_the_run(run: Run, display: PlainDisplay, answer: str) -> None:
     with FakeEndpoint([say(answer)]) as endpoint:
@@ -138,6 +140,7 @@ def test_a_display_that_is_not_there_is_named(tmp_path: Path) -> None:
 # The person
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("presses", "says"),
     [
@@ -224,6 +227,7 @@ def test_the_pointer_slammed_into_a_corner_stops_a_thinking_model(run: Run, disp
         ended(run(endpoint), 130, "stopped", "corner", display)
 
 
+@pytest.mark.slow
 def test_a_click_asked_for_in_the_corner_is_no_stop(run: Run, display: PlainDisplay) -> None:
     script = [say(act("click", coordinate=corner)) for corner in ([0, 0], [999, 0], [0, 999], [999, 999])]
     with FakeEndpoint([*script, say(DONE)]) as endpoint:
@@ -284,6 +288,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_in_a_sentence_with_a_readable_bundle(
     run: Run, display: PlainDisplay, small_disk: Path
 ) -> None:

@@ -12,7 +12,7 @@ from stubs.endpoint import FakeEndpoint, act, after, say
 from stubs.hostile import FORBIDDEN, HOSTILE
 from stubs.pane import ROOT, Pane
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(240)]
 TAIL = "rm -rf ~/Documents"
 LONG = "All is well and the sun shines. " * 47 + f"\n{TAIL}\n"
 WIDE = "䷀䷁" * 19 + "; rm -rf ~/Music"  # hexagrams, on two cells each

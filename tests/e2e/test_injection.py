@@ -16,7 +16,7 @@ from stubs.endpoint import DONE, FakeEndpoint, act, say
 from agent.desktop.x11.windows import X11Windows
 from agent.sandbox.processes import MARK
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 PAGE = """
 import sys, tkinter as tk

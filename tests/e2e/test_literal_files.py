@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(240)]
 
 
 def test_a_text_is_written_renamed_and_trashed_in_a_german_home(command, kept):

@@ -18,12 +18,14 @@ def test_the_readme_sentence_makes_xfce_dark(command, kept):
     assert all((outcome.bundle / step["image"]["file"]).stat().st_size for step in outcome.steps)
 
 
+@pytest.mark.slow
 def test_the_same_sentence_makes_gnome_dark(command, no_sandbox_left):
     outcome = command("--sandbox", "--sandbox-session", "gnome", "open settings and enable dark mode")
     assert outcome.status == 0, outcome.out + outcome.err
     assert "color-scheme was 'default' and is 'prefer-dark'" in outcome.err
 
 
+@pytest.mark.slow
 def test_the_same_sentence_makes_gnome_dark_in_its_own_shell_on_wayland(command, no_sandbox_left):
     outcome = command("--sandbox", "--sandbox-session", "gnome-shell", "open settings and enable dark mode")
     assert outcome.status == 0, outcome.out + outcome.err
@@ -49,6 +51,7 @@ def test_a_dry_run_touches_nothing(command, kept):
     assert "would open “settings”" in outcome.out
 
 
+@pytest.mark.slow
 def test_text_in_any_script_is_typed_into_a_terminal(command, kept):
     text = "Grüße, 日本 🙂 <x> $HOME"
     sentence = (
@@ -60,6 +63,7 @@ def test_text_in_any_script_is_typed_into_a_terminal(command, kept):
     assert outcome.inside("sh", "-c", 'cat "$HOME/typed"').stdout == text + "\n"
 
 
+@pytest.mark.slow
 def test_the_calculator_calculates(command, kept):
     outcome = command("--sandbox", "--keep", "open galculator, click 7, click +, click 5 and click =, press ctrl+c")
     kept(outcome)
@@ -67,6 +71,7 @@ def test_the_calculator_calculates(command, kept):
     assert outcome.inside("xclip", "-o", "-selection", "clipboard").stdout.strip() == "12"
 
 
+@pytest.mark.slow
 def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
     outcome = command(
         "--sandbox", "--keep", "open settings, click Window Manager Tweaks and enable Raise windows while cycling"
@@ -77,6 +82,7 @@ def test_a_check_box_is_switched_and_the_setting_follows(command, kept):
     assert setting.stdout.strip() == "true"
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_said_and_not_replaced(command, no_sandbox_left):
     outcome = command("--sandbox", "open settings and click Quantum Entanglement")
     assert outcome.status == 1

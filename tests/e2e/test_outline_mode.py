@@ -15,7 +15,7 @@ from stubs.endpoint import Behaviour, Checks, Exchange, FakeEndpoint, pictures, 
 
 from agent.sandbox.desktop import stop_sandbox
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 
 MODEL = {"id": "tiny-instruct-2b", "object": "model", "owned_by": "other"}
 LINE = re.compile(r'^(\d+) ([a-z ]+?)(?: "(.*?)")?(?: \([^)]*\))?(?: = ".*")?(?: \[[^\]]*\])? @ \d+,\d+$', re.MULTILINE)

@@ -13,7 +13,7 @@ from stubs.endpoint import act
 from agent.desktop.x11.windows import X11Windows
 from tests.e2e.test_risky_deeds import Lair
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(180)]
 
 ROLES = ("menu", "textbox", "spinbutton", "link", "option", "slider", "heading", "document", "terminal")
 
@@ -59,7 +59,7 @@ class Browser(Lair):
 @pytest.fixture
 def lair(sandbox, tmp_path):
     if shutil.which("chromium") is None:
-        pytest.fail("scripts/test installs chromium")
+        pytest.fail("scripts/test --all installs chromium")
     browser = Browser(sandbox, tmp_path / "profile")
     yield browser
     browser.close()

@@ -13,7 +13,7 @@ from record.bundles import CLICK, a_bundle, a_step, plain
 
 from agent.record.report import write_report
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 
 HOSTILE = "</script><img src=http://127.0.0.1:9/x onerror=\"document.title='broken'\">"
 

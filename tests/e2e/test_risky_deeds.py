@@ -21,7 +21,7 @@ from agent.safety.policy import Approval, Policy
 from agent.safety.stop import StopSwitch
 from foundation.addresses import normalize_url
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
 class Lair:

@@ -82,6 +82,7 @@ def test_the_stop_command_lets_everything_go_and_waits_for_the_end(
         assert stop_command(tmp_path).stdout == "Nothing is running.\n"
 
 
+@pytest.mark.slow
 def test_the_stop_command_can_name_one_of_several_runs(tmp_path: Path, display: PlainDisplay) -> None:
     with (
         FakeEndpoint(lambda _: silent()) as endpoint,
@@ -98,6 +99,7 @@ def test_the_stop_command_can_name_one_of_several_runs(tmp_path: Path, display: 
         assert second.wait() == 130
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [HOLD, DRAG], ids=["a held key", "a drag"])
 def test_the_stop_key_works_while_the_hand_is_busy(tmp_path: Path, display: PlainDisplay, answer: str) -> None:
     with FakeEndpoint([say(answer)] * 9) as endpoint, start(tmp_path, display, endpoint) as program:
@@ -112,6 +114,7 @@ def test_the_stop_key_works_while_the_model_thinks(tmp_path: Path, display: Plai
         ended(program, 130, "stopped", "the stop key was pressed", display)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["sleep", "spin", "gil"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_whose_loop_hangs_lets_go_all_the_same(
@@ -133,6 +136,7 @@ def test_a_run_that_is_killed_outright_leaves_nothing_pressed(tmp_path: Path, di
         assert let_go_after(display, lambda: program.signal(signal.SIGKILL)) < PROMISED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_button_that_is_down_while_the_model_thinks_is_let_go(
     tmp_path: Path, display: PlainDisplay, number: signal.Signals
@@ -145,6 +149,7 @@ def test_a_button_that_is_down_while_the_model_thinks_is_let_go(
     assert display.pressed() == []
 
 
+@pytest.mark.slow
 def test_a_key_that_is_kept_down_is_up_while_the_model_thinks(tmp_path: Path, display: PlainDisplay) -> None:
     keys = [act("key_down", keys="ctrl"), act("click", coordinate=[300, 300])]
     with FakeEndpoint([*map(say, keys), silent()]) as endpoint, start(tmp_path, display, endpoint) as program:

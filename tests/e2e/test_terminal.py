@@ -18,6 +18,7 @@ def terminal(tmp_path: Path) -> Iterator[Pane]:
     made.close()
 
 
+@pytest.mark.slow
 def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Pane) -> None:
     terminal.start("--approve", "ask", DARK)
     for number in range(1, 5):
@@ -41,6 +42,7 @@ def test_a_person_approves_every_step_and_dark_mode_is_on(terminal: Pane) -> Non
     terminal.wait("exit=0", "recorded in")
 
 
+@pytest.mark.slow
 def test_pause_tell_change_and_stop(terminal: Pane) -> None:
     terminal.start("--approve", "ask")
     terminal.wait("What shall I do?")
@@ -78,6 +80,7 @@ def test_escape_twice_stops_and_the_bundle_says_so(terminal: Pane) -> None:
     terminal.wait("exit=130")
 
 
+@pytest.mark.slow
 def test_a_pause_holds_the_run_until_it_goes_on(terminal: Pane) -> None:
     terminal.start(DARK)
     terminal.wait("step 1 of")
@@ -92,6 +95,7 @@ def test_a_pause_holds_the_run_until_it_goes_on(terminal: Pane) -> None:
     terminal.wait("exit=0")
 
 
+@pytest.mark.slow
 def test_a_small_terminal_can_do_it_all(terminal: Pane) -> None:
     terminal.start("--approve", "ask", DARK, size=(40, 12))
     terminal.wait("asks you")

@@ -9,7 +9,7 @@ from stubs.resizing_proxy import ResizingProxy
 from agent.cli import main
 from agent.core.geometry import Size
 
-pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from agent.model.messages import TextPart
 from agent.screen.capture import Frame
 from agent.screen.fit import resize
 
-pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(600)]
 
 TESTS = Path(__file__).parents[1]
 MODEL = TESTS / "models" / "tiny-qwen3-vl"

@@ -13,7 +13,7 @@ from agent.cli import main
 from agent.core.geometry import DesktopPoint, Region, Size
 from foundation.families import image_rule
 
-pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(200)]
 
 IMAGES = (101, 103, 104, 106, 107)
 BUDGET = 400_000

@@ -9,7 +9,7 @@ from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
 from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(240)]
 #: Swing is only in scripts/bench/text_entry.py: Java is large.
 TOOLKITS = [*(name for name in COMMANDS if name != "Swing"), CHROMIUM]
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import time
 
+from stubs.display import wait_until
+
 from agent.sandbox.processes import MARK, end_marked, marked
 
 #: Starts a marked program and never asks how it ended, as the first process of some containers does.
@@ -21,7 +23,8 @@ def test_a_program_that_has_ended_is_not_waited_for_until_somebody_reaps_it():
     )
     try:
         parent.stdout.readline()
-        assert [process.name() for process in marked("a-test-of-ending")] == ["sleep"]
+        # For an instant after exec a process has no environment yet, although its parent was told that exec succeeded.
+        wait_until(lambda: [process.name() for process in marked("a-test-of-ending")] == ["sleep"], "it is marked")
         began = time.monotonic()
         assert end_marked("a-test-of-ending", grace=20) == 1
         assert time.monotonic() - began < 10

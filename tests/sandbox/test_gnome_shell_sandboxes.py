@@ -16,7 +16,7 @@ from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import find_sandboxes
 from foundation.errors import EnvironmentLacksError, StoppedError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
 def test_three_of_them_run_at_once_and_do_not_meet() -> None:

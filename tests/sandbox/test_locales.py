@@ -7,6 +7,8 @@ from agent.sandbox import locales
 from agent.sandbox.locales import locale_environ
 from foundation.errors import EnvironmentLacksError, UsageError
 
+pytestmark = pytest.mark.slow
+
 SOURCES = ("de_DE", "de_AT", "fr_FR", "sr_RS@latin")
 
 

@@ -19,6 +19,8 @@ from agent.sandbox.sessions import Session, load_session, session_names
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError
 
+pytestmark = pytest.mark.slow
+
 #: An application of each kind, and what its window is called in two languages.
 APPLICATIONS = {
     "bare": (["mousepad"], "Untitled 1 - Mousepad", "Unbenannt 1 - Mousepad"),

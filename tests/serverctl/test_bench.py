@@ -38,6 +38,8 @@ from serverctl.commands import bench as command
 from serverctl.commands.contenders import Contender
 from serverctl.images import png
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"sizes": ((64, 64),), "text_tokens": 60, "max_tokens": 4, "requests": 6}
 

@@ -18,6 +18,8 @@ from serverctl.bench.workload import Setting, Workload
 from serverctl.commands import bench as command
 from serverctl.commands.contenders import parse_contenders
 
+pytestmark = pytest.mark.slow
+
 SHORT = ["--size", "64x64", "--requests", "8", "--max-tokens", "3", "--text-tokens", "20", "--cache", "cold"]
 
 

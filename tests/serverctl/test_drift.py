@@ -14,7 +14,7 @@ DUMP = ROOT / "serverctl" / "parser_dump.py"
 CHECK = ROOT / "tests" / "stubs" / "check_arguments.py"
 TOOL = ROOT / "scripts" / "dump-vllm-parser"
 
-pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(300)]
 
 
 def snapshot(name: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from serverctl.commands.export import main
 from serverctl.hardware.catalogue import imagine
 from serverctl.vllm.capabilities import snapshot
 
+pytestmark = pytest.mark.slow
+
 CARDS = ["T4", "L4", "A100-40", "A100-80", "H100", "B200"]
 
 #: Runs the cells of a notebook in one namespace, as a kernel does; the last argument names cells that must fail.

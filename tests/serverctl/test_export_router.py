@@ -17,6 +17,8 @@ from stubs.http_stub import HttpStub
 from serverctl.cli import main as cli
 from serverctl.process.probe import free_port
 
+pytestmark = pytest.mark.slow
+
 
 def exported(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert cli(["export", *arguments]) == 0

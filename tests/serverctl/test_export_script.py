@@ -17,6 +17,8 @@ import pytest
 
 from serverctl.commands.export import main
 
+pytestmark = pytest.mark.slow
+
 #: The version in the development lock, whatever else is installed.
 SHELLCHECK = Path(sys.executable).parent / "shellcheck"
 

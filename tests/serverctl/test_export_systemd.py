@@ -125,10 +125,11 @@ def test_each_replica_has_its_own_unit_port_key_and_card() -> None:
     assert "/etc/mai-server/mai-vllm-2.env" in second.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", [False, True])
 def test_systemd_itself_finds_nothing_wrong_with_the_unit(tmp_path: Path, user: bool) -> None:
     analyze = shutil.which("systemd-analyze")
-    assert analyze is not None, "scripts/test installs systemd"
+    assert analyze is not None, "scripts/test --all installs systemd"
     folder = tmp_path / "vLLM's own"
     folder.mkdir()
     for name in ("python", "vllm"):
@@ -156,9 +157,10 @@ def test_each_gaudi_server_has_its_own_card() -> None:
     assert len(found) == 2
 
 
+@pytest.mark.slow
 def test_systemd_finds_the_unit_hardened(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
-    assert analyze is not None, "scripts/test installs systemd"
+    assert analyze is not None, "scripts/test --all installs systemd"
     (document,) = systemd.documents(source_for())
     unit = tmp_path / document.name
     unit.write_text(document.text)

@@ -21,6 +21,8 @@ from serverctl.vllm.environment import MARK, environment_folder, find_environmen
 from serverctl.vllm.install import check_space, choose_python, install, remove, with_version
 from serverctl.vllm.packages import PipProgress, Progress
 
+pytestmark = pytest.mark.slow
+
 CPU = next(build for build in builds() if build.name == "cpu")
 #: The CPU build, as if its packages were ours and small.
 SMALL = replace(

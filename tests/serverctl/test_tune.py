@@ -35,6 +35,8 @@ from serverctl.tune.bottleneck import Bottleneck, find_bottleneck
 from serverctl.tune.trial import judge, workload_like
 from serverctl.tune.window import Window, last_load, since_start
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parent / "data" / "tuning"
 
 

@@ -13,6 +13,8 @@ from agent.safety.situation import Place, Situation
 from agent.screen.outline import Element
 from agent.tui.conductor import Run
 
+pytestmark = pytest.mark.slow
+
 SIZES = [(140, 40), (80, 24), (40, 12)]
 TERMINAL = Situation(focused=Place("Xfce4-terminal", "me@host: ~"))
 HARMLESS = "echo harmless words that go on and on; "

@@ -10,7 +10,10 @@ from agent.desktop.base import Desktop
 from agent.safety.stop import StopSwitch
 
 #: scripts/desktops/test asks the same of the session that it runs in.
-KINDS = os.environ.get("MAI_TEST_DESKTOPS", "x11 sway gnome").split()
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.slow) if kind == "gnome" else kind
+    for kind in os.environ.get("MAI_TEST_DESKTOPS", "x11 sway gnome").split()
+]
 
 
 @pytest.fixture(scope="module", params=KINDS)

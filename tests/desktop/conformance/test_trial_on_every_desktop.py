@@ -10,7 +10,7 @@ from agent.desktop.factory import trial_window
 from agent.desktop.trial.trial import Trial, window_environ
 from agent.safety.stop import StopSwitch
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 
 DONE = ["left button", "middle button", "right button", "drag", "wheel down", "wheel up", "wheel right", "wheel left"]
 DONE += ["text, Latin", "text, Cyrillic", "text, Chinese", "chord", "clipboard", "released"]

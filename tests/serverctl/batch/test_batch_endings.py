@@ -19,6 +19,8 @@ from foundation.errors import EnvironmentLacksError, ExitStatus
 from serverctl.batch import prepare
 from serverctl.commands.batch import main
 
+pytestmark = pytest.mark.slow
+
 # Stopped and killed.
 
 

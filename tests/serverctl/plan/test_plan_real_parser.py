@@ -12,7 +12,7 @@ from foundation.errors import MaiError
 from serverctl.hardware.catalogue import card_names
 from serverctl.models.find import known_models
 
-pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(600)]
 
 CHECK = Path(__file__).resolve().parents[2] / "stubs" / "check_arguments.py"
 

@@ -15,6 +15,8 @@ from serverctl.process import control
 from serverctl.process.cleanup import MARK
 from serverctl.process.state import PHASES, Folder, State
 
+pytestmark = pytest.mark.slow
+
 
 def _supervisor(state: State) -> psutil.Process:
     assert state.supervisor is not None

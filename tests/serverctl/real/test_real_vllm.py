@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.real_vllm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.real_vllm, pytest.mark.timeout(400)]
 
 #: Room for the KV cache that every start here gets: the machine has little.
 SMALL = ["--set", "kv_cache_memory_bytes=268435456"]
