@@ -21,7 +21,7 @@ from foundation.errors import ExitStatus, MaiError, StoppedError
 from foundation.stray_output import LOG_NAME, kept_in
 
 if TYPE_CHECKING:
-    from agent.desktop.base import OpenDesktop
+    from agent.desktop.protocol.desktop import OpenDesktop
     from agent.events.run_events import Event, RunFinished
     from agent.events.sink import Emit
     from agent.record.bundle import Recorder
@@ -144,7 +144,7 @@ class Workplace:
 
         Raises MaiError: something that it needs is not there.
         """
-        from agent.desktop.base import DEFAULT_CHORD
+        from agent.desktop.protocol.desktop import DEFAULT_CHORD
         from agent.families.registry import DEFAULT_FAMILY
         from agent.record.bundle import Recorder
         from agent.record.redact import Redactor
@@ -308,7 +308,7 @@ class _Desk:
         """Have the applications of the person's own session tell their elements, where the person agrees."""
         if not sys.platform.startswith("linux"):
             return
-        from agent.desktop.accessibility import LentAccessibility
+        from agent.desktop.trees.switch import LentAccessibility
 
         wish: Any = self._options.accessibility or "ask"
         self._accessibility = LentAccessibility(os.environ, wish, self._ask, self._tell)

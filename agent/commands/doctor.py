@@ -12,9 +12,8 @@ from dataclasses import replace
 
 from agent.commands.arguments import add_desktop, add_sandbox, check_sandbox
 from agent.commands.trying import DesktopDoctor, attempted, display
-from agent.desktop.base import DEFAULT_CHORD
 from agent.desktop.factory import needed_programs, wants_portal
-from agent.desktop.finding import Finding
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind, Settings, load_settings
@@ -144,7 +143,7 @@ def _local_server() -> str:
 
 
 def _accessibility() -> Finding:
-    from agent.desktop.accessibility import answering, is_switched_on, session_bus
+    from agent.desktop.trees.switch import answering, is_switched_on, session_bus
 
     name, session = "accessibility", session_bus(os.environ)
     on = is_switched_on(session) if session else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.commands.own_desktop import open_own_desktop
-from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
@@ -22,7 +22,7 @@ from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept
 
 if TYPE_CHECKING:
-    from agent.desktop.elements import Elements
+    from agent.desktop.protocol.elements import Elements
 
 #: The tree takes tenths of a second at most, reading a whole new screen some seconds on a busy machine.
 _PATIENCE = 60.0

@@ -3,7 +3,7 @@
 import os
 
 from agent.desktop import factory
-from agent.desktop.base import Desktop
+from agent.desktop.protocol.desktop import Desktop
 from agent.safety.stop import StopSwitch
 from agent.settings import load_settings
 from foundation.printing import remark

@@ -9,7 +9,8 @@ from agent.commands.show import receipt_lines
 from agent.console.terminal import Console
 from agent.core.actions import TOUCHING, Wait, describe
 from agent.core.actions import to_json as action_json
-from agent.desktop.hand import ActionFailedError, Hand, RecordingHand
+from agent.desktop.input.hand import RecordingHand
+from agent.desktop.protocol.hand import ActionFailedError, Hand
 from agent.events.fates import WORDS
 from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question

@@ -54,7 +54,7 @@ def _enter(name: str | None, command: list[str]) -> int:
     """Run a program in a sandbox, with this terminal's own input and output; its exit status."""
     if name is None:
         raise UsageError("enter needs the name of a sandbox.", "`mai-agent sandbox list` shows them.")
-    from agent.desktop.door import start_inside
+    from agent.desktop.programs import start_inside
     from agent.sandbox.desktop import environment_of
 
     environ = environment_of(name)

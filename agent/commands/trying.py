@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from agent.desktop.base import DEFAULT_CHORD, Desktop
 from agent.desktop.factory import asks_consent, asks_first, describe_display, open_desktop, trial_window
-from agent.desktop.finding import Finding
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, Desktop, Finding
 from agent.desktop.trial.seeing import what_is_empty
 from agent.desktop.trial.trial import Trial, window_environ
 from agent.safety.running import Registered

@@ -1,1 +1,1 @@
-"""Desktops behind one protocol (`base.py`), chosen by `factory.py`; and what is common to all of them."""
+"""Desktops behind one protocol (`protocol/`), chosen by `factory.py`."""

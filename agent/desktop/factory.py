@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent.desktop.base import Desktop
-from agent.desktop.door import MARK
-from agent.desktop.windows import Windows
+from agent.desktop.programs import MARK
+from agent.desktop.protocol.desktop import Desktop
+from agent.desktop.protocol.windows import Windows
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind
 from foundation.errors import EnvironmentLacksError

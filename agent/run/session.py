@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.geometry import Size
-from agent.desktop.base import DEFAULT_CHORD, OpenDesktop
 from agent.desktop.factory import open_desktop
-from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
 from agent.model.asking import Patience

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.geometry import Size
-from agent.desktop.door import Inside, run_inside, start_inside
+from agent.desktop.programs import Inside, run_inside, start_inside
 from agent.sandbox.display import release
 from agent.sandbox.isolation import Network, open_sockets, why_not
 from agent.sandbox.locales import locale_environ

@@ -5,7 +5,7 @@ library alone. Its arguments are the numbers of two files (the socket that it li
 a pipe whose other end the owner holds, or -1), and what isolated programs reach: "none", "host", or "" where they are
 not isolated. It ends when the owner has, and with it, where they are isolated, everything inside.
 
-A conversation: one message with a JSON object (`agent.desktop.door` writes it) and the three standard files of the
+A conversation: one message with a JSON object (`agent.desktop.programs` writes it) and the three standard files of the
 program; then a line {"pid": N} or {"error": ERRNO}, and a line {"status": N} when it has ended. The number of a signal,
 on a line, is passed on to the program and its group.
 """

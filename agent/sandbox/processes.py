@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import psutil
 
-from agent.desktop.door import MARK
+from agent.desktop.programs import MARK
 from foundation.processes import marked_processes
 
 __all__ = ["MARK", "end_marked", "marked"]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent.core.geometry import Size
-from agent.desktop.door import DOOR, Inside, run_inside, start_inside
 from agent.desktop.factory import open_windows
+from agent.desktop.programs import DOOR, Inside, run_inside, start_inside
 from agent.sandbox import wayland
 from agent.sandbox.display import keep_name, reserve, write_cookie
 from agent.sandbox.isolation import Network, isolated, python_inside

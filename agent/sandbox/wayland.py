@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 from jeepney import DBusAddress
 
 from agent.core.geometry import Size
-from agent.desktop.door import run_inside
 from agent.desktop.factory import check_display
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.programs import run_inside
 from foundation.errors import EnvironmentLacksError
 
 Compositor: TypeAlias = Literal["sway", "mutter"]

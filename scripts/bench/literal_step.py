@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from common import Times, desktop, desktop_arguments
 
-from agent.desktop.base import Desktop
 from agent.desktop.factory import open_desktop
+from agent.desktop.protocol.desktop import Desktop
 from agent.families.base import Decision, PromptRequest
 from agent.families.registry import get_family
 from agent.literal.client import literal_engine

@@ -19,9 +19,9 @@ from functools import partial
 from common import Times, desktop, desktop_arguments
 
 from agent.core.geometry import Region
-from agent.desktop.accessibility import buses, session_bus
-from agent.desktop.atspi.elements import AtspiElements
-from agent.desktop.atspi.tree import SCREEN, extents, getter, method
+from agent.desktop.trees.elements import AtspiElements
+from agent.desktop.trees.switch import buses, session_bus
+from agent.desktop.trees.tree import SCREEN, extents, getter, method
 from agent.desktop.x11.windows import X11Windows
 
 #: Commands, and milliseconds that a snapshot took then; None where none was written down. Those of GTK 4 are of 4.18,

@@ -11,9 +11,9 @@ from common import Times, desktop, desktop_arguments
 from agent.core.actions import Action, Click, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.masked_screen import MaskedScreen
+from agent.desktop.guard.masked_screen import MaskedScreen
+from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.policy import Policy
 from agent.screen.ocr import Ocr

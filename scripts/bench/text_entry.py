@@ -14,7 +14,7 @@ from stubs.sandbox_hand import sandbox_hand
 from stubs.typing_fields import CHROMIUM, COMMANDS, Fields
 from stubs.typing_situations import APPLICATIONS, SITUATIONS, type_in
 
-from agent.desktop.input_hand import InputHand
+from agent.desktop.input.hand import InputHand
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from stubs.accessible import Status, accessibility_bus
 
-from agent.desktop.accessibility import LentAccessibility, buses, give_back_left_over, is_switched_on, session_bus
+from agent.desktop.trees.switch import LentAccessibility, buses, give_back_left_over, is_switched_on, session_bus
 
 
 @pytest.fixture

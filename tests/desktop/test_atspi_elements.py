@@ -7,8 +7,8 @@ import pytest
 from stubs.accessible import SHOWN, AccessibilityBus, Thing, accessibility_bus, window
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.atspi.elements import AtspiElements
-from agent.desktop.windows import Layer, Window
+from agent.desktop.protocol.windows import Layer, Window
+from agent.desktop.trees.elements import AtspiElements
 from agent.screen.outline import Element, Outline
 
 SCREEN = Region(0, 0, 1000, 800)

@@ -11,7 +11,7 @@ import pytest
 from stubs.display import wait_until
 
 from agent.core.geometry import DesktopPoint
-from agent.desktop.door import Started, number_outside
+from agent.desktop.programs import Started, number_outside
 from agent.desktop.x11.desktop import X11Desktop
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox

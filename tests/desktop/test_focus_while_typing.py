@@ -12,7 +12,7 @@ from stubs.typing_fields import BEGIN, Fields, wait_for
 import agent.desktop.x11.text
 from agent.core.actions import Click, OpenApp, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.receiver import find_receiver, has_focus
 from agent.desktop.x11.windows import X11Windows

@@ -11,9 +11,9 @@ from stubs.display import wait_until
 
 from agent.core.actions import TypeText
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.atspi.elements import AtspiElements
-from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.windows import Layer, Window
+from agent.desktop.guard.surroundings import DesktopSurroundings
+from agent.desktop.protocol.windows import Layer, Window
+from agent.desktop.trees.elements import AtspiElements
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.windows import open_windows
 from agent.safety.policy import Policy
@@ -56,7 +56,7 @@ class TwoWindows:
 
 @pytest.fixture
 def bus(monkeypatch: pytest.MonkeyPatch) -> Iterator[AccessibilityBus]:
-    monkeypatch.setattr("agent.desktop.atspi.elements._AT", 20.0)  # a busy machine must not change what is found
+    monkeypatch.setattr("agent.desktop.trees.elements._AT", 20.0)  # a busy machine must not change what is found
     with accessibility_bus() as made:
         yield made
 

@@ -15,14 +15,14 @@ from stubs.gnome import PlainGnome
 
 from agent.core.actions import Click, Move, PressKeys, TypeText
 from agent.core.geometry import CapturePoint, DesktopPoint, Size
-from agent.desktop.accessibility import session_bus
-from agent.desktop.base import Desktop
-from agent.desktop.door import MARK
 from agent.desktop.factory import asks_first, check_display, open_desktop
 from agent.desktop.portal.active import active_application
 from agent.desktop.portal.gstreamer import GStreamerFrames
 from agent.desktop.portal.mutter import open_mutter
 from agent.desktop.portal.token import RestoreToken
+from agent.desktop.programs import MARK
+from agent.desktop.protocol.desktop import Desktop
+from agent.desktop.trees.switch import session_bus
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from agent.core.geometry import Region
-from agent.desktop.atspi import gtk4
-from agent.desktop.atspi.applications import Application, windows_of
-from agent.desktop.atspi.hits import trust_gtk4
-from agent.desktop.atspi.roles import numbers
-from agent.desktop.atspi.shape import Draft, Tree, drafts
-from agent.desktop.atspi.tree import NULL, Node, Ref
-from agent.desktop.atspi.wire import Call
+from agent.desktop.trees import gtk4
+from agent.desktop.trees.applications import Application, windows_of
+from agent.desktop.trees.hits import trust_gtk4
+from agent.desktop.trees.roles import numbers
+from agent.desktop.trees.shape import Draft, Tree, drafts
+from agent.desktop.trees.tree import NULL, Node, Ref
+from agent.desktop.trees.wire import Call
 
 pytestmark = pytest.mark.slow
 

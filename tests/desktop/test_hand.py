@@ -10,7 +10,7 @@ import pytest
 from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import X11Windows, open_windows
@@ -34,7 +34,7 @@ log.write("ready\\n"); window.mainloop()
 @pytest.fixture
 def desk(sandbox):
     """A hand in a sandbox, and its stop switch."""
-    from agent.desktop.input_hand import InputHand
+    from agent.desktop.input.hand import InputHand
     from agent.desktop.x11.input import X11Input
 
     stop = StopSwitch()

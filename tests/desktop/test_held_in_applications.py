@@ -9,8 +9,8 @@ from stubs.http_stub import Handler, HttpStub
 
 from agent.core.actions import Action, Click, KeyDown, KeyUp, OpenApp, PressKeys, VisitPage
 from agent.core.geometry import DesktopPoint
-from agent.desktop.elements import Elements
-from agent.desktop.input_hand import InputHand
+from agent.desktop.input.hand import InputHand
+from agent.desktop.protocol.elements import Elements
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.windows import X11Windows

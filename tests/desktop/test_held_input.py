@@ -24,8 +24,8 @@ from agent.core.actions import (
 )
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.input_hand import InputHand
+from agent.desktop.input.hand import InputHand
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.windows import open_windows
 from agent.safety.held import Held

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from stubs.fake_compositor import MANAGERS, FakeCompositor
 
-from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.factory import asks_consent, check_display, wants_portal
+from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from foundation.errors import EnvironmentLacksError
 

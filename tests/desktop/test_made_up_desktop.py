@@ -12,8 +12,7 @@ from stubs.made_up_desktop import MadeUpDesktop, MadeUpInput
 
 from agent.core.actions import Action, Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.input import CornerError
+from agent.desktop.protocol.hand import ActionFailedError, CornerError
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.checked_hand import CheckedHand
-from agent.desktop.hand import ActionFailedError, Rest
-from agent.desktop.input_hand import InputHand
-from agent.desktop.masked_screen import MaskedScreen
-from agent.desktop.own_windows import Own, find_own
+from agent.desktop.guard.checked_hand import CheckedHand
+from agent.desktop.guard.masked_screen import MaskedScreen
+from agent.desktop.guard.own_windows import Own, find_own
+from agent.desktop.guard.surroundings import Judged, Meant
+from agent.desktop.input.hand import InputHand
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.surroundings import Judged, Meant
-from agent.desktop.windows import receiver
+from agent.desktop.protocol.hand import ActionFailedError, Rest
+from agent.desktop.protocol.windows import receiver
 from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
@@ -36,7 +36,7 @@ GREY = (128, 128, 128)
 #: What mai-agent does when it starts, told to the test.
 LOOK = """
 import json, os, sys, time
-from agent.desktop.own_windows import find_own
+from agent.desktop.guard.own_windows import find_own
 from agent.desktop.x11.windows import open_windows, same_display
 own = find_own(open_windows, lambda environ: same_display(environ.get("DISPLAY", ""), os.environ["DISPLAY"]))
 with open(sys.argv[1] + ".part", "w") as out:

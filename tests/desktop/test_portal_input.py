@@ -8,13 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.input import Press
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.emulation import LibeiWires
 from agent.desktop.portal.input import PortalInput, notify_units
 from agent.desktop.portal.session import Axis, Stream
 from agent.desktop.portal.text import PortalTextEntry
+from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.layout import Seat, caps_lock_is_on, characters
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.strokes import Stroke, us_layout

@@ -17,10 +17,10 @@ from Xlib.ext import xtest
 from agent.core.actions import Move, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.base import TextEntry
-from agent.desktop.input import Press
-from agent.desktop.input_hand import InputHand
-from agent.desktop.pressed import PressedNotes
+from agent.desktop.input.hand import InputHand
+from agent.desktop.input.pressed_notes import PressedNotes
+from agent.desktop.protocol.desktop import TextEntry
+from agent.desktop.protocol.hand import Press
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.releaser import Releaser
@@ -141,7 +141,7 @@ class Unused(TextEntry):
 
 HOLDER = """
 import os, subprocess, sys, time
-from agent.desktop.input import Press
+from agent.desktop.protocol.hand import Press
 from agent.desktop.x11.input import X11Input
 from agent.safety.stop import StopSwitch
 hand = X11Input(StopSwitch())

@@ -7,11 +7,11 @@ import pytest
 from agent.core.actions import Click, Drag, HoldKeys, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint, Region
 from agent.core.notes import Note, read_notes
-from agent.desktop.checked_hand import CheckedHand
-from agent.desktop.hand import ActionFailedError, Rest
-from agent.desktop.sighting import Sighting, changed_at, changed_focus, named
-from agent.desktop.surroundings import Hit, Meant
-from agent.desktop.windows import Layer, Window
+from agent.desktop.guard.checked_hand import CheckedHand
+from agent.desktop.guard.surroundings import Hit, Meant
+from agent.desktop.guard.targets import Sighting, changed_at, changed_focus, named
+from agent.desktop.protocol.hand import ActionFailedError, Rest
+from agent.desktop.protocol.windows import Layer, Window
 from agent.screen.outline import Element
 
 EDITOR, MAIL = Window(1, "notes.txt", "Mousepad", 10), Window(2, "Inbox", "Mail", 20)

@@ -8,10 +8,10 @@ from stubs.typing_fields import wait_for
 
 from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.desktop.checked_hand import CheckedHand
-from agent.desktop.hand import ActionFailedError, Rest
-from agent.desktop.sighting import sight
-from agent.desktop.surroundings import Meant
+from agent.desktop.guard.checked_hand import CheckedHand
+from agent.desktop.guard.surroundings import Meant
+from agent.desktop.guard.targets import sight
+from agent.desktop.protocol.hand import ActionFailedError, Rest
 from agent.desktop.x11.connection import open_display
 from agent.desktop.x11.windows import X11Windows, open_windows
 

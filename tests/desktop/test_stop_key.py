@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.desktop.base import DEFAULT_CHORD, parse_chord
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
 from agent.desktop.x11.stop_key import StopKey
 from agent.safety.stop import StopSwitch
 from foundation.errors import UsageError

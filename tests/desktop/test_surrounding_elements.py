@@ -4,10 +4,10 @@ from PIL import Image
 
 from agent.core.actions import Click, Drag, Move, OpenApp, PressKeys, TypeText, Wait
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.desktop.elements import FieldText
-from agent.desktop.masked_elements import MaskedElements
-from agent.desktop.surroundings import DesktopSurroundings
-from agent.desktop.windows import Window
+from agent.desktop.guard.masked_elements import MaskedElements
+from agent.desktop.guard.surroundings import DesktopSurroundings
+from agent.desktop.protocol.elements import FieldText
+from agent.desktop.protocol.windows import Window
 from agent.safety.naming import aim_of, named
 from agent.safety.policy import Policy
 from agent.safety.situation import UNKNOWN
@@ -296,7 +296,7 @@ def test_elements_that_are_not_told_any_more_are_said_and_clicks_asked_about():
 
 def test_words_that_cannot_be_read_any_more_are_said_and_clicks_asked_about(monkeypatch):
     desk, _ = cut_off()
-    monkeypatch.setattr("agent.desktop.surroundings.caption_at", lambda *_: Caption("Bold"))
+    monkeypatch.setattr("agent.desktop.guard.surroundings.caption_at", lambda *_: Caption("Bold"))
     shots = [Frame(Image.new("RGB", (300, 300)), Viewport.of_image(Size(300, 300)), 0.0)]
     monkeypatch.setattr(NoScreen, "grab", lambda _: shots.pop())
     assert asked(desk, Click(DesktopPoint(9, 9))) is None

@@ -10,8 +10,8 @@ import pytest
 from agent.core.actions import Click, Drag, HoldKeys, LongPress, OpenApp, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
+from agent.desktop.guard.surroundings import DesktopSurroundings
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.surroundings import DesktopSurroundings
 from agent.desktop.x11.windows import X11Windows, open_windows
 from agent.safety.policy import Policy
 

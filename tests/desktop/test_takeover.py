@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from stubs.display import PlainDisplay, wait_until
 
-from agent.desktop.base import TakeoverWatch
-from agent.desktop.hand import Rest
-from agent.desktop.takeover import Look, Takeover, TakeoverJudge
+from agent.desktop.input.takeover import Look, Takeover, TakeoverJudge
+from agent.desktop.protocol.desktop import TakeoverWatch
+from agent.desktop.protocol.hand import Rest
 from agent.desktop.x11.input import X11InputState
 from agent.run.control.steering import Steering
 

@@ -14,7 +14,7 @@ from stubs.benches import ROOT
 from stubs.display import wait_until
 from stubs.sway import PlainSway
 
-from agent.desktop.titled_terminal import titled_window
+from agent.desktop.guard.titled_terminal import titled_window
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.toplevels import ToplevelWindows
@@ -25,8 +25,8 @@ OPENED = """
 import os, sys
 from agent.core.actions import Click, TypeText
 from agent.desktop.factory import open_desktop
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.safety.stop import StopSwitch
 
 def tell(*what):
@@ -45,7 +45,7 @@ input()
 """
 HELD = """
 import os, sys, time
-from agent.desktop.titled_terminal import marked
+from agent.desktop.guard.titled_terminal import marked
 with marked(os.ttyname(0)):
     open(sys.argv[1], "w").write(str(os.getpid()))
     time.sleep(100)

@@ -19,14 +19,14 @@ from stubs.fake_portal import session_bus_in
 from stubs.gnome import PlainGnome
 
 from agent.core.geometry import Region
-from agent.desktop.base import TakeoverWatch
-from agent.desktop.hand import Rest
 from agent.desktop.linux.bus import Bus
 from agent.desktop.portal import active
 from agent.desktop.portal.active import terminal_has_focus
 from agent.desktop.portal.idle import IdleWatch, tells_idle
 from agent.desktop.portal.shell import ShellStopKey, has_extension
 from agent.desktop.portal.told_windows import ToldWindows, open_told_windows
+from agent.desktop.protocol.desktop import TakeoverWatch
+from agent.desktop.protocol.hand import Rest
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError
 

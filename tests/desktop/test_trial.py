@@ -12,10 +12,9 @@ from stubs.benches import Bench, bench_of
 
 from agent.core.actions import Action, TypeText
 from agent.core.geometry import DesktopPoint, Region, Size, Viewport
-from agent.desktop.base import Desktop
 from agent.desktop.factory import trial_window
-from agent.desktop.finding import Finding
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.desktop import Desktop, Finding
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.trial import seeing, window
 from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.trial import Trial, window_environ

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.clipboard_watch import HungError
+from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.wayland import transfer, wire
 from agent.desktop.wayland.transfer import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection

@@ -8,10 +8,10 @@ from stubs.sway import PlainSway
 
 from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.desktop.base import Abilities
 from agent.desktop.factory import open_desktop
-from agent.desktop.protected import ProtectedDesktop
-from agent.desktop.windows import Windows
+from agent.desktop.guard.desktop import ProtectedDesktop
+from agent.desktop.protocol.desktop import Abilities
+from agent.desktop.protocol.windows import Windows
 from agent.desktop.wlroots.desktop import WlrootsDesktop
 from agent.safety.policy import Policy, Question
 from agent.safety.situation import Place, Situation

@@ -8,9 +8,9 @@ import pytest
 
 from agent.core.actions import Click
 from agent.core.geometry import DesktopPoint, Size
-from agent.desktop.base import Desktop
-from agent.desktop.elements import Elements
 from agent.desktop.factory import open_desktop
+from agent.desktop.protocol.desktop import Desktop
+from agent.desktop.protocol.elements import Elements
 from agent.safety.stop import StopSwitch
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox
 from agent.screen.outline import Element, Outline

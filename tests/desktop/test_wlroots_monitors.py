@@ -148,7 +148,7 @@ RUN = """
 import sys
 from agent.core.actions import Click, TypeText
 from agent.desktop.factory import check_display, needed_programs, open_desktop
-from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.core.geometry import DesktopPoint
 from agent.safety.stop import StopSwitch
 import agent.run.session, os

@@ -16,8 +16,8 @@ INSIDE = """
 import sys
 from agent.core.actions import Click
 from agent.desktop.factory import open_desktop
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.safety.stop import StopSwitch
 desktop = open_desktop(StopSwitch())
 safe = ProtectedDesktop(desktop)

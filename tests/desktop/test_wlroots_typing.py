@@ -13,7 +13,7 @@ from stubs.sway import PlainSway
 from agent.core.actions import Click, PressKeys, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.desktop.factory import has_stop_key
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.wlroots import input as wlroots_input
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]

@@ -171,7 +171,7 @@ def test_a_replay_tells_what_became_of_each_and_what_the_run_changed(
 def test_a_live_replay_carries_out_what_was_carried_out(ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, path, _ = ran
     from agent.commands import replay
-    from agent.desktop.hand import RecordingHand
+    from agent.desktop.input.hand import RecordingHand
 
     done: list[Any] = []
 

@@ -21,7 +21,7 @@ from agent.core.actions import (
     VisitPage,
 )
 from agent.core.geometry import DesktopPoint
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
 from agent.run.loop import holding
 from agent.safety.policy import Approval

@@ -10,7 +10,8 @@ from stubs.several import Several
 from agent.core.actions import Action, CallTool, Click, TypeText
 from agent.core.geometry import DesktopPoint
 from agent.core.notes import Note
-from agent.desktop.hand import ActionFailedError, RecordingHand
+from agent.desktop.input.hand import RecordingHand
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import (
     Acted,
     ApprovalAsked,

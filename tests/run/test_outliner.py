@@ -7,7 +7,7 @@ from PIL import Image, ImageDraw, ImageFont
 from stubs.desk import SETTLE
 
 from agent.core.geometry import Region, Size, Viewport
-from agent.desktop.windows import Window
+from agent.desktop.protocol.windows import Window
 from agent.families.base import FamilyFacts
 from agent.run.observing.observe import Observer
 from agent.run.observing.outliner import Outliner

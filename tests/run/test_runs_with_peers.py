@@ -31,7 +31,7 @@ from stubs.peers import (
 
 from agent.core.actions import Click, PressKeys, TypeText, VisitPage
 from agent.core.geometry import DesktopPoint
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import ApprovalAsked, Decided, Event, RunFinished, Warned
 from agent.families.registry import get_family
 from agent.model.choose import named_endpoint

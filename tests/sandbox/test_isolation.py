@@ -13,8 +13,8 @@ import pytest
 
 from agent.commands import doctor
 from agent.core.geometry import Size
-from agent.desktop.door import number_outside
 from agent.desktop.linux.bus import age
+from agent.desktop.programs import number_outside
 from agent.sandbox import desktop, display, isolation
 from agent.sandbox.desktop import SandboxSpec, environment_of, reap_sandboxes, start_sandbox, stop_sandbox
 from agent.sandbox.display import SOCKETS
@@ -230,7 +230,7 @@ def test_with_the_network_of_the_machine_files_are_out_of_reach_too(tmp_path):
 
 OWNER = """
 import sys, time
-from agent.desktop.door import number_outside
+from agent.desktop.programs import number_outside
 from agent.desktop.linux.bus import age
 from agent.core.geometry import Size
 from agent.sandbox.desktop import *

@@ -13,7 +13,7 @@ from jeepney import DBusAddress, HeaderFields, MessageType, new_error, new_metho
 from jeepney.bus import get_connectable_addresses
 from jeepney.io.blocking import DBusConnection, prep_socket
 
-from agent.desktop.atspi.roles import ROLES
+from agent.desktop.trees.roles import ROLES
 
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd"><busconfig><listen>unix:dir={folder}</listen>

@@ -16,11 +16,11 @@ from stubs.gnome import MutterPerson, PlainGnome
 from stubs.sway import PlainSway
 
 from agent.core.geometry import Size
-from agent.desktop.base import Desktop
 from agent.desktop.factory import open_desktop
-from agent.desktop.input import Press
 from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.mutter import open_mutter
+from agent.desktop.protocol.desktop import Desktop
+from agent.desktop.protocol.hand import Press
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.wire import socket_of
 from agent.desktop.wlroots.clipboard import WlrootsClipboard

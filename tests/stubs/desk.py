@@ -11,7 +11,7 @@ from stubs.endpoint import FakeEndpoint
 
 from agent.core.actions import Action
 from agent.core.geometry import DesktopPoint, Size, Viewport
-from agent.desktop.hand import Rest
+from agent.desktop.protocol.hand import Rest
 from agent.events.run_events import Event
 from agent.families.base import Family
 from agent.families.registry import get_family

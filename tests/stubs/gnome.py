@@ -7,8 +7,8 @@ import psutil
 from jeepney import DBusAddress
 
 from agent.core.geometry import Size
-from agent.desktop.door import Inside
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.programs import Inside
 from agent.desktop.wlroots.keymap import Keymap
 from agent.sandbox.desktop import SandboxSpec, start_sandbox
 from agent.sandbox.processes import MARK, marked

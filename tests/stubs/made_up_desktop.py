@@ -15,10 +15,10 @@ from stubs.desk import SETTLE, FakeScreen
 from stubs.endpoint import DONE, Behaviour, Exchange, FakeEndpoint, act, say
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.base import Abilities, Opens
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.input_hand import InputHand
-from agent.desktop.windows import Layer, Window
+from agent.desktop.input.hand import InputHand
+from agent.desktop.protocol.desktop import Abilities, Opens
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.protocol.windows import Layer, Window
 
 TERMINAL, EDITOR = Window("left", "mai-agent", "Term", None), Window("right", "Untitled", "Editor", 1)
 REGIONS = {"left": Region(0, 0, 64, 256), "right": Region(64, 0, 192, 256)}
@@ -129,7 +129,7 @@ class MadeUpInput:
 
 
 class MadeUpDesktop:
-    """See `agent.desktop.base.Desktop`; `stop` ends what its hand does."""
+    """See `agent.desktop.protocol.desktop.Desktop`; `stop` ends what its hand does."""
 
     name = "nowhere"
     abilities = Abilities(stop_key=False, remarks=("There is no sound.",))

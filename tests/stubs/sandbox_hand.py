@@ -5,8 +5,8 @@ from functools import partial
 
 from agent.core.geometry import DesktopPoint
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.door import number_outside
-from agent.desktop.input_hand import InputHand
+from agent.desktop.input.hand import InputHand
+from agent.desktop.programs import number_outside
 from agent.desktop.x11.input import X11Input
 from agent.desktop.x11.text import X11TextEntry
 from agent.desktop.x11.windows import open_windows

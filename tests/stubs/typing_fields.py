@@ -14,7 +14,7 @@ from typing import Any
 from stubs.http_stub import Handler, HttpStub
 
 from agent.core.geometry import DesktopPoint, Region
-from agent.desktop.windows import Window
+from agent.desktop.protocol.windows import Window
 from agent.desktop.x11.windows import X11Windows
 
 HERE = Path(__file__).parent / "fields"

@@ -10,7 +10,7 @@ from stubs.http_stub import Handler, HttpStub
 from stubs.typing_fields import BEGIN, CHROMIUM, Fields, wait_for
 
 from agent.core.actions import Click, PressKeys, TypeText
-from agent.desktop.hand import Hand
+from agent.desktop.protocol.hand import Hand
 from agent.desktop.x11.windows import X11Windows
 
 #: A model, and the performer of several actions, leave a click more time than this before keys follow.

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.geometry import Size
-from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.evidence.witness import LinuxWitness
+from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.record.read import Bundle, read_bundle

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from foundation.configs import load_config
 
@@ -154,3 +154,12 @@ class Catalogue:
             return 70
         closest = max((fuzz.ratio(wanted, name) for name in [*names, program]), default=0)
         return closest * 0.7 if closest >= 86 else 0
+
+
+def takes_text(app: str, kind: Literal["primary", "completing"]) -> bool:
+    """Whether an application takes text in a special way, by its class or identifier (configs/pasting.toml).
+
+    "primary": terminals and the like, which paste by another chord, on X11 from PRIMARY. "completing": applications
+    that complete, correct or pair what is typed while it is typed.
+    """
+    return any(re.search(one, app, re.IGNORECASE) for one in load_config("pasting.toml")[kind])

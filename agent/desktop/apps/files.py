@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agent.desktop.apps.catalogue import plain
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 
 #: Levels of folders that are searched below the home, and entries looked at in all: more is no search by name.
 _DEEPEST = 4

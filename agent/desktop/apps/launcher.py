@@ -19,10 +19,10 @@ from agent.desktop.apps.files import (
     shows_program_in,
     told_from,
 )
-from agent.desktop.base import Opens
-from agent.desktop.door import Started, start_program
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.windows import Connection, OpenWindows, WindowId, Windows
+from agent.desktop.programs import Started, start_program
+from agent.desktop.protocol.desktop import Opens
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.protocol.windows import Connection, OpenWindows, WindowId, Windows
 from agent.model.peers.table import KEY_VARIABLES
 from agent.safety.addresses import is_web_page
 from agent.safety.stop import StopSwitch
@@ -60,11 +60,9 @@ class Launcher:
         return Catalogue(linux.installed_apps(self._environ), linux.desktops(self._environ))
 
     def names(self) -> list[str]:
-        """See `Applications.names`."""
         return self.catalogue.names()
 
     def identify(self, name: str, application: str = "") -> Opens | None:
-        """See `Applications.identify`."""
         try:
             app, path = self._meant(name, application)
         except OSError:
@@ -82,17 +80,14 @@ class Launcher:
         return Opens(names, linux.is_foreign(app, self._environ, self._began))
 
     def may_start(self, name: str) -> bool:
-        """See `Applications.may_start`."""
         home = self._home()
         return home is not None and shows_program(name, home, self._environ)
 
     def may_start_in(self, title: str, names: Sequence[str]) -> bool:
-        """See `Applications.may_start_in`."""
         home = self._home()
         return home is not None and shows_program_in(title, names, home, self._environ)
 
     def lists_foreign(self, name: str) -> bool:
-        """See `Applications.lists_foreign`."""
         home = self._home()
         return home is not None and shows_own_entry(name, home, self._environ)
 
@@ -101,7 +96,6 @@ class Launcher:
         return Path(home) if sys.platform.startswith("linux") and Path(home).is_dir() else None
 
     def open(self, name: str, stop: StopSwitch, application: str = "") -> str:
-        """See `Applications.open`."""
         app, path = self._meant(name, application)
         with closing(Connection(self._open_windows)) as connection:
             known = connection.get()
@@ -110,12 +104,10 @@ class Launcher:
             return self._wait_for_window(what, self._start(app, path), known, before, stop)
 
     def browser(self) -> Opens | None:
-        """See `Applications.browser`."""
         app = self._browser()
         return Opens() if app is None else self._opens(app)
 
     def visit(self, url: str, stop: StopSwitch) -> str:
-        """See `Applications.visit`."""
         if not is_web_page(url):
             raise ActionFailedError(f"{url[:60]!r} is no address of a web page: use one with http:// or https://")
         app = self._browser()

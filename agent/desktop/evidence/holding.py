@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agent.desktop.door import MARK
 from agent.desktop.linux import places
+from agent.desktop.programs import MARK
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: The folder of what cannot be reached: nothing is in it, and nothing can be.

@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote_to_bytes
 
 from jeepney import DBusAddress
 
-from agent.desktop.door import MARK
 from agent.desktop.evidence import kde, xfconf
 from agent.desktop.evidence.dconf import DconfStore
 from agent.desktop.evidence.entries import LARGEST_READ, entry_at, state
@@ -20,6 +19,7 @@ from agent.desktop.evidence.holding import held, held_folder
 from agent.desktop.evidence.settings import read_bounded
 from agent.desktop.linux import places
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.programs import MARK
 from foundation.files import write_atomically
 
 #: How a thing stands: as the run left it, as it was before the run, or otherwise, so that it is no longer the run's.

@@ -6,7 +6,7 @@ from contextlib import closing
 from agent.core.changes import Change
 from agent.desktop.evidence.bookkeeping import is_app_of_desktop
 from agent.desktop.evidence.settings import bounded
-from agent.desktop.windows import OpenWindows, Window, WindowId
+from agent.desktop.protocol.windows import OpenWindows, Window, WindowId
 from foundation.errors import EnvironmentLacksError
 
 

@@ -16,7 +16,7 @@ from agent.desktop.evidence.settings_monitor import SettingsNews
 from agent.desktop.evidence.shown import Shown
 from agent.desktop.evidence.xfconf import XfconfStore
 from agent.desktop.linux import bus, places
-from agent.desktop.windows import OpenWindows
+from agent.desktop.protocol.windows import OpenWindows
 
 #: Seconds that the first question waits for the beginning: some 30 ms, or as long as a hung daemon may take.
 _READY_TIMEOUT = 1.5

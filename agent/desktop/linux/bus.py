@@ -12,7 +12,7 @@ from jeepney.io.blocking import DBusConnection, DBusConnectionBase
 from jeepney.io.common import MessageFilters
 
 from agent.desktop.bus_socket import open_bus_socket
-from agent.desktop.door import number_outside
+from agent.desktop.programs import number_outside
 
 #: Signals that are taken in at a time: more come only from a program that sends without an end.
 _MOST_SIGNALS = 10_000

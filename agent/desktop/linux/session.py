@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from agent.desktop.finding import Finding
 from agent.desktop.linux import portals
+from agent.desktop.protocol.desktop import Finding
 from foundation.paths import state_folder
 
 _PATIENCE = 1.0

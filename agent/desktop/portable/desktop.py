@@ -6,15 +6,14 @@ from functools import cached_property
 from pathlib import Path
 
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
-from agent.desktop.elements import Elements
-from agent.desktop.hand import Hand
-from agent.desktop.input import Input
-from agent.desktop.input_hand import InputHand
+from agent.desktop.input.hand import InputHand
 from agent.desktop.portable.input import PyAutoGuiInput, PyperclipTextEntry
 from agent.desktop.portable.screen import MssScreen
-from agent.desktop.windows import Windows
-from agent.desktop.witness import Witness
+from agent.desktop.protocol.desktop import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
+from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.hand import Hand, Input
+from agent.desktop.protocol.windows import Windows
+from agent.desktop.protocol.witness import Witness
 from agent.safety.stop import StopSwitch
 
 _CORNER = "The pointer in a corner of the screen stops a run too."
@@ -35,12 +34,10 @@ class PortableDesktop:
 
     @cached_property
     def text_entry(self) -> TextEntry:
-        """See `Desktop.text_entry`."""
         return PyperclipTextEntry()
 
     @cached_property
     def hand(self) -> Hand:
-        """See `Desktop.hand`."""
         return InputHand(self._stop, self._input(), self.text_entry, self.applications, self.home)
 
     def _input(self) -> Input:
@@ -49,19 +46,15 @@ class PortableDesktop:
         return found
 
     def open_windows(self) -> Windows | None:
-        """See `Desktop.open_windows`."""
         return None
 
     def open_witness(self, environ: Mapping[str, str], without: Sequence[Path] = ()) -> Witness | None:  # noqa: ARG002 -- the protocol's
-        """See `Desktop.open_witness`."""
         return None
 
     def open_elements(self) -> Elements | None:
-        """See `Desktop.open_elements`."""
         return None
 
     def shows(self, environ: Mapping[str, str]) -> bool:  # noqa: ARG002 -- the protocol's
-        """See `Desktop.shows`."""
         return True
 
     def watch(self, stop_key: str, takeover: TakeoverWatch | None) -> str:  # noqa: ARG002 -- the protocol's
@@ -70,9 +63,7 @@ class PortableDesktop:
         return ""
 
     def check_input(self) -> str:
-        """See `Desktop.check_input`."""
         with closing(self._input()) as source:
             return "pyautogui, pointer at {},{}".format(*source.position())
 
-    def close(self) -> None:
-        """See `Desktop.close`."""
+    def close(self) -> None: ...

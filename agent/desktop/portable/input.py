@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from agent.desktop.input import CornerError, Press
-from agent.desktop.pressed import PressedNotes
+from agent.desktop.input.pressed_notes import PressedNotes
+from agent.desktop.protocol.hand import CornerError, Press
 from foundation.errors import EnvironmentLacksError
 
 # Canonical key names (agent.core.keys) that pyautogui calls otherwise.
@@ -38,12 +38,10 @@ class PyAutoGuiInput:
         self._notes = PressedNotes(desktop)
 
     def position(self) -> tuple[int, int]:
-        """See `Input.position`."""
         x, y = self._gui.position()
         return int(x), int(y)
 
     def move(self, x: int, y: int) -> None:
-        """See `Input.move`."""
         with self._corner_told():
             self._gui.moveTo(x, y)
 
@@ -52,11 +50,9 @@ class PyAutoGuiInput:
         return []
 
     def has_key(self, name: str) -> bool:
-        """See `Input.has_key`."""
         return self._gui.platformModule.keyboardMapping.get(own_name(name)) is not None
 
     def press(self, press: Press) -> None:
-        """See `Input.press`."""
         self._notes.press(press)
         with self._corner_told():
             if press.kind == "key":
@@ -80,22 +76,18 @@ class PyAutoGuiInput:
                 self.release(left)
 
     def scroll(self, dx: int, dy: int) -> None:
-        """See `Input.scroll`."""
         with self._corner_told():
             if dy:
                 self._gui.vscroll(-dy * _NOTCH)
             if dx:
                 self._gui.hscroll(dx * _NOTCH)
 
-    def set_busy(self, busy: bool) -> None:
-        """See `Input.set_busy`."""
+    def set_busy(self, busy: bool) -> None: ...
 
     def lost(self, error: Exception) -> EnvironmentLacksError:
-        """See `Input.lost`."""
         return EnvironmentLacksError(f"This desktop takes no more input ({error!r}).", "Is it locked?")
 
     def close(self) -> None:
-        """See `Input.close`."""
         self._notes.close()
 
     @contextmanager
@@ -133,7 +125,6 @@ class PyperclipTextEntry:
     """See `TextEntry`; the old text of the clipboard is put back."""
 
     def enter(self, text: str, press: Callable[[tuple[str, ...]], None], check_stop: Callable[[], None]) -> None:
-        """See `TextEntry.enter`."""
         import pyperclip
 
         check_stop()

@@ -2,12 +2,12 @@
 
 from contextlib import suppress
 
-from agent.desktop.accessibility import buses
-from agent.desktop.atspi.applications import Application, introduce, registered
-from agent.desktop.atspi.bus import Bus, Limits, Question
-from agent.desktop.atspi.roles import ACTIVE, has
-from agent.desktop.atspi.tree import children, method, refs, states_of
-from agent.desktop.own_windows import processes_above
+from agent.desktop.guard.own_windows import processes_above
+from agent.desktop.trees.applications import Application, introduce, registered
+from agent.desktop.trees.bus import Bus, Limits, Question
+from agent.desktop.trees.roles import ACTIVE, has
+from agent.desktop.trees.switch import buses
+from agent.desktop.trees.tree import children, method, refs, states_of
 from foundation.errors import EnvironmentLacksError
 
 _MOST_WINDOWS = 50

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from agent.desktop.clipboard_watch import HungError
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import ClipboardListener, Session
+from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.wayland.transfer import read_all, write_all
 
 #: Kinds of plain text that a text is offered as: Wayland's names, and those that X11's programs know.

@@ -13,13 +13,13 @@ from typing import Any
 from jeepney import DBusAddress
 
 from agent.core.geometry import Region
-from agent.desktop.accessibility import session_bus
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.bus import PATIENCE, Answer, SessionBus
 from agent.desktop.portal.mutter import REMOTE as MUTTER
 from agent.desktop.portal.mutter import region_told
 from agent.desktop.portal.session import AXES, Axis, BaseSession, Stream, Units
 from agent.desktop.portal.token import RestoreToken
+from agent.desktop.trees.switch import session_bus
 from agent.desktop.wayland.outputs import number_of
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError

@@ -10,8 +10,8 @@ from contextlib import closing, suppress
 
 from jeepney import DBusAddress
 
-from agent.desktop.base import TakeoverWatch
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.protocol.desktop import TakeoverWatch
 
 _MONITOR = "org.gnome.Mutter.IdleMonitor"
 _CORE = DBusAddress("/org/gnome/Mutter/IdleMonitor/Core", _MONITOR, _MONITOR)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from agent.core.geometry import DesktopPoint, Viewport
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.input import Press
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.session import Axis, Session
+from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.layout import KNOWN, Seat, caps_lock_is_on
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.strokes import Stroke, us_layout

@@ -12,7 +12,7 @@ from typing import Any
 from jeepney import DBusAddress, MatchRule, Message
 
 from agent.desktop.linux.bus import DBUS, Bus, BusError
-from agent.desktop.windows import WindowId
+from agent.desktop.protocol.windows import WindowId
 from foundation.configs import configs_dir
 
 _KWIN = "org.kde.KWin"

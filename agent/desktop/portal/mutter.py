@@ -13,10 +13,10 @@ from typing import Any
 from jeepney import DBusAddress
 
 from agent.core.geometry import Region
-from agent.desktop.accessibility import session_bus
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.bus import Answer, SessionBus
 from agent.desktop.portal.session import AXES, Axis, BaseSession, Stream, Units
+from agent.desktop.trees.switch import session_bus
 from agent.desktop.wayland.outputs import number_of
 from foundation.errors import EnvironmentLacksError
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from jeepney import DBusAddress, HeaderFields, Message
 
-from agent.desktop.base import DEFAULT_CHORD, parse_chord
 from agent.desktop.linux.bus import Bus, BusError
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
+from agent.desktop.protocol.windows import WindowId
 from agent.desktop.wayland.keysyms import keysym_of
-from agent.desktop.windows import WindowId
 from agent.safety.stop import StopSwitch
 
 _SHELL = "org.gnome.Shell"

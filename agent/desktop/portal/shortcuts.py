@@ -14,11 +14,11 @@ from typing import Any
 
 from jeepney import DBusAddress
 
-from agent.desktop.accessibility import session_bus
-from agent.desktop.base import parse_chord
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.bus import Answer, SessionBus
 from agent.desktop.portal.consent import PORTAL
+from agent.desktop.protocol.desktop import parse_chord
+from agent.desktop.trees.switch import session_bus
 from agent.desktop.wayland.keysyms import keysym_of
 from agent.safety.stop import StopSwitch
 from foundation.files import write_atomically

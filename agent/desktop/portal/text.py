@@ -6,13 +6,13 @@ Nothing is ever left out: what the keyboard lacks is not dropped, as the desktop
 from collections.abc import Callable
 from functools import partial
 
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.apps.catalogue import takes_text
 from agent.desktop.linux.bus import BusError
-from agent.desktop.pasting import is_kind
 from agent.desktop.portal.clipboard import PortalClipboard
 from agent.desktop.portal.input import PortalInput
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.desktop.wayland.receiver import Receiver
-from agent.desktop.windows import Connection, OpenWindows
 
 #: Text of one line up to this length is typed by keys, where it can be.
 _KEYS_AT_FIRST = 60
@@ -77,7 +77,7 @@ class PortalTextEntry:
         self, text: str, app: str, press: Callable[[tuple[str, ...]], None], receiver: Receiver
     ) -> None:  # fmt: skip
         clipboard = self._clipboard()
-        if len(text) <= _KEYS_AT_FIRST and not is_kind(app, "completing") and self._type(text, receiver):
+        if len(text) <= _KEYS_AT_FIRST and not takes_text(app, "completing") and self._type(text, receiver):
             return
         if clipboard.lacks:
             if not self._type(text, receiver):
@@ -88,7 +88,7 @@ class PortalTextEntry:
                 loan.offer(text, receiver.check_stop)
                 receiver.look()
                 # A terminal takes the usual chord for another one, and what is pasted after it for something else.
-                chord = _PASTE_IN_TERMINALS if is_kind(app, "primary") else _PASTE
+                chord = _PASTE_IN_TERMINALS if takes_text(app, "primary") else _PASTE
                 if loan.pasted(partial(press, chord), _FETCH_TIMEOUT, receiver.check_stop):
                     return
                 # A late fetch, by an application that hung, must not get the person's own: what is lent is the text.

@@ -11,8 +11,8 @@ from agent.core.geometry import Region
 from agent.desktop.linux.bus import BusError
 from agent.desktop.portal.kwin import Kwin
 from agent.desktop.portal.shell import Shell
+from agent.desktop.protocol.windows import Layer, Window, WindowId
 from agent.desktop.wayland.stacked import StackedWindows, Told
-from agent.desktop.windows import Layer, Window, WindowId
 from foundation.errors import EnvironmentLacksError
 
 

@@ -4,8 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent.core.geometry import DesktopPoint
-from agent.desktop.base import Desktop
-from agent.desktop.finding import Finding
+from agent.desktop.protocol.desktop import Desktop, Finding
 from agent.desktop.trial.pattern import Found, Pattern, is_empty
 from agent.desktop.trial.window import PATIENCE, TrialWindow
 from agent.safety.stop import StopSwitch

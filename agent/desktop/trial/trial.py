@@ -13,16 +13,15 @@ from typing import TypeVar
 
 from agent.core.actions import Action, Click, Drag, Move, PressKeys, Scroll, TypeText
 from agent.core.geometry import DesktopPoint
-from agent.desktop.base import Desktop, TakeoverWatch
-from agent.desktop.finding import Finding
-from agent.desktop.hand import ActionFailedError, Hand
+from agent.desktop.protocol.desktop import Desktop, Finding, TakeoverWatch
+from agent.desktop.protocol.hand import ActionFailedError, Hand
+from agent.desktop.protocol.windows import Windows
+from agent.desktop.protocol.witness import Witness
 from agent.desktop.trial import window
 from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.report import copied_text
 from agent.desktop.trial.seeing import look_for
 from agent.desktop.trial.window import TrialWindow
-from agent.desktop.windows import Windows
-from agent.desktop.witness import Witness
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError, StoppedError
 
@@ -50,7 +49,6 @@ class _Ends:
     paused: str = ""
 
     def user_acted(self, what: str) -> None:
-        """See `Steered`."""
         self.stop.stop(f"you {what} yourself")
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.windows import Window, Windows
+from agent.desktop.protocol.hand import ActionFailedError
+from agent.desktop.protocol.windows import Window, Windows
 
 #: After so many keys it is looked again who gets them: a look takes as long as a key.
 _LOOKS_AFTER = 8

@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 
-from agent.desktop.base import TakeoverWatch
+from agent.desktop.protocol.desktop import TakeoverWatch
 from agent.desktop.wayland.wire import Arguments, Connection
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import DesktopPoint, Region, without
-from agent.desktop.windows import Layer, Window, WindowId, WindowKind
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import os
 import select
 import time
 
-from agent.desktop.clipboard_watch import HungError
+from agent.desktop.protocol.clipboard import HungError
 
 #: Seconds in which who holds it has to hand it over, and in which who wants it has to take the next piece.
 _PATIENCE = 0.5

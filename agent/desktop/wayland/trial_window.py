@@ -5,8 +5,8 @@ import os
 from contextlib import suppress
 
 from agent.core.geometry import Size
-from agent.desktop.clipboard_watch import HungError
 from agent.desktop.linux.xkb import Keymap
+from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.trial.pattern import Pattern
 from agent.desktop.trial.report import Report
 from agent.desktop.wayland.layout import take_keymap

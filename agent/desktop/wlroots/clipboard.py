@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from functools import cached_property
 
-from agent.desktop.clipboard_watch import HungError
+from agent.desktop.protocol.clipboard import HungError
 from agent.desktop.wayland.transfer import read_all, write_all
 from agent.desktop.wayland.wire import Arguments, Connection
 from foundation.errors import EnvironmentLacksError

@@ -6,20 +6,20 @@ from contextlib import ExitStack, closing
 from functools import cached_property, partial
 from pathlib import Path
 
-from agent.desktop.accessibility import buses, session_bus
 from agent.desktop.apps.launcher import Launcher
-from agent.desktop.atspi.elements import AtspiElements
-from agent.desktop.base import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
-from agent.desktop.clipboard_watch import ClipboardWatch
-from agent.desktop.door import number_outside
-from agent.desktop.elements import Elements
-from agent.desktop.hand import Hand
-from agent.desktop.input_hand import InputHand
+from agent.desktop.input.hand import InputHand
+from agent.desktop.programs import number_outside
+from agent.desktop.protocol.clipboard import ClipboardWatch
+from agent.desktop.protocol.desktop import Abilities, Applications, TakeoverWatch, TextEntry, parse_chord
+from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.hand import Hand
+from agent.desktop.protocol.windows import Windows
+from agent.desktop.protocol.witness import Witness
+from agent.desktop.trees.elements import AtspiElements
+from agent.desktop.trees.switch import buses, session_bus
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.seat_watch import NOTIFIERS, SeatWatch
 from agent.desktop.wayland.wire import Connection, socket_of
-from agent.desktop.windows import Windows
-from agent.desktop.witness import Witness
 from agent.desktop.wlroots import sway
 from agent.desktop.wlroots.clipboard import WlrootsClipboard
 from agent.desktop.wlroots.copying import missing_for_copying

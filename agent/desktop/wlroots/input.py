@@ -9,9 +9,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.input import Press
-from agent.desktop.pressed import PressedNotes, desktop_at
+from agent.desktop.input.pressed_notes import PressedNotes, desktop_at
+from agent.desktop.protocol.hand import ActionFailedError, Press
 from agent.desktop.wayland.layout import CAPABILITIES, KNOWN, POINTER_AND_KEYBOARD
 from agent.desktop.wayland.outputs import around, read_outputs
 from agent.desktop.wayland.pointer import Pointer

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 
-from agent.desktop.base import parse_chord
+from agent.desktop.protocol.desktop import parse_chord
 from agent.desktop.wayland.keysyms import keysym_of
 from agent.desktop.wlroots.sway import RUN_COMMAND, SUBSCRIBE, open_sway
 from agent.safety.stop import StopSwitch

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from agent.desktop.protocol.windows import Connection, OpenWindows
 from agent.desktop.wayland.receiver import Receiver
-from agent.desktop.windows import Connection, OpenWindows
 from agent.desktop.wlroots.input import WlrootsInput
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.geometry import Region
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.wire import Arguments, Connection
-from agent.desktop.windows import Layer, Window, WindowId, WindowKind
 from foundation.errors import EnvironmentLacksError
 
 TOPLEVELS = "zwlr_foreign_toplevel_manager_v1"

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent.core.geometry import Region
+from agent.desktop.protocol.windows import Layer, Window, WindowId
 from agent.desktop.wayland.pointer import Pointer
 from agent.desktop.wayland.stacked import StackedWindows, Told
-from agent.desktop.windows import Layer, Window, WindowId
 from agent.desktop.wlroots.sway import GET_TREE, RUN_COMMAND, Sway, open_sway
 
 

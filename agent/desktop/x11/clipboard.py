@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 
-from agent.desktop.clipboard_watch import HungError
+from agent.desktop.protocol.clipboard import HungError
 
 #: Seconds for each question; a clipboard's owner that hangs answers none.
 _PATIENCE = 0.3
@@ -16,11 +16,9 @@ class X11Clipboard:
         self.lacks = "" if shutil.which("xclip") else "the program xclip is missing."
 
     def kinds(self) -> list[str]:
-        """See `Clipboard.kinds`."""
         return (self.read("TARGETS") or b"").decode("ascii", "replace").split()
 
     def read(self, kind: str) -> bytes | None:
-        """See `Clipboard.read`."""
         try:
             done = subprocess.run(
                 ["xclip", "-selection", "clipboard", "-o", "-t", kind],

@@ -6,17 +6,17 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 
-from agent.desktop.accessibility import buses, session_bus
-from agent.desktop.atspi.elements import AtspiElements
-from agent.desktop.base import Abilities, TakeoverWatch, TextEntry
-from agent.desktop.clipboard_watch import ClipboardWatch
-from agent.desktop.door import number_outside
-from agent.desktop.elements import Elements
-from agent.desktop.input import Input
+from agent.desktop.input.takeover import Takeover
 from agent.desktop.portable.desktop import PortableDesktop
-from agent.desktop.takeover import Takeover
-from agent.desktop.windows import Windows
-from agent.desktop.witness import Witness
+from agent.desktop.programs import number_outside
+from agent.desktop.protocol.clipboard import ClipboardWatch
+from agent.desktop.protocol.desktop import Abilities, TakeoverWatch, TextEntry
+from agent.desktop.protocol.elements import Elements
+from agent.desktop.protocol.hand import Input
+from agent.desktop.protocol.windows import Windows
+from agent.desktop.protocol.witness import Witness
+from agent.desktop.trees.elements import AtspiElements
+from agent.desktop.trees.switch import buses, session_bus
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.display_watch import DisplayWatch
 from agent.desktop.x11.input import X11Input, X11InputState

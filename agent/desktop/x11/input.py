@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from agent.desktop.input import Press
+from agent.desktop.input.pressed_notes import desktop_at
+from agent.desktop.input.takeover import Look
 from agent.desktop.portable.input import PyAutoGuiInput, own_name
-from agent.desktop.pressed import desktop_at
-from agent.desktop.takeover import Look
+from agent.desktop.protocol.hand import Press
 from agent.desktop.x11.connection import display_lost, keys_down, no_display, open_display, prepare_xlib
 from agent.desktop.x11.releaser import Releaser
 from agent.safety.stop import StopSwitch
@@ -44,12 +44,10 @@ class X11Input(PyAutoGuiInput):
         self.release_left_over()
 
     def held(self) -> list[str]:
-        """See `Input.held`."""
         mask = self._gui.platformModule._display.screen().root.query_pointer().mask
         return [name for name, bit in _HELD.items() if mask & bit]
 
     def press(self, press: Press) -> None:
-        """See `Input.press`."""
         self._releaser.tell(f"+ {press.kind} {self._code(press)}")
         super().press(press)
 
@@ -72,17 +70,14 @@ class X11Input(PyAutoGuiInput):
         return int(self._gui.platformModule.keyboardMapping[own_name(press.name)])
 
     def set_busy(self, busy: bool) -> None:
-        """See `Input.set_busy`."""
         self._releaser.tell("busy" if busy else "idle")
 
     def lost(self, error: Exception) -> EnvironmentLacksError:
-        """See `Input.lost`."""
         # The releaser cuts off a hand that a stop did not reach, because all of us hung: the stop arrives about now.
         self._stop.sleep(_STOP_ARRIVES)
         return display_lost(error)
 
     def close(self) -> None:
-        """See `Input.close`."""
         self._releaser.close()
         super().close()
 
@@ -107,12 +102,10 @@ class X11InputState:
         self._modifiers = frozenset(code for codes in mapping for code in codes if code)
 
     def look(self) -> Look:
-        """See `InputState.look`."""
         at = self._display.screen().root.query_pointer()
         buttons = frozenset(number for number in range(1, 6) if at.mask >> (7 + number) & 1)
         return Look((at.root_x, at.root_y), buttons, keys_down(self._display) - self._modifiers)
 
     def close(self) -> None:
-        """See `InputState.close`."""
         with suppress(Exception):
             self._display.close()

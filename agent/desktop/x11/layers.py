@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.core.geometry import Region
-from agent.desktop.windows import Layer, Window, WindowId
+from agent.desktop.protocol.windows import Layer, Window, WindowId
 from agent.desktop.x11.connection import client_of, unless_gone, window_of, window_types
 
 _LONGEST_TITLE = 256  # in words of four bytes

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.desktop.sighting import named
-from agent.desktop.windows import Window
+from agent.desktop.guard.targets import named
+from agent.desktop.protocol.windows import Window
 from agent.desktop.x11.connection import client_of, read_property, text_of, unless_gone, window_of, window_types
 
 #: Of what a process has loaded and was started with, so many bytes are read: browsers have 1 MB of it.

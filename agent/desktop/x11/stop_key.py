@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from agent.desktop.base import DEFAULT_CHORD, parse_chord
+from agent.desktop.protocol.desktop import DEFAULT_CHORD, parse_chord
 from agent.desktop.x11.connection import keys_down, open_display
 from agent.safety.stop import StopSwitch
 from foundation.errors import EnvironmentLacksError

@@ -13,8 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from agent.desktop.hand import ActionFailedError
-from agent.desktop.pasting import is_kind
+from agent.desktop.apps.catalogue import takes_text
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.desktop.x11.connection import client_of, open_display
 from agent.desktop.x11.keyboard import Keyboard
 from agent.desktop.x11.ping import Ping
@@ -65,8 +65,8 @@ def way_of(
     """
     known = load_config("pasting.toml")
 
-    keys = not (composes or desktop or is_kind(app, "completing"))
-    if is_kind(app, "primary"):
+    keys = not (composes or desktop or takes_text(app, "completing"))
+    if takes_text(app, "primary"):
         return Way(keys, ("PRIMARY", "CLIPBOARD"))
     if tk:
         return Way(keys, ("CLIPBOARD",), types_over=True)

@@ -49,16 +49,13 @@ class X11Window:
         report.copy, report.paste = self._copy, self._paste
 
     def fileno(self) -> int:
-        """See `Shown.fileno`."""
         return int(self._display.fileno())
 
     def take(self) -> None:
-        """See `Shown.take`."""
         while self._waiting or self._display.pending_events():
             self._event(self._waiting.popleft() if self._waiting else self._display.next_event())
 
     def turn(self) -> None:
-        """See `Shown.turn`."""
         self._turned = not self._turned
         self._draw("turned")
 
@@ -70,7 +67,6 @@ class X11Window:
         return False
 
     def close(self) -> None:
-        """See `Shown.close`."""
         with telling_loss():
             self._display.close()
 

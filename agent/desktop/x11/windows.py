@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from agent.core.geometry import Region
-from agent.desktop.windows import Layer, Window, WindowId, WindowKind
+from agent.desktop.protocol.windows import Layer, Window, WindowId, WindowKind
 from agent.desktop.x11.connection import (
     client_of,
     open_display,
@@ -31,20 +31,16 @@ class X11Windows:
         self._layers = Layers(self._display, self._describe)
 
     def windows(self) -> list[Window]:
-        """See `Windows.windows`."""
         return [window for identifier in self._ids("_NET_CLIENT_LIST") if (window := self._describe(identifier))]
 
     def active(self) -> Window | None:
-        """See `Windows.active`."""
         identifiers = self._ids("_NET_ACTIVE_WINDOW")
         return self._describe(identifiers[0]) if identifiers and identifiers[0] else None
 
     def stacking(self) -> list[WindowId]:
-        """See `Windows.stacking`."""
         return [*self._ids("_NET_CLIENT_LIST_STACKING")]
 
     def at(self, x: int, y: int) -> Window | None:
-        """See `Windows.at`."""
         known = set(self._ids("_NET_CLIENT_LIST"))
         top = handle = self._root.translate_coords(self._root, x, y).child
         while handle:  # from the frame down to the window in it; the server knows shapes and what lets clicks through
@@ -58,21 +54,17 @@ class X11Windows:
 
     @unless_gone()
     def region(self, identifier: WindowId) -> Region | None:
-        """See `Windows.region`."""
         handle = window_of(self._display, identifier)
         size, corner = handle.get_geometry(), handle.translate_coords(self._root, 0, 0)
         return Region(-corner.x, -corner.y, max(1, size.width), max(1, size.height))
 
     def layers(self) -> list[Layer]:
-        """See `Windows.layers`."""
         return self._layers.look({*self._ids("_NET_CLIENT_LIST")})
 
     def layers_at(self, points: Sequence[tuple[int, int]]) -> list[WindowId | None]:
-        """See `Windows.layers_at`."""
         return self._layers.at(points)
 
     def is_ordinary(self, identifier: WindowId) -> bool:
-        """See `Windows.is_ordinary`."""
         from Xlib import X
 
         with unless_gone():
@@ -82,7 +74,6 @@ class X11Windows:
         return False  # minimised, on another workspace, or closed
 
     def kind(self, identifier: WindowId) -> WindowKind:
-        """See `Windows.kind`."""
         kinds, owner = self._kinds(identifier) or set(), self._property(identifier, "WM_TRANSIENT_FOR")
         if "DESKTOP" in kinds:
             return "backdrop"
@@ -93,7 +84,6 @@ class X11Windows:
         return window_types(self._display, identifier)
 
     def pointer(self) -> tuple[int, int]:
-        """See `Windows.pointer`."""
         at = self._root.query_pointer()
         return at.root_x, at.root_y
 
@@ -116,7 +106,6 @@ class X11Windows:
         return own if owner is None else self._describe(owner)
 
     def activate(self, identifier: WindowId) -> bool:
-        """See `Windows.activate`."""
         from Xlib import X
         from Xlib.protocol import event
 
@@ -132,11 +121,9 @@ class X11Windows:
         return True
 
     def window(self, identifier: WindowId) -> Window | None:
-        """See `Windows.window`."""
         return self._describe(identifier)
 
     def visible(self, identifiers: frozenset[WindowId]) -> list[Region]:
-        """See `Windows.visible`."""
         if self._parts is None or self._parts.of != identifiers:
             self._parts = VisibleParts(self._display, identifiers)
         return self._parts.visible()
@@ -160,7 +147,6 @@ class X11Windows:
         return _text(self._property(self._root.id, "AT_SPI_BUS"))
 
     def close(self) -> None:
-        """See `Windows.close`."""
         with suppress(Exception):  # the server may be gone already
             self._display.close()
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.desktop.hand import Hand
-from agent.desktop.witness import OpenWitness
+from agent.desktop.protocol.hand import Hand
+from agent.desktop.protocol.witness import OpenWitness
 from agent.run.loop.consent import Consent
 from agent.run.models.actor import Actor
 from agent.run.models.history import History

@@ -27,7 +27,7 @@ from agent.core.actions import (
 )
 from agent.core.geometry import DesktopPoint, GridPoint
 from agent.core.notes import Note
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import Acted, Dropped, Warned
 from agent.events.sink import Emit
 from agent.families.base import Decision
@@ -45,8 +45,8 @@ from agent.screen.outline import Element
 from agent.screen.settle import Settled, unchanged
 from foundation.errors import MaiError
 
-#: Seconds of rest after which a person who takes over has been noticed (agent.desktop.takeover: what applications do to
-#: the pointer after an action is waited for, then a pointer that is on its way).
+#: Seconds of rest after which a takeover has been noticed: `agent.desktop.input.takeover` waits for what applications
+#: do to the pointer after an action, then for a pointer that is on its way.
 _NOTICED_WITHIN = 1.0
 #: What changes nothing that could be seen.
 _UNSEEN = (Wait, KeyDown, KeyUp, ButtonDown, ButtonUp)

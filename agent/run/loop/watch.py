@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from agent.core.changes import Change
-from agent.desktop.witness import OpenWitness, Witness
+from agent.desktop.protocol.witness import OpenWitness, Witness
 from agent.events.run_events import Receipt
 from agent.run.control.worker import Worker
 

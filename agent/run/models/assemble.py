@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agent.desktop.concealed import BorrowedScreen, ConcealedScreen, Concealer
-from agent.desktop.protected import ProtectedDesktop
+from agent.desktop.guard.concealed import BorrowedScreen, ConcealedScreen, Concealer
+from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.families.planner.family import Planner
 from agent.model.masked_client import MaskedClient
 from agent.run.budgets import answer_tokens, pixel_budget

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from agent.core.geometry import Region, Viewport
-from agent.desktop.elements import Elements, OpenElements
-from agent.desktop.windows import Connection, OpenWindows, shown
+from agent.desktop.protocol.elements import Elements, OpenElements
+from agent.desktop.protocol.windows import Connection, OpenWindows, shown
 from agent.screen.capture import Frame
 from agent.screen.join import join
 from agent.screen.numbers import Numbers

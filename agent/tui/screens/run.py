@@ -151,8 +151,8 @@ class RunScreen(AnsweringScreen):
 
     def _tell_stop_key(self) -> None:
         """Once: how a run on the person's own desktop is stopped while another window has the focus."""
-        from agent.desktop.base import DEFAULT_CHORD
         from agent.desktop.factory import has_stop_key
+        from agent.desktop.protocol.desktop import DEFAULT_CHORD
 
         told, self._stop_key_told = self._stop_key_told, True
         chord, elsewhere = self._options.stop_key or DEFAULT_CHORD, self._options.sandbox or self._options.dry_run

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from stubs.benches import Bench, bench_of
 
-from agent.desktop.base import Desktop
+from agent.desktop.protocol.desktop import Desktop
 from agent.safety.stop import StopSwitch
 
 #: scripts/desktops/test asks the same of the session that it runs in.

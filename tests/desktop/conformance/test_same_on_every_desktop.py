@@ -22,8 +22,8 @@ from agent.core.actions import (
     TypeText,
 )
 from agent.core.geometry import CapturePoint, DesktopPoint, Size
-from agent.desktop.base import Desktop, TakeoverWatch
-from agent.desktop.hand import ActionFailedError
+from agent.desktop.protocol.desktop import Desktop, TakeoverWatch
+from agent.desktop.protocol.hand import ActionFailedError
 from agent.safety.stop import StopSwitch
 from foundation.errors import StoppedError
 

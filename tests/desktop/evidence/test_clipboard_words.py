@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.desktop.clipboard_watch import in_words
+from agent.desktop.protocol.clipboard import in_words
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.desktop.door import MARK
 from agent.desktop.evidence.holding import held
 from agent.desktop.evidence.put_back import CannotPutBackError, move_to_trash, put_back, standing
+from agent.desktop.programs import MARK
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Which windows opened and closed, as a receipt tells it."""
 
 from agent.desktop.evidence.shown import Shown
-from agent.desktop.windows import Windows
+from agent.desktop.protocol.windows import Windows
 from foundation.errors import EnvironmentLacksError
 
 

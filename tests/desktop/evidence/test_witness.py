@@ -11,10 +11,10 @@ import pytest
 
 from agent.core.changes import Change
 from agent.core.geometry import Size
-from agent.desktop.clipboard_watch import ClipboardWatch
 from agent.desktop.evidence.put_back import standing
 from agent.desktop.evidence.settings_monitor import SettingsNews
 from agent.desktop.evidence.witness import LinuxWitness
+from agent.desktop.protocol.clipboard import ClipboardWatch
 from agent.desktop.x11.clipboard import X11Clipboard
 from agent.desktop.x11.windows import open_windows
 from agent.sandbox.desktop import Sandbox, SandboxSpec, start_sandbox

@@ -1,0 +1,1 @@
+"""What every display system implements: desktop, hand, windows, elements, clipboard, witness."""

@@ -1,0 +1,103 @@
+"""The hand carries out actions on a desktop; an input device is what it works with: single events of mouse and keys."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agent.core.actions import Action
+from agent.core.geometry import DesktopPoint
+
+
+class ActionFailedError(Exception):
+    """The action could not be carried out; the message goes to the model and the person."""
+
+
+class CornerError(Exception):
+    """The person moved the pointer into a corner of the screen."""
+
+
+@dataclass(slots=True)
+class Rest:
+    """Whether the hand is busy, and since when it rests (monotonic seconds); the hand's thread writes it."""
+
+    busy: bool = False
+    since: float = field(default_factory=time.monotonic)
+
+
+class Hand(Protocol):
+    """Carries out actions on the desktop. Called from one thread, which it may block."""
+
+    @property
+    def touches(self) -> bool:
+        """False for a dry run, which only describes actions."""
+
+    @property
+    def rest(self) -> Rest:
+        """Whether it is busy; the takeover watch needs this."""
+
+    def perform(self, action: Action[DesktopPoint]) -> str:
+        """Carry the action out and describe what was done.
+
+        `KeyDown` and `ButtonDown` stay down until they are released or lifted, or an action fails. The action names all
+        keys that are down meanwhile (`agent.safety.held`).
+
+        Raises:
+            ActionFailedError: it could not be done; nothing stays pressed.
+            StoppedError: the stop switch was set, or the person moved the pointer to a corner.
+            EnvironmentLacksError: the display is gone.
+        """
+
+    def lift(self) -> None:
+        """Release held keys; modifiers are pressed again for actions that name them. Never raises."""
+
+    def release_all(self) -> None:
+        """Release everything that is held down, and forget it. Never raises."""
+
+    def close(self) -> None:
+        """Release everything and close what is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A pressed key, by its name in `agent.core.keys`, or a pressed mouse button (`actions.Button`)."""
+
+    kind: Literal["key", "button"]
+    name: str
+
+
+class Input(Protocol):
+    """Mouse and keyboard of a desktop, used from the hand's thread; coordinates are desktop units.
+
+    Every method but `close` may raise CornerError, and any error of the system that takes no more input.
+    """
+
+    def position(self) -> tuple[int, int]:
+        """Return where the pointer is."""
+
+    def move(self, x: int, y: int) -> None:
+        """Move the pointer."""
+
+    def held(self) -> list[str]:
+        """Return the names of modifiers and buttons that anybody holds down; empty where that is unknown."""
+
+    def has_key(self, name: str) -> bool:
+        """Whether this keyboard has a key."""
+
+    def press(self, press: Press) -> None:
+        """Press a key or button down."""
+
+    def release(self, presses: Sequence[Press]) -> None:
+        """Release all of these, wherever the pointer is."""
+
+    def scroll(self, dx: int, dy: int) -> None:
+        """Turn the wheel by one notch: `dy` 1 is towards the end of the document, `dx` 1 to the right."""
+
+    def set_busy(self, busy: bool) -> None:
+        """Note that an action begins or ends."""
+
+    def lost(self, error: Exception) -> Exception:
+        """Translate an error to EnvironmentLacksError, or to StoppedError where a stop caused it."""
+
+    def close(self) -> None:
+        """Close what is open."""

@@ -1,0 +1,130 @@
+"""The applications on the accessibility bus, and which of their windows are which on the desktop."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agent.desktop.protocol.windows import Layer
+from agent.desktop.trees.bus import Body, Question, together
+from agent.desktop.trees.gtk4 import Asked
+from agent.desktop.trees.roles import VISIBLE, WINDOWS, has
+from agent.desktop.trees.tree import ROOT, Node, Ref, children, details, getter, refs, variant
+from agent.desktop.trees.wire import Call
+
+_REGISTRY = ("org.a11y.atspi.Registry", ROOT)
+#: Toolkits that show pages, where anything may take clicks.
+_BROWSERS = ("Gecko", "Chromium", "WebKitGtk", "WebKitGTK")
+_TOLD = ("Name",)
+_MOST_APPLICATIONS = 200
+_MOST_WINDOWS = 50
+#: By so many pixels the sizes of a window and of its node may differ: GTK 4 leaves out borders that it draws itself.
+_BORDER = 64
+
+
+@dataclass(slots=True)
+class Application:
+    """One application, and what was learnt of it."""
+
+    ref: Ref
+    name: str
+    pid: int | None
+    toolkit: str
+    matches: bool = True  # whether it answers the question for all that is shown
+    windows: tuple[Ref, ...] = ()  # those that it had the last time
+    shown: tuple[Ref, ...] = ()  # those of them that were read the last time
+    unfolded: dict[Ref, Asked] = field(default_factory=dict)  # see `gtk4.cached`
+    hollow: set[Ref] = field(default_factory=set)  # see `gtk4.hollow_lists`
+
+    @property
+    def is_gtk4(self) -> bool:
+        """Whether its coordinates are those of its windows, and its nodes are told in one call."""
+        return self.toolkit == "GTK"
+
+    @property
+    def is_browser(self) -> bool:
+        """Whether it shows pages."""
+        return self.toolkit in _BROWSERS
+
+
+def registered() -> Question[list[Ref] | None]:
+    """The applications that there are; None where nobody keeps a list."""
+    [reply] = yield [children(_REGISTRY)]
+    return None if reply is None else refs(reply, _MOST_APPLICATIONS)
+
+
+def of_process(known: Iterable[Ref], pid: int | None) -> Question[list[Ref]]:
+    """The applications of a process besides those known; the bus itself tells which they are, also of hung ones."""
+    found = yield from registered()
+    fresh = [ref for ref in found or () if ref not in {*known}]
+    replies = yield [_process(ref) for ref in fresh]
+    return [ref for ref, reply in zip(fresh, replies, strict=True) if reply and reply[0] == pid]
+
+
+def _process(ref: Ref) -> Call:
+    bus = "org.freedesktop.DBus"
+    return Call(bus, "/org/freedesktop/DBus", bus, "GetConnectionUnixProcessID", "u", "s", (ref[0],))
+
+
+def introduce(ref: Ref) -> Question[Application | None]:
+    """What an application says of itself; None where it says nothing."""
+    replies = yield [_process(ref), getter(ref, "Accessible", "Name"), getter(ref, "Application", "ToolkitName")]
+    if replies[1] is None:
+        return None
+    return Application(ref, _text(replies[1]), replies[0][0] if replies[0] else None, _text(replies[2]))
+
+
+def windows_of(application: Application) -> Question[list[Node]]:
+    """The nodes of its windows; those known from the last time are asked about at once."""
+
+    def listed() -> Question[list[Ref]]:
+        [reply] = yield [children(application.ref)]
+        return refs(reply, _MOST_WINDOWS)
+
+    there, known = yield from together(listed(), details(application.windows, _TOLD))
+    fresh = yield from details([ref for ref in there if ref not in application.windows], _TOLD)
+    application.windows = tuple(there)
+    by_ref = {node.ref: node for node in (*known, *fresh)}
+    found = [by_ref[ref] for ref in there if ref in by_ref]
+    return [node for node in found if node.role in WINDOWS or node.showing or _is_dialog_of_gtk4(application, node)]
+
+
+def _is_dialog_of_gtk4(application: Application, node: Node) -> bool:
+    """GTK 4.8 calls its dialogs fillers, and says of nothing that it is showing; what is none matches no window."""
+    return application.is_gtk4 and has(node.states, VISIBLE) and bool(node.name)
+
+
+def matching(nodes: Sequence[Node], layers: Sequence[Layer], pid: int | None) -> dict[Ref, Layer]:
+    """Which of the layers each node of a window is: of the same process, by title, size and place."""
+    own = [layer for layer in layers if pid is not None and layer.window.pid == pid]
+    clients = {layer.client for layer in own}
+    own += [layer for layer in layers if layer.window.pid is None and layer.client in clients and layer not in own]
+    # An application in a container has another number there than here: then title and size must both fit. In one, those
+    # outside have no number: size and place are enough, as a dialog may call itself otherwise than its window.
+    least, candidates = (1, own) if own else (5 if pid == 0 else 8, list(layers))
+    pairs = [(_likeness(node, layer), node, layer) for node in nodes for layer in candidates if not layer.backdrop]
+    found: dict[Ref, Layer] = {}
+    taken: set[int] = set()
+    for score, node, layer in sorted(pairs, key=lambda pair: -pair[0]):
+        if score >= least and node.ref not in found and id(layer) not in taken:
+            found[node.ref] = layer
+            taken.add(id(layer))
+    return found
+
+
+def _likeness(node: Node, layer: Layer) -> int:
+    """How well a node and a layer go together; 0 for not at all."""
+    score = 4 * (bool(node.name) and node.name == layer.window.title)
+    if node.box is None:
+        return score
+    sizes = [
+        (abs(box.width - node.box.width), abs(box.height - node.box.height), box) for box in (layer.box, layer.outer)
+    ]
+    if min(max(width, height) for width, height, _ in sizes) <= _BORDER:
+        score += 4
+        score += any(
+            abs(box.left - node.box.left) <= _BORDER and abs(box.top - node.box.top) <= _BORDER for _, _, box in sizes
+        )
+    return score
+
+
+def _text(body: Body) -> str:
+    return str(variant(body, "s") or "")

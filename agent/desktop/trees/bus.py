@@ -1,0 +1,285 @@
+"""A connection to the accessibility bus: many questions at a time to many applications, and no wait for a silent one.
+
+A question is a generator that yields the calls it needs next and is handed their replies. All of them go on side by
+side, so that an application that hangs holds up nobody but those who ask it. Used from one thread.
+"""
+
+import select
+import socket
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from agent.desktop.bus_socket import open_bus_socket
+from agent.desktop.trees.wire import HEAD, Call, can_be_sent, decode, encode, size_of
+from foundation.errors import EnvironmentLacksError
+
+T = TypeVar("T")
+#: The body of a reply; None where none came, or one of another signature than was asked for.
+Body: TypeAlias = "tuple[Any, ...] | None"
+#: Yields calls, is handed their replies in order, and returns what it found.
+Question: TypeAlias = Generator[Sequence[Call], list[Body], T]
+
+#: So many calls wait for their replies in one application. With 64, both sides wait for each other more often.
+_WIDTH = 192
+#: A reply longer than this is read past and never looked at: the largest of real applications has 0.2 MB.
+_LONGEST = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long is waited, in seconds."""
+
+    silence: float = 0.3  # for an application that answers nothing: a healthy one takes 1 to 25 ms
+    total: float = 0.4  # for everything, once somebody turned out to be silent
+    working: float = 1.5  # for everything while all of them answer, as on a busy machine
+    dropped: float = 10.0  # so long a silent one is not asked again, once it was silent twice in a row
+    first_dropped: float = 1.0  # and so long the first time, and while it is seen to be busy
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A question under way."""
+
+    question: Question[Any]
+    replies: list[Body] = field(default_factory=list)
+    waiting: int = 0
+    result: Any = None
+
+
+@dataclass(slots=True)
+class _Peer:
+    """An application, as far as calls to it go."""
+
+    queue: "deque[tuple[_Asked, int, Call]]" = field(default_factory=deque)
+    flying: int = 0
+    heard: float = 0.0
+
+
+def together(*questions: Question[Any]) -> Question[list[Any]]:
+    """Ask several questions at once: what they need next goes out together, and their answers come in their order."""
+    results: list[Any] = [None] * len(questions)
+    wanted: dict[int, Sequence[Call]] = {}
+
+    def advance(index: int, replies: list[Body] | None) -> None:
+        try:
+            wanted[index] = next(questions[index]) if replies is None else questions[index].send(replies)
+        except StopIteration as end:
+            results[index] = end.value
+
+    for index in range(len(questions)):
+        advance(index, None)
+    while wanted:
+        asked, wanted = wanted, {}
+        replies = yield [call for calls in asked.values() for call in calls]
+        begin = 0
+        for index, calls in asked.items():
+            advance(index, replies[begin : begin + len(calls)])
+            begin += len(calls)
+    return results
+
+
+class Bus:
+    """One connection.
+
+    Args:
+        address: of the bus.
+        limits: how long is waited.
+        is_busy: whether a name on the bus belongs to a process that is computing, rather than hung.
+
+    Raises:
+        EnvironmentLacksError: nobody answers at that address.
+    """
+
+    def __init__(
+        self, address: str, limits: Limits | None = None, is_busy: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self.limits = limits or Limits()
+        self._is_busy = is_busy
+        self.silent: dict[str, float] = {}  # who does not answer, and until when it is left alone
+        self._warned: set[str] = set()  # who was silent and has not answered since
+        self._serial = 0
+        self._flying: dict[int, tuple[_Asked, int, Call]] = {}
+        self._peers: dict[str, _Peer] = defaultdict(_Peer)
+        self._out = bytearray()
+        self._in = bytearray()
+        self._skip = 0  # so many bytes of a reply that is too long are still to come
+        self._socket = connect(address, self.limits.silence)
+        hello = Call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", "s")
+        if self.ask(_one(hello)) is None:
+            self.close()
+            raise EnvironmentLacksError("The accessibility bus does not answer.", "Log out and in again.")
+
+    def ask(self, question: Question[T]) -> T | None:
+        """What one question found; None where it broke."""
+        found: T | None = self.ask_all([question])[0]
+        return found
+
+    def ask_all(self, questions: Iterable[Question[Any]], seconds: float | None = None) -> list[Any]:
+        """What each question found, in their order; None for those that could not end in time.
+
+        Raises:
+            EnvironmentLacksError: the connection was lost.
+        """
+        now = began = time.monotonic()
+        until = began + (self.limits.working if seconds is None else seconds)
+        self.silent = {peer: then for peer, then in self.silent.items() if then > now}
+        asked = [_Asked(question) for question in questions]
+        try:
+            for one in asked:
+                self._advance(one, first=True)
+            while self._peers and (now := time.monotonic()) < until:
+                self._send()
+                self._wait(until - now)
+                if self._drop_silent() and seconds is None:
+                    until = min(until, began + self.limits.total)
+            if seconds is None:  # whoever is still not done is either hung or never will be
+                for name in self._peers:
+                    self._leave_alone(name)
+        except OSError as error:
+            raise EnvironmentLacksError("The accessibility bus went away.", "Is the desktop still there?") from error
+        finally:
+            self._flying.clear()
+            self._peers.clear()
+        for one in asked:
+            one.question.close()
+        return [one.result for one in asked]
+
+    def close(self) -> None:
+        """Close the connection; never raises."""
+        with suppress(OSError):
+            self._socket.close()
+
+    def _advance(self, asked: _Asked, *, first: bool = False) -> None:
+        """Hand a question its replies, and take its next calls."""
+        while True:
+            try:
+                calls = next(asked.question) if first else asked.question.send(asked.replies)
+            except StopIteration as end:
+                asked.result = end.value
+                return
+            first = False
+            asked.replies = [None] * len(calls)
+            asked.waiting = 0
+            for index, call in enumerate(calls):
+                if call.destination not in self.silent and can_be_sent(call.destination, call.path):
+                    peer = self._peers[call.destination]
+                    peer.queue.append((asked, index, call))
+                    asked.waiting += 1
+            if asked.waiting:
+                return
+
+    def _send(self) -> None:
+        for peer in self._peers.values():
+            while peer.queue and peer.flying < _WIDTH:
+                entry = peer.queue.popleft()
+                self._serial = self._serial % 0xFFFFFFFF + 1
+                self._flying[self._serial] = entry
+                if not peer.flying:
+                    peer.heard = time.monotonic()
+                peer.flying += 1
+                self._out += encode(entry[2], self._serial)
+        if self._out:
+            with suppress(BlockingIOError):
+                sent = self._socket.send(self._out)
+                del self._out[:sent]
+
+    def _wait(self, seconds: float) -> None:
+        """Wait until there is something to do, and read what came."""
+        oldest = min((peer.heard for peer in self._peers.values() if peer.flying), default=0.0)
+        patience = oldest + self.limits.silence - time.monotonic()
+        writing = [self._socket] if self._out else []
+        readable, _, _ = select.select([self._socket], writing, [], max(0.0, min(seconds, patience)))
+        if not readable:
+            return
+        data = self._socket.recv(1 << 18)
+        if not data:
+            raise ConnectionResetError
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        skipped = min(self._skip, len(data))
+        self._skip -= skipped
+        self._in += data[skipped:]
+        position = 0
+        while len(self._in) - position >= HEAD:
+            size = size_of(bytes(self._in[position : position + HEAD]))
+            if size > _LONGEST:
+                self._skip = max(0, size - (len(self._in) - position))
+                position = min(len(self._in), position + size)
+                continue
+            if len(self._in) - position < size:
+                break
+            self._receive(bytes(self._in[position : position + size]))
+            position += size
+        del self._in[:position]
+
+    def _receive(self, message: bytes) -> None:
+        try:
+            reply = decode(message)
+        except ValueError:
+            return
+        entry = None if reply is None else self._flying.pop(reply.serial, None)
+        if reply is None or entry is None:
+            return
+        asked, index, call = entry
+        peer = self._peers[call.destination]
+        peer.flying -= 1
+        peer.heard = time.monotonic()
+        self._warned.discard(call.destination)
+        self._settle(asked, index, reply.body if reply.signature == call.returns else None)
+        if not peer.flying and not peer.queue:
+            self._peers.pop(call.destination, None)
+
+    def _settle(self, asked: _Asked, index: int, body: Body) -> None:
+        asked.replies[index] = body
+        asked.waiting -= 1
+        if not asked.waiting:
+            self._advance(asked)
+
+    def _leave_alone(self, name: str) -> None:
+        """Ask an application nothing for a while."""
+        hung = name in self._warned and not self._is_busy(name)
+        seconds = self.limits.dropped if hung else self.limits.first_dropped
+        self._warned.add(name)
+        self.silent[name] = time.monotonic() + seconds
+
+    def _drop_silent(self) -> bool:
+        """Give up on whoever has answered nothing for too long; whether there was any such."""
+        before = len(self.silent)
+        now = time.monotonic()
+        for name, peer in list(self._peers.items()):
+            if not peer.flying or now - peer.heard < self.limits.silence:
+                continue
+            self._leave_alone(name)
+            del self._peers[name]
+            lost = [(asked, index) for asked, index, _ in peer.queue]
+            for serial, (asked, index, call) in list(self._flying.items()):
+                if call.destination == name:
+                    del self._flying[serial]
+                    lost.append((asked, index))
+            for asked, index in lost:
+                self._settle(asked, index, None)
+        return len(self.silent) > before
+
+
+def _one(call: Call) -> Question[Body]:
+    [reply] = yield [call]
+    return reply
+
+
+def connect(address: str, seconds: float) -> socket.socket:
+    """A socket on which a bus has let us in; not blocking. Raises EnvironmentLacksError."""
+    from jeepney.bus import get_connectable_addresses
+
+    try:
+        opened = open_bus_socket(next(iter(get_connectable_addresses(address))), seconds)
+    except Exception as error:  # OSError, TimeoutError, ValueError, RuntimeError
+        raise EnvironmentLacksError(
+            f"The bus of the accessibility trees takes no connection ({error!r}).", "Is at-spi2-core installed?"
+        ) from error
+    opened.setblocking(False)
+    return opened

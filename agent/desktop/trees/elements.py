@@ -1,0 +1,351 @@
+"""The elements of a desktop by its accessibility trees: see `agent.desktop.protocol.elements.Elements`.
+
+Which window is on top is asked of the windows, never of a tree: every window says of all its nodes that they are
+showing, also under another window.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import psutil
+
+from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.protocol.elements import FieldText
+from agent.desktop.protocol.windows import Layer, WindowId, Windows
+from agent.desktop.trees import gtk4
+from agent.desktop.trees.applications import Application, introduce, matching, of_process, registered, windows_of
+from agent.desktop.trees.bus import Bus, Limits, Question, together
+from agent.desktop.trees.contents import clicked, fill
+from agent.desktop.trees.focus import look_for_focus, look_for_text
+from agent.desktop.trees.hits import trust, trust_gtk4
+from agent.desktop.trees.pointing import look_at, origin_of
+from agent.desktop.trees.shape import Draft, Tree, clickable_sections, drafts
+from agent.desktop.trees.stack import around, largest_part, tops_at, visible_parts
+from agent.desktop.trees.telling import Seen, elements_of, shown_window, what_lacks
+from agent.desktop.trees.tree import Node, Ref, matched, move, walked
+from agent.screen.outline import Element, Outline
+from foundation.errors import EnvironmentLacksError
+
+_LIMITS = Limits()
+#: The look at one point, or for the focus, may take so long.
+_AT = 0.05
+#: After a failure, the bus is not looked for again for so long.
+_RETRY = 10.0
+T = TypeVar("T")
+#: Looks for one thing in an application.
+Look: TypeAlias = Callable[[Application], Question[T | None]]
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What was trusted, as long as a window's nodes and boxes are the same."""
+
+    fingerprint: int = 0
+    trusted: dict[Ref, bool] = field(default_factory=dict)
+
+
+class AtspiElements:
+    """See `Elements`.
+
+    Args:
+        find_bus: the addresses at which the accessibility bus may be, the best first; may raise EnvironmentLacksError.
+        windows: a connection of its own; closed with this.
+        monitors: of the desktop.
+        number_here: the number that a process has here, where the bus tells another one.
+    """
+
+    def __init__(
+        self,
+        find_bus: Callable[[], Iterator[str]],
+        windows: Windows,
+        monitors: Sequence[Region],
+        number_here: Callable[[int], int] = lambda pid: pid,
+    ) -> None:
+        self._find_bus = find_bus
+        self._windows = windows
+        self._monitors = tuple(monitors)
+        self._number_here = number_here
+        self._bus: Bus | None = None
+        self._failed = ("", 0.0)
+        self._applications: dict[Ref, Application] = {}
+        self._seen: list[Seen] = []
+        self._elements: dict[Ref, Element] = {}
+        self._memory: dict[Ref, _Memory] = {}
+
+    def outline(self) -> Outline:
+        layers = self._windows.layers()
+        shown = [layer for layer in layers if not layer.helper and not layer.backdrop]
+        active = self._windows.active()
+        ordinary = [layer for layer in shown if self._windows.is_ordinary(layer.window.id)]  # no panels
+        windows = tuple(shown_window(layer, active.id if active else None) for layer in ordinary)
+        size = around(self._monitors).size
+        try:
+            bus = self._connected()
+            self._seen = self._read(bus, layers)
+        except EnvironmentLacksError as error:
+            self._drop(str(error))
+            return Outline(size, (), windows, str(error))
+        elements, self._elements = elements_of(self._seen, layers)
+        return Outline(size, elements, windows, self._lacks(bus, layers))
+
+    def at(self, point: DesktopPoint) -> Element | None:
+        began = time.monotonic()
+        x, y = point.rounded()
+        layers = self._windows.layers()
+        [top] = tops_at(self._windows, layers, [(x, y)])
+        layer = next((layer for layer in layers if layer.window.id == top), None)
+        if layer is None:
+            return None
+
+        def look(application: Application) -> Question[Element | None]:
+            return look_at(application, layer, point, self._seen, self._elements)
+
+        return self._looked(layer, look, began + _AT)
+
+    def focused(self) -> Element | None:
+        return self._looked_at_active(
+            lambda application, layer, layers: look_for_focus(application, layer, layers, self._seen, self._elements)
+        )
+
+    def field_text(self) -> FieldText | None:
+        return self._looked_at_active(
+            lambda application, layer, layers: look_for_text(application, layer, layers, self._seen)
+        )
+
+    def _looked_at_active(self, look: Callable[[Application, Layer, list[Layer]], Question[T | None]]) -> T | None:
+        """What one quick look at the active window tells."""
+        began = time.monotonic()
+        active = self._windows.active()
+        layers = self._windows.layers()
+        layer = next((layer for layer in layers if active is not None and layer.window.id == active.id), None)
+        if layer is None:
+            return None
+        return self._looked(layer, lambda application: look(application, layer, layers), began + _AT)
+
+    def _looked(self, layer: Layer, look: Look[T], until: float) -> T | None:
+        """What one quick look at a window tells."""
+        try:
+            bus = self._connected()
+            left = until - time.monotonic()
+            found: T | None = bus.ask_all([self._looking(layer, look)], max(0.01, left))[0]
+            return found
+        except EnvironmentLacksError as error:
+            self._drop(str(error))
+            raise
+
+    def close(self) -> None:
+        if self._bus is not None:
+            self._bus.close()
+        self._windows.close()
+
+    def _connected(self) -> Bus:
+        if self._bus is not None:
+            return self._bus
+        reason, until = self._failed
+        if time.monotonic() < until:
+            raise EnvironmentLacksError(reason)
+        problem = EnvironmentLacksError("There is no accessibility bus.", "Is at-spi2-core installed?")
+        for address in self._find_bus():
+            try:
+                self._bus = Bus(address, _LIMITS, self._is_busy)
+                return self._bus
+            except EnvironmentLacksError as error:
+                problem = error
+        raise problem
+
+    def _is_busy(self, name: str) -> bool:
+        pids = [one.pid for ref, one in self._applications.items() if ref[0] == name and one.pid is not None]
+        with suppress(psutil.Error):
+            return any(psutil.Process(self._number_here(pid)).status() == psutil.STATUS_RUNNING for pid in pids)
+        return False
+
+    def _drop(self, reason: str) -> None:
+        """The connection was lost, or there is none."""
+        if self._bus is not None:
+            self._bus.close()
+        self._bus, self._seen = None, []
+        self._failed = reason, time.monotonic() + _RETRY
+        self._applications.clear()
+
+    def _read(self, bus: Bus, layers: list[Layer]) -> list[Seen]:
+        """What all applications show: those known from the last time are read while the list of them is asked for."""
+        parts = visible_parts(layers, self._monitors)
+        before = list(self._applications)
+        readings = [self._reading(ref, layers, parts) for ref in before]
+        refs, *met = bus.ask_all([registered(), *readings])
+        if refs is None:
+            raise EnvironmentLacksError("Nobody keeps the list of accessible applications.", "Log out and in again.")
+        self._applications = {ref: one for ref, one in self._applications.items() if ref in refs}
+        fresh = [self._reading(ref, layers, parts) for ref in refs if ref not in before]
+        met += bus.ask_all(fresh) if fresh else []
+        return [seen for found in met for seen in found or ()]
+
+    def _known(self, ref: Ref) -> Question[Application | None]:
+        if ref not in self._applications:
+            introduced = yield from introduce(ref)
+            if introduced is None:
+                return None
+            self._applications[ref] = introduced
+        return self._applications[ref]
+
+    def _reading(self, ref: Ref, layers: list[Layer], parts: dict[WindowId, list[Region]]) -> Question[list[Seen]]:
+        """What an application shows on the desktop."""
+        application = yield from self._known(ref)
+        if application is None or not _may_be_seen(application, layers, parts):
+            return []
+        if application.is_gtk4:
+            questions: list[Question[Any]] = [
+                gtk4.cached(application.ref, application.unfolded, frozenset(application.hollow))
+            ]
+        else:
+            questions = [self._nodes(application, ref) for ref in application.shown]
+        frames, *read = yield from together(windows_of(application), *questions)
+        found = matching(frames, layers, application.pid)
+        shown = [frame for frame in frames if frame.ref in found and parts.get(found[frame.ref].window.id)]
+        if application.is_gtk4:
+            application.hollow.clear()
+            told = yield from together(*(self._placing(application, frame, found, layers, read[0]) for frame in shown))
+        else:
+            known = dict(zip(application.shown, read, strict=True))
+            fresh = [frame.ref for frame in shown if frame.ref not in known]
+            more = yield from together(*(self._nodes(application, ref) for ref in fresh))
+            known |= dict(zip(fresh, more, strict=True))
+            told = []
+            for frame in shown:
+                layer, nodes = found[frame.ref], known[frame.ref]
+                origin = origin_of(application, layer, frame)
+                move(nodes, *origin)
+                told.append(Seen(application, layer, Tree(frame.ref, nodes), [], origin, {}))
+        application.shown = tuple(frame.ref for frame in shown)
+        yield from together(*(self._drafting(seen, layers, parts[seen.layer.window.id]) for seen in told))
+        return told
+
+    def _placing(
+        self,
+        application: Application,
+        frame: Node,
+        found: Mapping[Ref, Layer],
+        layers: Sequence[Layer],
+        cache: dict[Ref, Node] | None,
+    ) -> Question[Seen]:
+        """A window of GTK 4."""
+        layer = found[frame.ref]
+        origin = origin_of(application, layer, frame)
+        nodes, moved = yield from gtk4.placed(cache or {}, frame.ref, *origin, _helpers(layers, layer))
+        application.hollow |= gtk4.hollow_lists(nodes)
+        return Seen(application, layer, Tree(frame.ref, nodes, class_names=True), [], origin, moved)
+
+    def _nodes(self, application: Application, frame: Ref) -> Question[list[Node]]:
+        if application.matches:
+            nodes = yield from matched(frame)
+            if nodes is not None:
+                return nodes
+            application.matches = False
+        return (yield from walked(frame))
+
+    def _drafting(self, seen: Seen, layers: list[Layer], parts: list[Region]) -> Question[None]:
+        screen = around(self._monitors)
+        taking: list[Ref] = []
+        if seen.application.is_browser:
+            taking = yield from clicked(clickable_sections(seen.tree))
+        window = seen.layer.box
+        found = drafts(seen.tree, window, screen, taking)
+        seen.drafts = self._on_top(seen, found, layers, parts)
+        filled = fill(seen.tree, [draft for draft in seen.drafts if not draft.offscreen])
+        yield from together(filled, self._trusting(seen))
+
+    def _trusting(self, seen: Seen) -> Question[None]:
+        """Test what has not been tested as it stands."""
+        for draft in seen.drafts:
+            draft.trusted = not draft.offscreen
+        wanted = [draft for draft in seen.drafts if draft.is_control and draft.trusted]
+        boxes = [(node.ref, node.box) for node in seen.tree.nodes.values()]
+        fingerprint = hash((seen.layer.box, tuple(boxes)))
+        memory = self._memory.get(seen.tree.frame)
+        if memory is None or memory.fingerprint != fingerprint:
+            memory = self._memory[seen.tree.frame] = _Memory(fingerprint)
+        for draft in wanted:
+            draft.trusted = memory.trusted.get(draft.node.ref, False)  # until the test says so
+        fresh = [draft for draft in wanted if draft.node.ref not in memory.trusted]
+        if seen.application.is_gtk4:
+            yield from trust_gtk4(seen.tree, fresh, seen.origin, seen.moved)
+        else:
+            yield from trust(seen.tree, fresh, seen.origin)
+        # While a page of GTK 4 fades in, the one before is still found there, and nothing moves afterwards.
+        fading = seen.application.is_gtk4
+        memory.trusted |= {
+            draft.node.ref: draft.trusted for draft in fresh if draft.tested and (draft.trusted or not fading)
+        }
+
+    def _on_top(self, seen: Seen, found: list[Draft], layers: list[Layer], parts: list[Region]) -> list[Draft]:
+        """Those that no other window covers at their middle; what lies off the screen is kept as such."""
+        own = seen.layer.window.id
+        helpers = {
+            layer.window.id
+            for layer in layers
+            if layer.helper
+            and not layer.passing
+            and (layer.client == seen.layer.client or layer.window.pid == seen.application.pid)
+        }
+        free = parts == [seen.layer.box] and not helpers
+        asked = [] if free else [draft for draft in found if not draft.offscreen]
+        tops = dict(zip(map(id, asked), tops_at(self._windows, layers, [draft.center for draft in asked]), strict=True))
+
+        def stays(draft: Draft) -> bool:
+            if draft.offscreen or free:
+                return True
+            top = tops[id(draft)]
+            if top in helpers and top != own:
+                return draft.popup is not None
+            return top == own
+
+        for draft in asked:
+            if not stays(draft) and draft.popup is None:
+                part = largest_part(draft.box, parts)  # a part of it may be free, as of a text behind a dialog
+                if part is not None:
+                    draft.box, tops[id(draft)] = part, own
+        return [draft for draft in found if stays(draft)]
+
+    def _lacks(self, bus: Bus, layers: Sequence[Layer]) -> str:
+        """Why elements are missing, as a sentence; "" where none are."""
+        parts = visible_parts(layers, self._monitors)
+        left_out = {seen.layer.window.id for seen in self._seen}
+        unread = [
+            layer
+            for layer in layers
+            if not (layer.helper or layer.backdrop or layer.window.id in left_out) and parts.get(layer.window.id)
+        ]
+        known = {ref[0]: one.pid for ref, one in self._applications.items()}
+        hung = [known[name] for name in bus.silent if name in known]
+        return what_lacks(unread, hung, strangers=any(not known.get(name) for name in bus.silent))
+
+    def _looking(self, layer: Layer, look: Look[T]) -> Question[T | None]:
+        """A look at the application that a window is of."""
+        pid = layer.window.pid
+        if not any(one.pid == pid for one in self._applications.values()):  # it may have come since the last look
+            for ref in (yield from of_process(list(self._applications), pid)):
+                yield from self._known(ref)
+        for application in [one for one in self._applications.values() if one.pid == pid]:
+            return (yield from look(application))
+        # The bus of a sandbox has no number for what was started outside of it: title and size tell whose window it is.
+        for ref in (yield from of_process(list(self._applications), 0)):
+            yield from self._known(ref)
+        for application in [one for one in self._applications.values() if one.pid == 0]:
+            found = yield from look(application)
+            if found is not None:
+                return found
+        return None
+
+
+def _helpers(layers: Sequence[Layer], of: Layer) -> list[Region]:
+    """Where the menus of a window's program are."""
+    return [layer.outer for layer in layers if layer.helper and layer.client == of.client]
+
+
+def _may_be_seen(application: Application, layers: Sequence[Layer], parts: Mapping[WindowId, list[Region]]) -> bool:
+    """Whether any window of an application may be seen; also where it is not known which are its windows."""
+    own = [layer for layer in layers if layer.window.pid == application.pid and not layer.backdrop]
+    return any(parts.get(layer.window.id) for layer in own) if own else True

@@ -1,0 +1,209 @@
+"""GTK 4: one call tells all nodes that it has made so far, and their boxes are those in the window.
+
+GTK 4.8 (Debian 12) makes a node when its parent is asked for children, never says that anything but the window is
+showing, and counts boxes without paddings (a round button of 34 pixels has 24: its middle is right). What hidden pages
+hold keeps its box: only the hit test tells.
+"""
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.core.geometry import Region
+from agent.desktop.trees.bus import Body, Question
+from agent.desktop.trees.roles import (
+    CONTAINERS,
+    CONTROLS,
+    MENU,
+    NAMED_CONTAINERS,
+    POPUP_MENU,
+    ROWS,
+    SCROLL_PANES,
+    TEXTS,
+    VISIBLE,
+    has,
+    numbers,
+)
+from agent.desktop.trees.tree import _DEEPEST, _MOST_NODES, WINDOW, Node, Ref, children, extents, refs, region_of
+from agent.desktop.trees.wire import Call
+
+_LISTS = numbers("list")
+_PLACED = CONTROLS | CONTAINERS | SCROLL_PANES
+_PLACED_IF_NAMED = TEXTS | NAMED_CONTAINERS
+#: A node that does not tell all the children it claims is asked so many times in a row, then again after so many
+#: seconds, and each time after twice as many: on a busy computer a page may come late.
+_MOST_TIMES, _AGAIN = 5, 1.0
+_LONGEST_PAUSE = 30.0
+_ITEMS = "a((so)(so)(so)iiassusau)"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking a node for its children."""
+
+    claimed: int  # children that it says it has
+    known: int  # those that it told
+    times: int  # so often in a row with the same answer
+    at: float  # when it was asked last, in seconds of the monotonic clock
+
+    def is_enough(self, node: Node) -> bool:
+        """Whether it need not be asked now."""
+        if (self.claimed, self.known) != (node.count, len(node.children)) or self.times < _MOST_TIMES:
+            return False
+        return time.monotonic() - self.at < min(_AGAIN * 2.0 ** (self.times - _MOST_TIMES), _LONGEST_PAUSE)
+
+
+def _cached(application: Ref) -> Call:
+    return Call(application[0], "/org/a11y/atspi/cache", "org.a11y.atspi.Cache", "GetItems", _ITEMS)
+
+
+def listed(application: Ref) -> Question[dict[Ref, Node] | None]:
+    """The nodes that an application has made so far, without boxes; None where it has no such cache."""
+    [reply] = yield [_cached(application)]
+    if not reply or not reply[0]:
+        return None
+    known = {node.ref: node for node in map(_node, reply[0][:_MOST_NODES])}
+    _link(known)
+    return known
+
+
+def cached(
+    application: Ref, unfolded: dict[Ref, Asked], hollow: Collection[Ref] = ()
+) -> Question[dict[Ref, Node] | None]:
+    """All nodes of an application, without boxes; None where it has no such cache, or an empty one.
+
+    `unfolded` remembers those that were asked for their children. What a page that is being made does not have yet is
+    asked for some times more, and so is what is `hollow`.
+    """
+    known: dict[Ref, Node] = {}
+    asked: set[Ref] = set()
+    answered: set[Ref] = set()  # a busy application is silent: then it is asked again the next time
+    for _ in range(_DEEPEST):
+        told = yield from listed(application)
+        if told is None:
+            return None
+        known = told
+        fresh = [
+            node.ref
+            for node in known.values()
+            if (len(node.children) < node.count or node.ref in hollow)
+            and has(node.states, VISIBLE)
+            and node.ref not in asked
+            and not ((before := unfolded.get(node.ref)) is not None and before.is_enough(node))
+        ]
+        if not fresh or len(known) >= _MOST_NODES:
+            break
+        for _ in range(_DEEPEST):  # down to the leaves, before all of them are read again
+            replies = yield [children(ref) for ref in fresh]
+            asked.update(fresh)
+            answered.update(ref for ref, reply in zip(fresh, replies, strict=True) if reply is not None)
+            below = [ref for reply in replies for ref in refs(reply)]
+            fresh = [ref for ref in below if ref not in known and ref not in asked]
+            if not fresh or len(asked) > _MOST_NODES:
+                break
+    for ref in [ref for ref in unfolded if ref not in known]:
+        del unfolded[ref]
+    for ref in answered & known.keys():
+        now = known[ref].count, len(known[ref].children)
+        last = unfolded.get(ref)
+        times = last.times + 1 if last is not None and now == (last.claimed, last.known) else 1
+        unfolded[ref] = Asked(*now, times, time.monotonic())
+    return known
+
+
+def placed(
+    known: dict[Ref, Node], frame: Ref, left: int, top: int, popovers: Sequence[Region] = ()
+) -> Question[tuple[list[Node], dict[Ref, tuple[int, int]]]]:
+    """The nodes of a window that may be seen, in the order of the tree, and how far popovers were moved.
+
+    Only what can be an element is asked for its box, as that costs most: half of all nodes are for layout.
+
+    Args:
+        known: all nodes of the application.
+        frame: the window.
+        left: where its own coordinates begin on the screen.
+        top: the same downwards.
+        popovers: where on the screen windows without a frame are. What is in a popover is told as if that began where
+            the button does that it belongs to; its node has exactly the size of its window, so it is moved there.
+    """
+    below: list[Node] = []
+    asked: list[Node] = []
+    waiting = [(known[frame], False)] if frame in known else []
+    seen = {frame}
+    while waiting and len(below) < _MOST_NODES:
+        node, within = waiting.pop()  # whether it is a part of a button or the like
+        if node.ref != frame:
+            below.append(node)
+            if popovers or node.role in _PLACED or (node.name and not within and node.role in _PLACED_IF_NAMED):
+                asked.append(node)
+        within = within or node.role in CONTROLS - ROWS
+        fresh = [ref for ref in node.children if ref not in seen and has(known[ref].states, VISIBLE)]
+        seen.update(fresh)
+        waiting += [(known[ref], within) for ref in reversed(fresh)]
+    replies: list[Body] = yield [extents(node.ref, WINDOW) for node in asked]
+    for node, reply in zip(asked, replies, strict=True):
+        node.box = region_of(reply, left, top)
+    moved: dict[Ref, tuple[int, int]] = {}
+    for window in popovers:
+        root = next((node for node in below if node.ref not in moved and _has_size(node, window)), None)
+        if root is not None and root.box is not None:
+            moved[root.ref] = window.left - root.box.left, window.top - root.box.top
+            _move(known, root, *moved[root.ref])
+            root.role = POPUP_MENU
+    opened = {ref for root in moved for ref in inside(known, known[root])}
+    closed = {
+        ref
+        for node in below
+        if _is_popover(node) and node.ref not in opened and not (held := inside(known, node)) & moved.keys()
+        for ref in held
+    }
+    return [node for node in below if node.ref not in closed], moved
+
+
+def hollow_lists(nodes: Sequence[Node]) -> set[Ref]:
+    """Lists that are shown, and none of whose rows is: they show others by now, without claiming more."""
+    boxed = {node.ref for node in nodes if node.box is not None}
+    return {
+        node.ref
+        for node in nodes
+        if node.role in _LISTS and node.ref in boxed and node.children and not boxed.intersection(node.children)
+    }
+
+
+def _is_popover(node: Node) -> bool:
+    """Whether a node is a popover, which keeps what it holds, and where that was, while it is closed."""
+    return node.role == MENU or node.name.startswith("GtkPopover")
+
+
+def inside(known: dict[Ref, Node], root: Node) -> set[Ref]:
+    """A node and all below it."""
+    waiting, seen = [root], {root.ref}
+    while waiting:
+        fresh = [ref for ref in waiting.pop().children if ref not in seen]
+        seen.update(fresh)
+        waiting += [known[ref] for ref in fresh]
+    return seen
+
+
+def _has_size(node: Node, window: Region) -> bool:
+    return node.box is not None and (node.box.width, node.box.height) == (window.width, window.height)
+
+
+def _move(known: dict[Ref, Node], root: Node, right: int, down: int) -> None:
+    for node in map(known.__getitem__, inside(known, root)):
+        if node.box is not None:
+            node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
+
+
+def _node(item: Any) -> Node:
+    ref, _, parent, _, count, _, name, role, description, states = item
+    bits = sum(int(word) << 32 * index for index, word in enumerate(states[:2]))
+    return Node(tuple(ref), role, str(name)[:400], bits, None, tuple(parent), [], count, str(description)[:400])
+
+
+def _link(known: dict[Ref, Node]) -> None:
+    """Give every node its children, in the order in which they are told."""
+    for node in known.values():
+        if node.parent in known and node.parent != node.ref:
+            known[node.parent].children.append(node.ref)

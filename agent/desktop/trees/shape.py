@@ -1,0 +1,268 @@
+"""From the nodes of a window to what a person sees in it: what is kept, what it is called, and where it lies."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from agent.core.geometry import DesktopPoint, Region
+from agent.desktop.trees.roles import (
+    COMBO_BOX,
+    CONTAINERS,
+    CONTROLS,
+    HOLDERS,
+    LABELS,
+    NAMED_CONTAINERS,
+    POPUP_MENUS,
+    POPUPS,
+    ROWS,
+    SCROLL_BAR,
+    SCROLL_PANES,
+    SECTIONS,
+    SELECTED,
+    TEXTS,
+    alike,
+    has,
+)
+from agent.desktop.trees.tree import Node, Ref
+from agent.safety.text import one_line
+
+#: Names are cut to so many characters: as much as a person reads of a button.
+LONGEST_NAME = 60
+#: GTK 4.8 calls what has no name by its class.
+_CLASS_NAME = re.compile(r"(Gtk|Adw|Cc|Nautilus|Gd|Gcal|Hdy|Panel|[A-Z][a-z]+)[A-Z]\w*\Z")
+#: GTK 4.8 tells its tool tips where they are not.
+_TOOL_TIP = "GtkTooltipWindow"
+#: What is left of something partly scrolled away must have so many pixels each way to count as seen.
+_SEEN = 4
+
+
+@dataclass(slots=True)
+class Draft:
+    """An element in the making."""
+
+    node: Node
+    role: int
+    name: str
+    box: Region  # what can be seen of it within its window
+    offscreen: bool = False
+    clickable: bool = False  # a part of a page that takes clicks
+    popup: Ref | None = None  # the menu or list that it lies in, which may be over and beside its window
+    parent: Ref | None = None
+    label: str = ""
+    value: str | None = None
+    limits: tuple[float, float] | None = None
+    trusted: bool = True
+    tested: bool = True  # False where an application that was asked what is there did not answer
+    twins: set[Ref] = field(default_factory=set)  # other nodes that stand for the same thing
+
+    @property
+    def center(self) -> tuple[int, int]:
+        """The middle of its box: where it is clicked."""
+        return self.box.left + self.box.width // 2, self.box.top + self.box.height // 2
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is there to be clicked, typed into or dragged."""
+        return self.role in CONTROLS or self.clickable
+
+
+class Tree:
+    """The nodes of one window by what they are to each other; cycles and strangers among the parents do no harm."""
+
+    def __init__(self, frame: Ref, nodes: Sequence[Node], *, class_names: bool = False) -> None:
+        self.frame = frame
+        self.nodes = {node.ref: node for node in nodes}
+        self.below: dict[Ref, list[Node]] = {}
+        for node in nodes:
+            if node.parent in self.nodes and node.parent != node.ref:
+                self.below.setdefault(node.parent, []).append(node)
+        self._class_names = class_names
+
+    def above(self, ref: Ref) -> Iterator[Node]:
+        """A node's ancestors in the window, the nearest first."""
+        seen = {ref}
+        node = self.nodes.get(ref)
+        while node is not None and (parent := node.parent) in self.nodes and parent not in seen:
+            assert parent is not None
+            seen.add(parent)
+            node = self.nodes[parent]
+            yield node
+
+    def inside(self, ref: Ref) -> Iterator[Node]:
+        """All nodes below one, in the order of the tree."""
+        waiting = list(reversed(self.below.get(ref, ())))
+        seen = {ref}
+        while waiting:
+            node = waiting.pop()
+            if node.ref not in seen:
+                seen.add(node.ref)
+                yield node
+                waiting += reversed(self.below.get(node.ref, ()))
+
+    def name(self, node: Node) -> str:
+        """What a node is called by itself."""
+        told = _once(node.name.strip()) if self._class_names else node.name.strip()
+        lines = told.splitlines()
+        # What stands on a row's further lines is about it: "Adwaita-dark", "GTK 3, GTK 2".
+        name = one_line(lines[0] if lines and node.role in ROWS else told, LONGEST_NAME)
+        if self._class_names and (_CLASS_NAME.match(name) if node.role not in LABELS else name == "GtkLabel"):
+            return ""
+        return name
+
+    def labels(self, ref: Ref) -> list[str]:
+        """What is written below a node, without what belongs to another control there; each text once."""
+        found: dict[str, None] = {}
+        for node in self.inside(ref):
+            if node.role in LABELS and (name := self.name(node)):
+                found.setdefault(name)
+        return list(found)
+
+    def controls(self, ref: Ref) -> int:
+        """How many controls there are below a node."""
+        return sum(node.role in CONTROLS for node in self.inside(ref))
+
+
+def drafts(tree: Tree, window: Region, screen: Region, clickable: Iterable[Ref] = ()) -> list[Draft]:
+    """The elements of a window in the order of its tree.
+
+    Args:
+        tree: of the window.
+        window: where it is on the screen.
+        screen: where its menus may be.
+        clickable: the parts of a page that take clicks, whatever their role.
+    """
+    taking = set(clickable)
+    made: dict[Ref, Draft] = {}
+    for node in tree.nodes.values():
+        if node.box is None or not _kept(tree, node, taking):
+            continue
+        popup = _popup(tree, node)
+        box, offscreen = _seen(tree, node, window if popup is None else screen)
+        draft = Draft(node, node.role, tree.name(node), box, offscreen, node.ref in taking, popup)
+        if not draft.name and (node.role in HOLDERS or draft.clickable):
+            written = tree.labels(node.ref)
+            if len(written) == 1 or (written and node.role in ROWS and tree.controls(node.ref) < 2):
+                draft.name = written[0]
+        if not draft.name and draft.is_control:
+            draft.name = one_line(node.description, LONGEST_NAME)
+        made[node.ref] = draft
+    _merge(tree, made)
+    for draft in made.values():
+        draft.parent = next((node.ref for node in tree.above(draft.node.ref) if node.ref in made), None)
+        if draft.is_control and not draft.name:
+            draft.label = _row_label(tree, draft.node)
+    return list(made.values())
+
+
+def _once(name: str) -> str:
+    """A name that GTK 4 tells twice, told once: "Open Open", and with its mnemonic before, "_Open Open"."""
+    for at in {(len(name) - 1) // 2, len(name) // 2}:
+        if name[at : at + 1] == " " and name[:at].replace("_", "", 1) == name[at + 1 :]:
+            return name[at + 1 :]
+    return name
+
+
+def _kept(tree: Tree, node: Node, taking: set[Ref]) -> bool:
+    """Whether a node is something to a person."""
+    if any(one.name == _TOOL_TIP for one in tree.above(node.ref)):
+        return False
+    if node.ref in taking or node.role in CONTAINERS:
+        return True
+    if node.role in CONTROLS:
+        return node.role != SCROLL_BAR or (node.box is not None and min(node.box.width, node.box.height) > 1)
+    if node.role in TEXTS:
+        return bool(tree.name(node))
+    return node.role in NAMED_CONTAINERS and bool(tree.name(node))
+
+
+def _popup(tree: Tree, node: Node) -> Ref | None:
+    """The menu or list that came up over the window and holds a node; None where it is in the window itself."""
+    if node.role in POPUP_MENUS:
+        return node.ref
+    return next((one.ref for one in tree.above(node.ref) if one.role in POPUPS), None)
+
+
+def _seen(tree: Tree, node: Node, clip: Region) -> tuple[Region, bool]:
+    """What can be seen of a node within its window, or all of it where nothing can, and whether that is so."""
+    assert node.box is not None
+    left, top, right, bottom = _edges(node.box)
+    for window in (clip, *(one.box for one in tree.above(node.ref) if one.role in SCROLL_PANES and one.box)):
+        edges = _edges(window)
+        left, top = max(left, edges[0]), max(top, edges[1])
+        right, bottom = min(right, edges[2]), min(bottom, edges[3])
+    least = min(_SEEN, node.box.width), min(_SEEN, node.box.height)
+    if right - left < least[0] or bottom - top < least[1]:
+        return node.box, True
+    return Region(left, top, right - left, bottom - top), False
+
+
+def _merge(tree: Tree, made: dict[Ref, Draft]) -> None:
+    """Take away what says nothing of its own: texts on what is named by them, and the one of two that are one thing."""
+    for ref, draft in list(made.items()):
+        holder = next((made[node.ref] for node in tree.above(ref) if node.ref in made), None)
+        if holder is None or holder.node.ref not in made:
+            continue
+        if holder.role == COMBO_BOX and draft.box == holder.box:  # of a closed list, the entries are where it is
+            if has(draft.node.states, SELECTED):
+                holder.value = draft.name
+            del made[ref]
+        elif _is_choice_shown(tree, draft, holder):
+            holder.value = draft.name or holder.value
+            del made[ref]
+        elif draft.role in TEXTS and not draft.clickable:
+            named = holder.name == draft.name
+            # GTK 3 has the page of a tab below the tab: what is written there is not the tab's.
+            on_it = holder.box.contains(DesktopPoint(*draft.center))
+            if named or (on_it and holder.is_control and holder.role not in ROWS):
+                holder.twins.add(ref)
+                del made[ref]
+        elif alike(draft.role, holder.role) and draft.is_control and holder.is_control:
+            if holder.name and draft.name and holder.name != draft.name:
+                continue
+            if _near(draft.box, holder.box):
+                holder.name = holder.name or draft.name
+                holder.twins |= {ref, *draft.twins}
+                holder.node.states |= draft.node.states
+                del made[ref]
+
+
+def _is_choice_shown(tree: Tree, draft: Draft, holder: Draft) -> bool:
+    """Whether a node is what a combo box of GTK 4 shows while it is closed: a list of one row."""
+    if holder.role != COMBO_BOX or draft.role not in CONTAINERS | ROWS:
+        return False
+    inside = holder.box.contains(DesktopPoint(*draft.center))
+    return inside and not any(node.role in POPUP_MENUS for node in tree.above(draft.node.ref))
+
+
+def _near(inner: Region, outer: Region) -> bool:
+    """Whether a box fills most of another, as a button in a button does."""
+    return inner.width * inner.height * 4 >= outer.width * outer.height
+
+
+def _row_label(tree: Tree, node: Node) -> str:
+    """The title of the row that a nameless control stands in."""
+    row = next((one for one in tree.above(node.ref) if one.role in ROWS), None)
+    written = tree.labels(row.ref) if row is not None else []
+    return written[0] if written else ""
+
+
+def smallest_at(found: Iterable[Draft], point: DesktopPoint) -> Draft | None:
+    """The smallest element at a point: controls before others."""
+    here = [draft for draft in found if not draft.offscreen and draft.box.contains(point)]
+    controls = [draft for draft in here if draft.is_control]
+    return min(controls or here, key=lambda draft: draft.box.width * draft.box.height, default=None)
+
+
+def clickable_sections(tree: Tree) -> list[Ref]:
+    """The parts of a page that may take clicks though their role does not say so, outside of what does."""
+    return [
+        node.ref
+        for node in tree.nodes.values()
+        if node.role in SECTIONS - CONTROLS
+        and node.box
+        and not any(one.role in CONTROLS for one in tree.above(node.ref))
+    ]
+
+
+def _edges(box: Region) -> tuple[int, int, int, int]:
+    return box.left, box.top, box.left + box.width, box.top + box.height

@@ -1,0 +1,173 @@
+"""The accessibility of a person's session: where its bus is, whether it is switched on, and lending it for a run.
+
+Many applications tell their elements in any case; browsers and others do so only where the session says that somebody
+reads them. That switch is the person's: it is turned after asking only, and given back, also after a crash. The switch
+for screen readers is left alone: desktops start one that speaks.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from agent.desktop.trees.bus import Body, Bus, Limits, Question
+from agent.desktop.trees.wire import Call
+from foundation.errors import EnvironmentLacksError
+from foundation.files import write_atomically
+from foundation.paths import state_folder
+from foundation.processes import identity_of, is_alive, read_identity
+
+#: What the person says of it in the settings.
+Wish: TypeAlias = Literal["ask", "on", "off"]
+
+#: Starting the service takes up to some seconds on a busy machine that has just begun its session.
+_LIMITS = Limits(silence=5.0, total=5.0, working=5.0)
+_SERVICE, _PATH = "org.a11y.Bus", "/org/a11y/bus"
+_DBUS, _DBUS_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
+_PROPERTIES = "org.freedesktop.DBus.Properties"
+_SWITCH = ("org.a11y.Status", "IsEnabled")
+_QUESTION = (
+    "Browsers and some other applications tell what their buttons are called only where accessibility is switched on, "
+    'and here it is off. Switch it on until this ends? (accessibility = "on" or "off" in the settings answers this.)'
+)
+_REMARK = (
+    "Accessibility is off in this session: some applications do not tell what their buttons are called. "
+    'accessibility = "on" in the settings switches it on while a run lasts.'
+)
+
+
+def session_bus(environ: Mapping[str, str]) -> str:
+    """The address of the session bus of an environment; "" where it has none."""
+    if told := environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        return told
+    usual = Path(environ.get("XDG_RUNTIME_DIR") or "/nowhere", "bus")
+    return f"unix:path={usual}" if usual.exists() else ""
+
+
+def buses(session: str, told: str = "") -> Iterator[str]:
+    """The addresses at which the accessibility bus may be, the best first.
+
+    Args:
+        session: the address of the session bus, which starts the service where it is not there; "" for none.
+        told: the address that a display tells, which is that of its own applications; "" for none.
+
+    Raises:
+        EnvironmentLacksError: the session's bus takes no connection.
+    """
+    if told:
+        yield told
+    if not session:
+        return
+    reply = _asked(session, Call(_SERVICE, _PATH, _SERVICE, "GetAddress", "s"), Limits())
+    if reply and reply[0] != told:
+        yield str(reply[0])
+
+
+def is_switched_on(session: str) -> bool | None:
+    """Whether accessibility is on in a session, by the address of its bus; None where nobody knows."""
+    with suppress(EnvironmentLacksError):
+        reply = _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Get", "v", "ss", _SWITCH))
+        if reply and reply[0][0] == "b":
+            return bool(reply[0][1])
+    return None
+
+
+def answering(session: str) -> int | None:
+    """How many programs are on the accessibility bus of a session; None where that does not answer."""
+    with suppress(EnvironmentLacksError):
+        for address in buses(session):
+            reply = _asked(address, Call(_DBUS, _DBUS_PATH, _DBUS, "ListNames", "as"))
+            if reply:
+                return sum(str(name).startswith(":") for name in reply[0]) - 1  # without ourselves
+    return None
+
+
+def switch(session: str, *, on: bool) -> bool:
+    """Switch it; whether it stands so then. Applications that run already may take no notice."""
+    with suppress(EnvironmentLacksError):
+        _asked(session, Call(_SERVICE, _PATH, _PROPERTIES, "Set", "", "ssv", (*_SWITCH, ("b", on))))
+        return is_switched_on(session) is on
+    return False
+
+
+class LentAccessibility:
+    """The accessibility of the session of an environment, from now until it is given back.
+
+    Args:
+        environ: of the session.
+        wish: what the person said of it.
+        ask: asks the person yes or no; None where nobody can answer.
+        tell: tells the person something.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        wish: Wish,
+        ask: Callable[[str], bool] | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._session = session_bus(environ)
+        self._lent = False
+        give_back_left_over()
+        if wish == "off" or not self._session or is_switched_on(self._session) is not False:
+            return
+        if wish == "ask" and ask is None:
+            tell(_REMARK)
+        elif wish == "on" or (ask is not None and ask(_QUESTION)):
+            self._switch_on(tell)
+
+    def give_back(self) -> None:
+        """Put it back as it was; safe to call twice."""
+        if self._lent:
+            self._lent = False
+            switch(self._session, on=False)
+            _marker().unlink(missing_ok=True)
+
+    def _switch_on(self, tell: Callable[[str], None]) -> None:
+        me = identity_of(os.getpid())
+        try:  # written down first: whatever happens from here on, the next start gives it back
+            _marker().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(_marker(), json.dumps({"session": self._session} | (me.to_json() if me else {})))
+        except OSError as error:
+            tell(f"Accessibility is left off: {_marker()} cannot be written ({error.strerror}).")
+            return
+        self._lent = True
+        if not switch(self._session, on=True):
+            tell("Accessibility could not be switched on.")
+
+
+def give_back_left_over() -> bool:
+    """Switch off what a run switched on that ended without giving it back; whether there was such a thing."""
+    try:
+        told = json.loads(_marker().read_text(encoding="utf-8"))
+        session = str(told["session"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    if is_alive(read_identity(told)):
+        return False
+    # The setting is the person's, not the session's: it is given back on today's bus where that one is gone.
+    if switch(session, on=False) or switch(session_bus(os.environ), on=False):
+        _marker().unlink(missing_ok=True)
+        return True
+    return False
+
+
+def _marker() -> Path:
+    return state_folder() / "accessibility.json"
+
+
+def _asked(session: str, call: Call, limits: Limits = _LIMITS) -> Body:
+    """The reply to one call on a session's bus. Raises EnvironmentLacksError: there is no bus at that address."""
+
+    def question() -> Question[Body]:
+        [reply] = yield [call]
+        return reply
+
+    bus = Bus(session, limits)
+    try:
+        return bus.ask(question())
+    finally:
+        bus.close()

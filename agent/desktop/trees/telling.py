@@ -1,0 +1,121 @@
+"""From what was read of the trees to elements, and to sentences about what could not be read."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agent.desktop.protocol.windows import Layer, WindowId
+from agent.desktop.trees.applications import Application
+from agent.desktop.trees.roles import CONTROLS, ENABLED, SENSITIVE, STATES, has, role_name
+from agent.desktop.trees.shape import Draft, Tree
+from agent.desktop.trees.tree import Ref
+from agent.safety.text import one_line
+from agent.screen.outline import Element, ShownWindow
+
+_MOST_ELEMENTS = 3000
+_LONGEST_TITLE = 120
+
+
+@dataclass(slots=True)
+class Seen:
+    """A window whose tree was read."""
+
+    application: Application
+    layer: Layer
+    tree: Tree
+    drafts: list[Draft]
+    origin: tuple[int, int]  # of its coordinates on the screen, where they are not the screen's own
+    moved: dict[Ref, tuple[int, int]]  # its popovers, and how far from where they say they really are (GTK 4)
+
+
+def elements_of(found: Iterable[Seen], layers: Sequence[Layer]) -> tuple[tuple[Element, ...], dict[Ref, Element]]:
+    """The elements, window by window from the top, each in reading order; and the same by their nodes."""
+    rank = {layer.window.id: index for index, layer in enumerate(layers)}
+    windows = sorted(found, key=lambda seen: rank.get(seen.layer.window.id, len(rank)))
+    told: dict[Ref, tuple[Seen, Draft]] = {}
+    for seen in windows:
+        for draft in reading_order(seen.drafts):
+            told.setdefault(draft.node.ref, (seen, draft))  # an open list is in its own window and in its owner's
+    entries = list(told.values())[:_MOST_ELEMENTS]
+    numbers = {draft.node.ref: index + 1 for index, (_, draft) in enumerate(entries)}
+    elements = tuple(
+        element_of(seen.layer, draft, numbers[draft.node.ref], numbers.get(draft.parent) if draft.parent else None)
+        for seen, draft in entries
+    )
+    by_node = dict(zip(numbers, elements, strict=True))
+    for _, draft in entries:
+        by_node |= {twin: by_node[draft.node.ref] for twin in draft.twins if twin not in by_node}
+    return elements, by_node
+
+
+def element_of(layer: Layer, draft: Draft, number: int, parent: int | None = None) -> Element:
+    """One element of a window."""
+    return Element(
+        id=number,
+        role=role_name(draft.role),
+        name=draft.name,
+        box=draft.box,
+        value=draft.value,
+        states=states_of(draft),
+        window=one_line(layer.window.title, _LONGEST_TITLE),
+        trusted=draft.trusted,
+        app=one_line(layer.window.app, _LONGEST_TITLE),
+        parent=parent,
+        label=draft.label if draft.label != draft.name else "",
+        limits=draft.limits,
+    )
+
+
+def states_of(draft: Draft) -> frozenset[str]:
+    """How an element stands."""
+    states = {name for number, name in STATES.items() if has(draft.node.states, number)}
+    if draft.role in CONTROLS and not (has(draft.node.states, ENABLED) or has(draft.node.states, SENSITIVE)):
+        states.add("disabled")
+    told = {"offscreen": draft.offscreen, "clickable": draft.clickable}
+    return frozenset(states | {name for name, true in told.items() if true})
+
+
+def reading_order(found: Sequence[Draft]) -> list[Draft]:
+    """Row by row, and in a row from the left; an open menu before what it lies over."""
+    popups = [draft for draft in found if draft.popup is not None]
+    return _by_rows(popups) + _by_rows([draft for draft in found if draft.popup is None])
+
+
+def _by_rows(found: Sequence[Draft]) -> list[Draft]:
+    rows: list[list[Draft]] = []
+    for draft in sorted(found, key=lambda one: (one.center[1], one.center[0])):
+        if rows and draft.center[1] - rows[-1][0].center[1] <= min(rows[-1][0].box.height, draft.box.height) // 4:
+            rows[-1].append(draft)
+        else:
+            rows.append([draft])
+    return [draft for row in rows for draft in sorted(row, key=lambda one: one.box.left)]
+
+
+def shown_window(layer: Layer, active: WindowId | None) -> ShownWindow:
+    """A window as it is told."""
+    title, app = (one_line(text, _LONGEST_TITLE) for text in (layer.window.title, layer.window.app))
+    return ShownWindow(title, app, layer.box, layer.window.id == active)
+
+
+def what_lacks(unread: Sequence[Layer], hung: Iterable[int | None], *, strangers: bool) -> str:
+    """Why elements are missing, as sentences; "" where no window was left unread.
+
+    Args:
+        unread: windows that can be seen, of which no tree was read.
+        hung: the processes that did not answer.
+        strangers: whether somebody else did not either, of whom it is not known which windows are theirs.
+    """
+    late = [layer for layer in unread if layer.window.pid in {*hung}]
+    mute = [layer for layer in unread if layer not in late]
+    told = []
+    if late:
+        told.append(f"{_titles(late)} did not answer in time: nothing is known of what is in there.")
+    if mute:
+        why = "some application did not answer in time" if strangers else "they tell nothing of it"
+        told.append(f"What is in {_titles(mute)} is not known: {why}.")
+    return " ".join(told)
+
+
+def _titles(layers: Sequence[Layer], most: int = 3) -> str:
+    names = [f"“{one_line(layer.window.title or layer.window.app, 60)}”" for layer in layers]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

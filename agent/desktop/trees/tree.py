@@ -1,0 +1,227 @@
+"""What is asked of an accessibility tree, and the nodes that come of it. All of it is bounded."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agent.core.geometry import Region
+from agent.desktop.trees.bus import Body, Question
+from agent.desktop.trees.roles import FOCUSED, MENU_BAR, SHOWING, TABLES, VISIBLE, has
+from agent.desktop.trees.wire import Array, Call
+
+#: A node: the application's name on the bus, and the object's path there.
+Ref: TypeAlias = tuple[str, str]
+
+_A11Y = "org.a11y.atspi."
+_PROPERTIES = "org.freedesktop.DBus.Properties"
+ROOT = "/org/a11y/atspi/accessible/root"
+NULL = "/org/a11y/atspi/null"
+SCREEN, WINDOW = 0, 1  # what coordinates are counted from
+#: So many nodes of one window are looked at, and so many children of one node: the largest window measured shows 270.
+_MOST_NODES = 3000
+_MOST_CHILDREN = 400
+_DEEPEST = 60
+#: No screen is larger; what toolkits answer for "nowhere" is far outside.
+_FARTHEST = 65536
+#: Names are read so far: they are cut much shorter when they are shown.
+_LONGEST_NAME = 400
+
+
+@dataclass(slots=True)
+class Node:
+    """One node of a tree."""
+
+    ref: Ref
+    role: int
+    name: str
+    states: int
+    box: Region | None = None  # on the screen, in desktop pixels; None where it has none
+    parent: Ref | None = None
+    children: list[Ref] = field(default_factory=list)  # where they were asked for
+    count: int = 0  # of its children, as it says
+    description: str = ""  # what explains it, such as the text of its tool tip
+
+    @property
+    def showing(self) -> bool:
+        """Whether it says that it is to be seen (which says nothing of other windows over it)."""
+        return has(self.states, SHOWING) and has(self.states, VISIBLE)
+
+
+def method(ref: Ref, interface: str, member: str, returns: str, signature: str = "", *body: Any) -> Call:
+    """A call of one of AT-SPI's interfaces."""
+    return Call(*ref, _A11Y + interface, member, returns, signature, body)
+
+
+def getter(ref: Ref, interface: str, name: str) -> Call:
+    """A call for one property."""
+    return Call(*ref, _PROPERTIES, "Get", "v", "ss", (_A11Y + interface, name))
+
+
+def all_of(ref: Ref, interface: str) -> Call:
+    """A call for all properties of an interface."""
+    return Call(*ref, _PROPERTIES, "GetAll", "a{sv}", "s", (_A11Y + interface,))
+
+
+def extents(ref: Ref, coordinates: int) -> Call:
+    """A call for a box."""
+    return method(ref, "Component", "GetExtents", "(iiii)", "u", coordinates)
+
+
+def hit(ref: Ref, x: int, y: int, coordinates: int) -> Call:
+    """A call for what lies at a point below a node."""
+    return method(ref, "Component", "GetAccessibleAtPoint", "(so)", "iiu", x, y, coordinates)
+
+
+def children(ref: Ref) -> Call:
+    """A call for the children."""
+    return method(ref, "Accessible", "GetChildren", "a(so)")
+
+
+def showing_below(ref: Ref) -> Call:
+    """A call for all that says it is shown below a window, for toolkits with ATK's bridge."""
+    return _matches(ref, (1 << SHOWING) | (1 << VISIBLE), _MOST_NODES)
+
+
+def focused_below(ref: Ref, most: int) -> Call:
+    """A call for what says that it has the keyboard focus below a window, for toolkits with ATK's bridge."""
+    return _matches(ref, 1 << FOCUSED, most)
+
+
+def _matches(ref: Ref, states: int, most: int) -> Call:
+    # States: all of them; no attributes; any roles, given as four empty words; no interfaces; not inverted.
+    rule = (Array((states, 0)), 1, Array(()), 1, Array((0, 0, 0, 0)), 2, Array(()), 1, False)
+    signature = "(aiia{ss}iaiiasib)uib"
+    return method(ref, "Collection", "GetMatches", "a(so)", signature, rule, 1, most, True)
+
+
+def variant(body: Body, kind: str) -> Any:
+    """The value of a property of a type; None where it is of another."""
+    if not body:
+        return None
+    told, value = body[0]
+    return value if told == kind else None
+
+
+def refs(body: Body, most: int = _MOST_CHILDREN) -> list[Ref]:
+    """The nodes in a reply, without those that are none, each once."""
+    if not body:
+        return []
+    return [ref for ref in dict.fromkeys(map(tuple, body[0][:most])) if ref[1] != NULL]
+
+
+def states_of(body: Body) -> int:
+    """The set of states in a reply."""
+    words = body[0][:2] if body else ()
+    return sum(int(word) << 32 * index for index, word in enumerate(words))
+
+
+def region_of(body: Body, left: int = 0, top: int = 0) -> Region | None:
+    """The box in a reply, moved by an origin; None where it is no place on any screen."""
+    if not body:
+        return None
+    x, y, width, height = body[0]
+    if not (0 < width < _FARTHEST and 0 < height < _FARTHEST and abs(x) < _FARTHEST and abs(y) < _FARTHEST):
+        return None
+    return Region(x + left, y + top, width, height)
+
+
+def move(nodes: Iterable[Node], right: int, down: int) -> None:
+    """Move the boxes of nodes, which told them in coordinates of their window, to where that is on the screen."""
+    for node in nodes if right or down else ():
+        if node.box is not None:
+            node.box = Region(node.box.left + right, node.box.top + down, node.box.width, node.box.height)
+
+
+def _node_calls(ref: Ref, properties: Sequence[str]) -> list[Call]:
+    """The calls that a node is made of; see `_node_of`."""
+    told = [getter(ref, "Accessible", name) for name in properties] or [all_of(ref, "Accessible")]
+    return [
+        *told,
+        method(ref, "Accessible", "GetRole", "u"),
+        method(ref, "Accessible", "GetState", "au"),
+        extents(ref, SCREEN),
+    ]
+
+
+def _node_of(ref: Ref, properties: Sequence[str], replies: Sequence[Body]) -> Node | None:
+    """The node that replies tell of; None where too little was told."""
+    *told, role, states, box = replies
+    if role is None or states is None:
+        return None
+    if properties:
+        values = {name: reply[0] for name, reply in zip(properties, told, strict=True) if reply}
+    else:
+        values = told[0][0] if told[0] else {}
+    kind, parent = values.get("Parent", ("", None))
+    return Node(
+        ref,
+        role[0],
+        text_of(values.get("Name")),
+        states_of(states),
+        region_of(box),
+        tuple(parent) if kind == "(so)" else None,
+        count=_number(values.get("ChildCount")),
+        description=text_of(values.get("Description")),
+    )
+
+
+def text_of(told: Any) -> str:
+    """The text in a variant, cut; "" where it is none."""
+    if not isinstance(told, tuple) or told[0] != "s":
+        return ""
+    return str(told[1][:_LONGEST_NAME])
+
+
+def _number(told: Any) -> int:
+    return int(told[1]) if isinstance(told, tuple) and told[0] in ("i", "u") else 0
+
+
+def details(nodes: Iterable[Ref], properties: Sequence[str] = ("Name", "Parent")) -> Question[list[Node]]:
+    """The nodes of these names, in their order; without those that tell too little.
+
+    Without properties all are asked for at once, which only ATK's bridge may be: Qt 5.15 crashes.
+    """
+    wanted = list(nodes)
+    replies = yield [call for ref in wanted for call in _node_calls(ref, properties)]
+    each = len(properties or ("all",)) + 3
+    made = (_node_of(ref, properties, replies[each * index : each * (index + 1)]) for index, ref in enumerate(wanted))
+    return [node for node in made if node is not None]
+
+
+def matched(frame: Ref) -> Question[list[Node] | None]:
+    """All that a window of a toolkit with ATK's bridge shows, in the order of the tree; None where it has none."""
+    [found] = yield [showing_below(frame)]
+    if found is None:
+        return None
+    return (yield from details((ref for ref in refs(found, _MOST_NODES) if ref != frame), ()))
+
+
+def walked(frame: Ref, most: int = _MOST_NODES) -> Question[list[Node]]:
+    """All that a window shows, from the top down: below what is not shown, nothing is (Qt)."""
+    found: dict[Ref, Node] = {}
+    level, seen = [frame], {frame}
+    for _ in range(_DEEPEST):
+        known = yield from details(level, ("Name", "ChildCount"))
+        found |= {node.ref: node for node in known}
+        open_ones = [node for node in known if _is_open(node) or node.ref == frame]
+        replies = yield [children(node.ref) for node in open_ones]
+        level = []
+        for node, reply in zip(open_ones, replies, strict=True):
+            node.children = [ref for ref in refs(reply) if ref not in seen]
+            seen.update(node.children)
+            level += node.children
+        level = level[: most - len(found)]
+        if not level:
+            break
+    for node in found.values():
+        for child in node.children:
+            if child in found:
+                found[child].parent = node.ref
+    return [node for ref, node in found.items() if ref != frame and (node.showing or node.role == MENU_BAR)]
+
+
+def _is_open(node: Node) -> bool:
+    """Whether its children are asked for: spreadsheets say that they have millions."""
+    if not node.showing and node.role != MENU_BAR:
+        return False
+    return not (node.role in TABLES and node.count > _MOST_CHILDREN)
