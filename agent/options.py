@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent.core.geometry import Size
-from agent.model.engine import EngineChoice
+from agent.model.endpoint import EngineChoice
 from agent.record.folders import runs_dir
 from agent.settings import DesktopKind, Settings
 

@@ -12,9 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.model.asking import Patience
-from agent.model.choose import choose_engine
-from agent.model.engine import Engine, EngineChoice
-from agent.model.serving import Ask, Tell
+from agent.model.endpoint import EngineChoice
+from agent.model.engines import Ask, Engine, Tell, choose_engine
 from agent.options import RunOptions
 from agent.safety.stop import StopSwitch
 from foundation.errors import ExitStatus, MaiError, StoppedError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.commands.run import _parser
-from agent.model.engine import EngineChoice
+from agent.model.endpoint import EngineChoice
 from agent.options import RunOptions
 from agent.settings import Settings
 

@@ -17,8 +17,7 @@ from agent.core.geometry import DesktopPoint, Size, Viewport
 from agent.families.base import Decision, ParseFailure, PromptRequest
 from agent.families.shared.json_calls import as_text
 from agent.model.asking import Patience
-from agent.model.choose import choose_engine
-from agent.model.engine import Engine
+from agent.model.engines import Engine, choose_engine
 from agent.options import RunOptions
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.calibration.before_run import recalled

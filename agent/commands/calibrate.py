@@ -11,8 +11,7 @@ from agent.commands.arguments import add_engine, size
 from agent.console.terminal import say, terminal_ask
 from agent.core.geometry import Size
 from agent.model.asking import Patience
-from agent.model.choose import choose_engine
-from agent.model.engine import Engine
+from agent.model.engines import Engine, choose_engine
 from agent.options import RunOptions
 from agent.run.calibration.before_run import settled
 from agent.run.calibration.memory import Case

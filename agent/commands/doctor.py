@@ -134,11 +134,11 @@ def _session(kind: DesktopKind) -> Iterator[Finding]:
 
 
 def _local_server() -> str:
-    from agent.model import serving
+    from agent.model import engines
 
-    if serving.is_running():
+    if engines.is_running():
         return "one runs, and is used (`mai-server status`)"
-    reason = serving.why_no_server()
+    reason = engines.why_no_server()
     return f"{reason} Runs use the literal engine." if reason else "can be started here (`mai-server doctor` says more)"
 
 
@@ -197,10 +197,9 @@ def _reading() -> str:
 
 def _endpoint(url: str, settings: Settings) -> str:
     from agent.families.registry import detect_family
-    from agent.model.choose import named_endpoint
     from agent.model.clients import client_of
-    from agent.model.endpoint import Endpoint
-    from agent.model.engine import EngineChoice
+    from agent.model.endpoint import Endpoint, EngineChoice
+    from agent.model.engines import named_endpoint
     from agent.run.calibration.memory import remembered
 
     choice = EngineChoice("endpoint", url, settings.get("model"), settings.api_key)

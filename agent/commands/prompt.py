@@ -11,8 +11,7 @@ from agent.core.geometry import Size
 from agent.families.base import Call, Family, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import get_family
 from agent.families.shared.lenient_json import clean
-from agent.model.messages import to_openai
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, to_openai
 from agent.screen.encode import EncodedImage
 from agent.screen.fit import fit
 from agent.settings import load_settings, read_text

@@ -9,7 +9,7 @@ from agent.families.literal.family import FUNCTION, render
 from agent.literal.engine import Engine
 from agent.literal.find.reader import WHO
 from agent.literal.state.conversation import BadRequestError, read_conversation
-from agent.model import engine as model_engine
+from agent.model import engines as model_engine
 from agent.model.asking import Completion, Delta, OnProgress
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError

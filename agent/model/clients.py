@@ -1,13 +1,158 @@
-"""The client that speaks an endpoint's API."""
+"""The client of OpenAI-compatible servers: chat completions, streamed, with usage and readable errors.
+
+Servers differ in what they accept, so optional parts of a request (usage in streams, sampling beyond OpenAI's, images
+by id) are left out from the first refusal on.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-from agent.model.asking import USUAL_PATIENCE, ModelClient, Patience, ServerCondition
-from agent.model.client import ChatClient
-from agent.model.endpoint import Endpoint
+from agent.model.asking import USUAL_PATIENCE, Exchange, ModelClient, Patience, PatientClient, ServerCondition
+from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.peers.anthropic_messages import AnthropicClient
 from agent.model.peers.gemini_contents import GeminiClient
 from agent.model.peers.openai_responses import OpenAiClient
+from agent.model.refusals import ModelError, explain
+from agent.model.request import ChatRequest, to_openai
+from agent.screen.encode import EncodedImage
+from foundation.chat_stream import AnswerReader
+from foundation.errors import UsageError
+from foundation.model_listing import list_models
+from foundation.refusals import refusal_of
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+#: A server that forgets images more often than this is sent their bytes always: asking twice costs more.
+_MOST_MISSES = 2
+#: Where servers say that they have a model from: vLLM (of an adapter, "parent" is its base model), and others.
+_ORIGINS = ("root", "path", "parent")
+_KIND_OF_OWNER: dict[str, ServerKind] = {"vllm": "vllm", "mai-agent": "literal"}
+
+
+class ChatClient(PatientClient["AsyncOpenAI"]):
+    """Asks a server that speaks OpenAI's chat completions."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        patience: Patience = USUAL_PATIENCE,
+        condition: Callable[[], ServerCondition] | None = None,
+    ) -> None:
+        super().__init__(endpoint, patience, condition)
+        self._dropped: set[str] = set()  # optional request parts that this server refused
+        self._remembered: set[str] = set()  # digests of images that the server holds
+        self._misses = 0
+
+    def connect(self) -> "AsyncOpenAI":
+        """See `PatientClient.connect`."""
+        import openai
+
+        # A balancer before several servers keeps a run with the one whose caches hold its screenshots.
+        return openai.AsyncOpenAI(**self.connecting(openai), default_headers={"X-Session-Id": uuid4().hex})
+
+    async def discover(self, prefer: Callable[[str], object] = lambda _: False) -> Endpoint:
+        """The endpoint with model, kind and context filled in from /v1/models, as far as the server tells.
+
+        Where it has several models, one that is preferred by its name is taken. Raises ModelError: it cannot be asked,
+        or serves no such model; UsageError: it serves several and none was chosen.
+        """
+        where = self.endpoint.base_url
+        try:
+            models = await list_models(self.connection)
+        except TimeoutError as error:
+            raise ModelError("silent", f"{where} does not answer.", "Is the server still starting, or hung?") from error
+        except Exception as error:  # whatever a foreign server makes of this question
+            problem = explain(error, self.endpoint)
+            if problem.kind in ("unreachable", "bad_key", "overloaded", "silent"):
+                raise problem from error
+            if self.endpoint.model is None:
+                raise ModelError(
+                    "unknown_model",
+                    f"{where} does not list its models ({refusal_of(error).reason}).",
+                    "Is that the address of an OpenAI-compatible API? Its model can be named with --model.",
+                ) from error
+            return self.endpoint  # a server without /v1/models can still chat
+        model = self.endpoint.model or _only_model(where, list(models), prefer)
+        if models and model not in models:
+            served = ", ".join([*models][:8])
+            raise ModelError("unknown_model", f"{where} does not serve {model!r}.", f"It serves: {served}.")
+        told = models.get(model, {})
+        context = told.get("max_model_len")
+        limits = self.endpoint.limits
+        if isinstance(context, int) and context > 0:
+            limits = replace(limits, context=min(context, limits.context or context))
+        kind = _KIND_OF_OWNER.get(str(told.get("owned_by")), self.endpoint.kind)
+        origins = tuple(told[name] for name in _ORIGINS if isinstance(told.get(name), str) and told[name])
+        self.endpoint = replace(self.endpoint, model=model, kind=kind, limits=limits, origins=origins)
+        return self.endpoint
+
+    def exchange(self, request: ChatRequest) -> Exchange:
+        """The request in the shape of OpenAI's chat completions."""
+        images = request.images()
+        named = [image for image in images if self._holds(image)]
+        optional = request.optional_parts(self.endpoint.kind)
+        optional = {name: part for name, part in optional.items() if name not in self._dropped}
+        extra = {name: value for part in optional.values() for name, value in part.items()}
+        # As they are: the library would walk through every part of every message, to rename none of them; that takes
+        # 40 ms of every request late in a long run.
+        extra["messages"] = to_openai(request.messages, self._image_part)
+        required = {"model": self.endpoint.model, "messages": [], **request.required_parts()}
+        sent = {*optional, *(["image_id"] if self._by_id else []), *(["tools"] if request.tools else [])}
+
+        def explained(error: Exception) -> ModelError:
+            if named and "cache miss for image" in str(error).lower():
+                return self._forgotten()
+            problem = explain(error, self.endpoint, sent)
+            if problem.part is not None:
+                self._dropped.add(problem.part)
+            return problem
+
+        return Exchange(
+            self.connection.chat.completions.create(**required, extra_body=extra),
+            AnswerReader(max_tokens=required["max_tokens"]),
+            len(images) - len(named),
+            explained,
+            lambda: self._remembered.update(image.digest for image in images if self._by_id),
+        )
+
+    def forget(self) -> None:
+        """A new process has none of the images."""
+        self._remembered.clear()
+
+    @property
+    def _by_id(self) -> bool:
+        """Whether images are named by id once the server has them (vLLM's `uuid`)."""
+        return self.endpoint.kind == "vllm" and "image_id" not in self._dropped
+
+    def _holds(self, image: EncodedImage) -> bool:
+        """Whether the server has the image, so that it need only be named."""
+        return self._by_id and image.digest in self._remembered
+
+    def _image_part(self, image: EncodedImage | None) -> dict[str, Any]:
+        assert image is not None, "a request needs its images"
+        url = None if self._holds(image) else {"url": image.data_url}
+        return {"type": "image_url", "image_url": url} | ({"uuid": image.digest} if self._by_id else {})
+
+    def _forgotten(self) -> ModelError:
+        """The server dropped an image that the request only named: from now on all are sent anew."""
+        self._remembered.clear()
+        self._misses += 1
+        if self._misses > _MOST_MISSES:
+            self._dropped.add("image_id")
+        return ModelError("image_forgotten", "The server no longer has an image: it is sent again.", "")
+
+
+def _only_model(where: str, names: list[str], prefer: Callable[[str], object]) -> str:
+    """The model to take where none was named: the only one, or the only one that is preferred."""
+    choice = [name for name in names if prefer(name)] or names
+    if not choice:
+        raise ModelError("unknown_model", f"{where} serves no model.", "Load one there first.")
+    if len(choice) > 1:
+        raise UsageError(f"{where} serves several models: {', '.join(choice[:8])}.", "Choose one with --model.")
+    return choice[0]
 
 
 def client_of(

@@ -43,3 +43,15 @@ class Endpoint:
     def is_local(self) -> bool:
         """Whether screenshots stay on this machine."""
         return self.kind == "literal" or is_loopback(self.base_url)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """Which engine a person asked for."""
+
+    name: str = "auto"
+    url: str | None = None  # of an endpoint
+    model: str | None = None
+    api_key: str = field(default="", repr=False)  # for that endpoint
+    preset: str | None = None  # for a server of ours
+    beside: tuple[str, ...] = ()  # models that servers of ours will serve beside it

@@ -6,8 +6,7 @@ from typing import Any
 
 from agent.model.asking import Completion, ModelClient, OnProgress
 from agent.model.endpoint import Endpoint
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 
 
 class MaskedClient:

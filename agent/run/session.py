@@ -18,18 +18,17 @@ from agent.desktop.protocol.desktop import DEFAULT_CHORD, OpenDesktop
 from agent.events.run_events import RunFinished, RunStarted, Warned
 from agent.events.sink import Emit
 from agent.model.asking import Patience
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.budgets import pixel_budget
 from agent.run.calibration.before_run import Wish, calibrated
 from agent.run.control.race import Race
 from agent.run.control.steering import Steering
-from agent.run.locate.aiming import Zoom
+from agent.run.locate.targets import Zoom
 from agent.run.loop.consent import Consent
 from agent.run.loop.context import Person, RunContext
 from agent.run.loop.loop import Loop
-from agent.run.models.assemble import Ground, own_member, relief_member
+from agent.run.models.assemble import DecidingModel, FallbackModel, Ground, fallback_model, main_model
 from agent.run.models.loop_detector import LoopRule
-from agent.run.models.member import Member, Relief
 from agent.run.models.roles import Role, ServedModel, open_model
 from agent.run.models.settings import RunSettings
 from agent.safety.policy import Grants, Policy
@@ -105,7 +104,7 @@ async def run(
         desktop = ProtectedDesktop(real, dry_run=settings.dry_run, ours=not request.sandbox, languages=languages)
         opened.callback(desktop.close)
         ground = Ground(desktop, languages, request.system_prompt, request.zoom, models.get("grounder"))
-        own = own_member(actor, settings, ground)
+        own = main_model(actor, settings, ground)
         consent = Consent(
             request.policy, desktop.approver(person), steering or Steering(), desktop.surroundings, request.grants
         )
@@ -174,22 +173,22 @@ async def _aimed(
     return {"actor": await calibrated(models["actor"], screen, request.calibrate, settings.max_pixels, request.tell)}
 
 
-def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, ground: Ground) -> Relief | None:
+def _relief(request: Request, actor: ServedModel, relief: ServedModel | None, ground: Ground) -> FallbackModel | None:
     """What may take over where the actor is stuck; None where none is named, or it cannot be asked."""
     engine, leaving = request.engines.get("relief"), request.policy.leaving
     if engine is None:
         return None
     if relief is None:
-        return Relief(engine.endpoint, _never, leaving) if not engine.endpoint.is_local else None
+        return FallbackModel(engine.endpoint, _never, leaving) if not engine.endpoint.is_local else None
     name = relief.family.facts.name
     prompt = request.system_prompt(name) if name == actor.family.facts.name else None
     options = {**request.settings.options, **request.family_options.get(name, {})}
     settings = _fitted(replace(request.settings, see=None, options=options), relief, request.environ)
-    join = partial(relief_member, relief, settings, ground, leaving, request.mask, prompt)
-    return Relief(relief.endpoint, join, leaving, request.relief_steps, request.bundle)
+    join = partial(fallback_model, relief, settings, ground, leaving, request.mask, prompt)
+    return FallbackModel(relief.endpoint, join, leaving, request.relief_steps, request.bundle)
 
 
-def _never() -> Member:
+def _never() -> DecidingModel:
     raise EnvironmentLacksError("The model that may take over was not asked what it is.")
 
 

@@ -19,7 +19,7 @@ from agent.desktop.factory import open_desktop
 from agent.desktop.portable.screen import MssScreen
 from agent.families.base import Call, Decision, Family, PastStep, PromptRequest
 from agent.families.registry import get_family
-from agent.model.messages import to_openai
+from agent.model.request import to_openai
 from agent.run.observing.observe import Observer
 from agent.run.observing.outliner import Outliner
 from agent.safety.stop import StopSwitch

@@ -129,7 +129,7 @@ def run_with_a_person(lair, endpoint, *, allowed):
     import asyncio
 
     from agent.model.endpoint import Endpoint
-    from agent.model.engine import Engine
+    from agent.model.engines import Engine
     from agent.run.models.settings import RunSettings
     from agent.run.session import Request, run
     from agent.safety.policy import Approval, Policy

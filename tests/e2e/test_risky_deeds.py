@@ -14,7 +14,7 @@ from agent.desktop.x11.desktop import X11Desktop
 from agent.desktop.x11.windows import X11Windows
 from agent.events.run_events import Acted, ApprovalAsked, Warned
 from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.policy import Approval, Policy

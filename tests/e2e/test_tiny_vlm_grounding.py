@@ -18,7 +18,7 @@ from stubs.made_up_desktop import MadeUpDesktop
 from agent.cli import main
 from agent.core.geometry import DesktopPoint, Region, Size
 from agent.families.registry import get_family
-from agent.model.messages import TextPart
+from agent.model.request import TextPart
 from agent.screen.capture import Frame
 from agent.screen.fit import resize
 

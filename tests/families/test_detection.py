@@ -12,7 +12,7 @@ from agent.commands.families import main
 from agent.families.registry import detect_family, detect_folder, get_family
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.models.roles import ServedModel, open_model
 
 

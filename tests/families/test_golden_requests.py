@@ -14,7 +14,7 @@ import pytest
 
 from agent.commands.prompt import read_request
 from agent.families.registry import family_names, get_family
-from agent.model.messages import to_openai
+from agent.model.request import to_openai
 from foundation.families import family_folder
 
 STEPS = ("1", "2", "5", "12")

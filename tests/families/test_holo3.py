@@ -7,8 +7,7 @@ import pytest
 
 from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.model.messages import to_openai
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, to_openai
 from foundation.chat_stream import Answer, ToolCall
 
 CLICK = Call("click_desktop", {"element": "OK", "x": 500, "y": 400}, "call-7")

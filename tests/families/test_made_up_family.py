@@ -52,7 +52,7 @@ from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.points import grid_of
 from agent.families.shared.json_calls import tool_calls
-from agent.model.messages import Message, TextPart
+from agent.model.request import Message, TextPart
 from agent.model.request import ChatRequest
 from foundation.chat_stream import ToolCall
 from foundation.families import family_data

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.core.actions import Click
 from agent.families.base import Call, Decision, PastStep, PromptRequest
-from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ImagePart, Message, TextPart
 
 PROPERTY = settings(deadline=None, max_examples=200)
 REFERENCE = {"style": "reference"}

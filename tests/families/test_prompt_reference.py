@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.commands.prompt import read_request
 from agent.families.registry import get_family
-from agent.model.messages import Message, TextPart, to_openai
+from agent.model.request import Message, TextPart, to_openai
 
 FAMILY = get_family("mai-ui")
 PROPERTY = settings(deadline=None, max_examples=200)

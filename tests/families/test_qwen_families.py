@@ -18,7 +18,7 @@ from agent.events.run_events import RunFinished
 from agent.families.base import Call, Decision, ParseFailure
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.registry import detect_family, family_names, get_family
-from agent.model.messages import to_openai
+from agent.model.request import to_openai
 from foundation.chat_stream import Answer
 
 QWEN = [name for name in family_names() if isinstance(get_family(name), QwenComputerUse)]

@@ -10,7 +10,7 @@ from agent.core.actions import Click
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, ParseFailure, PastStep, PromptRequest
 from agent.families.registry import detect_family, get_family
-from agent.model.messages import TextPart
+from agent.model.request import TextPart
 from foundation.chat_stream import Answer
 
 

@@ -13,9 +13,8 @@ from agent.families.literal.family import render
 from agent.families.registry import get_family
 from agent.literal.client import LiteralClient
 from agent.literal.state.conversation import Reached, memory, read_conversation
-from agent.model.messages import Message
 from agent.model.refusals import ModelError
-from agent.model.request import ChatRequest, Sampling
+from agent.model.request import ChatRequest, Message, Sampling
 from agent.screen.encode import encode
 from foundation.chat_stream import Answer
 

@@ -7,8 +7,8 @@ import pytest
 
 import serverctl.endpoint as door
 from agent.literal.client import literal_engine
-from agent.model.choose import choose_engine
-from agent.model.engine import EngineChoice
+from agent.model.endpoint import EngineChoice
+from agent.model.engines import choose_engine
 from foundation.errors import EnvironmentLacksError, MaiError, UsageError
 from serverctl.endpoint import ReadyServer
 

@@ -25,11 +25,10 @@ from stubs.endpoint import (
 
 from agent.core.geometry import Size
 from agent.model.asking import Completion, Delta, Patience, Progress, Retrying, ServerCondition, Silence
-from agent.model.client import ChatClient
+from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, ServerKind
-from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.refusals import ModelError
-from agent.model.request import ChatRequest, Sampling
+from agent.model.request import ChatRequest, ImagePart, Message, Sampling, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.addresses import normalize_url
 from foundation.chat_stream import ToolCall

@@ -7,11 +7,10 @@ from stubs.desk import HURRIED
 from stubs.endpoint import MODEL, FakeEndpoint, say
 
 from agent.families.registry import detect_family
-from agent.model.client import ChatClient
+from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits
-from agent.model.messages import Message
 from agent.model.refusals import ModelError
-from agent.model.request import ChatRequest, Sampling
+from agent.model.request import ChatRequest, Message, Sampling
 from foundation.addresses import normalize_url
 from foundation.errors import UsageError
 

@@ -28,14 +28,12 @@ from stubs.peers import (
 )
 
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying
-from agent.model.choose import choose_engine, named_endpoint
 from agent.model.clients import client_of
-from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine, EngineChoice
-from agent.model.messages import Message
+from agent.model.endpoint import Endpoint, EngineChoice
+from agent.model.engines import Engine, choose_engine, named_endpoint
 from agent.model.peers import table
 from agent.model.refusals import ModelError
-from agent.model.request import ChatRequest, Sampling
+from agent.model.request import ChatRequest, Message, Sampling
 from foundation.errors import EnvironmentLacksError, UsageError
 
 HELLO = [Message.text("system", "Be brief."), Message.text("user", "hello")]

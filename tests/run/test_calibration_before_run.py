@@ -12,7 +12,7 @@ from stubs.pointing import Pointing, in_mai_ui
 from agent.core.geometry import Grid, Size
 from agent.events.run_events import Event, RunStarted, Warned
 from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.calibration.before_run import Wish
 from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run

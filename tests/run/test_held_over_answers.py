@@ -23,7 +23,7 @@ from agent.core.actions import (
 from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import Acted, ApprovalAsked, Event, Observed, RunFinished, StepFinished
-from agent.run.loop import holding
+from agent.run.loop import held_keys as holding
 from agent.safety.policy import Approval
 from agent.safety.situation import UNKNOWN, Situation
 

@@ -12,7 +12,7 @@ from agent.core.geometry import Size, Viewport
 from agent.events.run_events import Event, Warned
 from agent.families.base import Decision, PastStep
 from agent.families.registry import get_family
-from agent.model.client import ChatClient
+from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
 from agent.run.budgets import answer_tokens

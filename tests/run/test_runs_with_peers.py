@@ -34,10 +34,9 @@ from agent.core.geometry import DesktopPoint
 from agent.desktop.protocol.hand import ActionFailedError
 from agent.events.run_events import ApprovalAsked, Decided, Event, RunFinished, Warned
 from agent.families.registry import get_family
-from agent.model.choose import named_endpoint
 from agent.model.clients import client_of
-from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine, EngineChoice
+from agent.model.endpoint import Endpoint, EngineChoice
+from agent.model.engines import Engine, named_endpoint
 from agent.record.bundle import Recorder
 from agent.run.models.roles import open_model
 from agent.safety.policy import Approval

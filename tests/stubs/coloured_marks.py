@@ -15,7 +15,7 @@ from agent.core.geometry import CapturePoint, DesktopPoint, Region, Size, Viewpo
 from agent.families.base import Decision
 from agent.model.asking import Patience
 from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.budgets import answer_tokens, pixel_budget
 from agent.run.models.roles import open_model
 from agent.screen.capture import Frame

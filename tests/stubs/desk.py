@@ -16,11 +16,11 @@ from agent.events.run_events import Event
 from agent.families.base import Family
 from agent.families.registry import get_family
 from agent.model.asking import ModelClient, Patience
-from agent.model.client import ChatClient
+from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits, ServerKind
 from agent.run.budgets import answer_tokens
 from agent.run.control.steering import Steering
-from agent.run.locate.aiming import Aiming, Eye, Zoom
+from agent.run.locate.targets import PointModel, TargetFinder, Zoom
 from agent.run.loop.consent import Consent
 from agent.run.loop.context import NoTools, RunContext
 from agent.run.loop.loop import Loop
@@ -191,8 +191,8 @@ class Desk:
         see, rule = settings.see or "screenshot", _small(family)
         observer = Observer(self.screen, rule, "png", 85, outliner, see=see)  # type: ignore[arg-type]
         history = History(settings.history, self.limits, answer_tokens(family, self.limits.context))
-        eye = Eye("actor", client, family, rule)
-        aiming = Aiming(eye, self.grounder_eye(), self.zoom)
+        eye = PointModel("actor", client, family, rule)
+        aiming = TargetFinder(eye, self.grounder_eye(), self.zoom)
         actor = Actor(client, family, history, settings, (), aiming=aiming)
         policy = Policy.load(self.approve)
         consent = Consent(policy, self.person, self.steering, self.surroundings, self.grants)
@@ -201,12 +201,12 @@ class Desk:
         )
         return Loop(settings, context), client
 
-    def grounder_eye(self) -> Eye | None:
+    def grounder_eye(self) -> PointModel | None:
         if self.grounder is None:
             return None
         family = get_family("mai-ui")
         where = Endpoint(normalize_url(self.grounder.url), "", "MAI-UI-2B", "other", Limits())
-        return Eye("grounder", ChatClient(where, HURRIED), family, _small(family))
+        return PointModel("grounder", ChatClient(where, HURRIED), family, _small(family))
 
     async def run(self, watch: Callable[[Event], None] = lambda _: None) -> list[Event]:
         """All events of the run; `watch` sees each as it comes."""

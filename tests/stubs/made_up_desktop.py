@@ -189,7 +189,7 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
     """Everything that the run said and did."""
     from agent.events.run_events import Acted, ApprovalAsked, Observed, RunFinished, Warned
     from agent.model.endpoint import Endpoint
-    from agent.model.engine import Engine
+    from agent.model.engines import Engine
     from agent.run.control.steering import Steering
     from agent.run.models.settings import RunSettings
     from agent.run.session import Request, run

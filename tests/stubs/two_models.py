@@ -14,7 +14,7 @@ from stubs.made_up_desktop import MadeUpDesktop
 from agent.core.geometry import Region
 from agent.events.run_events import Decided, Event, RunFinished
 from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.leaving import Leaving

@@ -12,13 +12,12 @@ from agent.core.actions import Action, Button
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, FailureKind, Family, ParseFailure, PromptRequest, decide
 from agent.families.generic.schema import answer_schema
-from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_action
 from agent.families.shared.lenient_json import only_object
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import PointError, grid_of, read_point
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from agent.screen.outline import Outline, See
 from agent.screen.outline_text import MOST_CHARS, OutlineText, is_seen, write_outline
@@ -71,7 +70,7 @@ class Generic(Family):
 
     def parse_seen(self, answer: Answer, sent: Sequence[Size], outline: Outline | None) -> Decision | ParseFailure:  # noqa: ARG002
         """The decision in an answer: one action, its elements those of the outline."""
-        told = heard(answer)
+        told = take_apart(answer)
         thought, calls = _call(told, self.facts.function)
         places = _Places(outline, self._words)
         result = decide(thought, calls, lambda call: _read(call.arguments, places), most=1)
@@ -126,7 +125,7 @@ def _screen(told: OutlineText | None, see: See) -> str:
     return str(turns["screen"]).replace("{outline}", turns["unknown"] if told is None else told.text)
 
 
-def _call(told: Heard, function: str) -> tuple[str, Sequence[Call] | ParseFailure]:
+def _call(told: AnswerParts, function: str) -> tuple[str, Sequence[Call] | ParseFailure]:
     """The thought, and the call: the first that a server read, or the object in the text."""
     if isinstance(told.calls, ParseFailure):
         return told.thought, told.calls

@@ -9,13 +9,12 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import heard
+from agent.families.shared.answer_parts import take_apart
 from agent.families.shared.named_calls import as_named, named_calls
 from agent.families.shared.own_names import OwnNames, named
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.families import family_data
@@ -84,7 +83,7 @@ class GlmV(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The decision in an answer: one action."""
-        said = heard(answer)
+        said = take_apart(answer)
         if said.calls is not None:
             return decide(said.thought, said.calls, self._read, most=1)
         if said.cut:

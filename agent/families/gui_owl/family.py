@@ -8,7 +8,7 @@ from agent.families.base import Call, PastStep, PromptRequest
 from agent.families.qwen.constraint import json_answers
 from agent.families.qwen.family import QwenComputerUse, written_call
 from agent.families.qwen.prompt import fill
-from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ImagePart, Message, TextPart
 
 _CONCLUSION = re.compile(r"<conclusion>\s*(.*?)\s*(?:</conclusion>|$)", re.DOTALL)
 

@@ -8,8 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest, Sampling
+from agent.model.request import ChatRequest, ImagePart, Message, Sampling, TextPart
 from agent.screen.encode import EncodedImage
 
 

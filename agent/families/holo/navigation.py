@@ -15,13 +15,12 @@ from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
-from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.lenient_json import only_object
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.families import family_data
@@ -63,7 +62,7 @@ class HoloNavigation(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action, which may be several of ours."""
-        told = heard(answer)
+        told = take_apart(answer)
         thought, calls = _read(told)
         words = Vocabulary(grid_of(self.facts.navigation, sent), wait_seconds=_DATA["wait_seconds"])
         return decide(thought, calls, lambda call: _actions(call, words), most=1)
@@ -149,7 +148,7 @@ def _flat(call: Call) -> dict[str, Any]:
     return dict(call.arguments) if "action" in call.arguments else {"action": call.name, **call.arguments}
 
 
-def _read(told: Heard) -> tuple[str, Sequence[Call] | ParseFailure]:
+def _read(told: AnswerParts) -> tuple[str, Sequence[Call] | ParseFailure]:
     """The thought and the call of an answer."""
     if told.calls is not None:
         return told.thought, told.calls

@@ -16,15 +16,14 @@ from agent.core.geometry import Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.holo import tools
 from agent.families.holo.localisation import localisation_request
-from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.lenient_json import only_object
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
 from agent.families.shared.xml_calls import xml_calls
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, ToolCall
 from foundation.families import family_data
@@ -76,7 +75,7 @@ class Holo3(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer of either format, its actions in order."""
-        told = heard(answer)
+        told = take_apart(answer)
         thought, calls = _read(told)
         words = Vocabulary.of(self._data, grid_of(self.facts.navigation, sent))
         return decide(thought, calls, lambda call: tools.read_tool(call, words))
@@ -176,7 +175,7 @@ def _object(step: PastStep) -> dict[str, Any]:
     note: Any = None
     if step.answer is not None:
         try:
-            note = only_object(heard(step.answer).text, _is_step).get("note")
+            note = only_object(take_apart(step.answer).text, _is_step).get("note")
         except ArgumentError:
             note = None
     calls = list(step.calls)
@@ -201,7 +200,7 @@ def _is_step(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _read(told: Heard) -> tuple[str, Sequence[Call] | ParseFailure]:
+def _read(told: AnswerParts) -> tuple[str, Sequence[Call] | ParseFailure]:
     """The thought and the calls of an answer, whichever format it is in."""
     if told.calls is not None:
         return told.thought, told.calls

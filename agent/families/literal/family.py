@@ -13,8 +13,7 @@ from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text, json_call, split_thought
 from agent.families.shared.lenient_json import clean_text
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.chat_stream import Answer
 from foundation.families import family_data
 

@@ -7,7 +7,7 @@ from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest, decide
 from agent.families.mai_ui.grounding import parse_grounding
 from agent.families.mai_ui.prompt import grounding_messages, is_reference, is_thinking, navigation_messages, written
-from agent.families.shared.answer_parts import called, heard
+from agent.families.shared.answer_parts import calls_in, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_call
 from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
@@ -38,8 +38,8 @@ class MaiUi(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action."""
-        told = heard(answer)
-        before, calls = called(told, self.facts.function)
+        told = take_apart(answer)
+        before, calls = calls_in(told, self.facts.function)
         thought = told.thought.strip('"') or before
         words = Vocabulary.of(self._data, grid_of(self.facts.navigation, sent))
         return decide(thought, calls, lambda call: read_call(call, words), most=1)

@@ -14,14 +14,13 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import Grid, GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import heard
+from agent.families.shared.answer_parts import take_apart
 from agent.families.shared.code_calls import as_code, code_calls, last_block, read_code_call
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.own_names import named
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.families import family_data, family_folder
@@ -102,7 +101,7 @@ class CodeFamily(Family):
         """A past step as it is told again: in words, without its code."""
         said = Said(step.thought, "; ".join(_in_words(call) for call in step.calls))
         if step.answer is not None and step.answer.content:
-            told = heard(step.answer)
+            told = take_apart(step.answer)
             read = Said.of(told.thought, told.text)
             said = Said(read.thought, read.action or said.action)
         return form.format(thought=said.thought, action=said.action)
@@ -121,7 +120,7 @@ class CodeFamily(Family):
             point = [call.arguments.get(axis) for axis in "xy"]
             return read_code_call(call, fractions if fractions is not None and _are_fractions(point) else words)
 
-        told = heard(answer)
+        told = take_apart(answer)
         if told.calls is not None:
             return decide(told.thought, told.calls, read)
         if told.cut:

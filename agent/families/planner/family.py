@@ -10,12 +10,11 @@ from agent.core import actions
 from agent.core.actions import Action
 from agent.core.geometry import Grid, NamedPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, Plan, PromptRequest
-from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_action
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.lenient_json import JsonFailure, first_object
-from agent.model.messages import Message
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, Message
 from foundation.chat_stream import Answer
 
 _TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompt.toml").read_text(encoding="utf-8"))
@@ -53,7 +52,7 @@ class Planner(Family):
 
     def plan(self, answer: Answer) -> Plan | ParseFailure:
         """What it decided. Total, like `parse`."""
-        told = heard(answer)
+        told = take_apart(answer)
         thought, call = told.thought, _call(told)
         if isinstance(call, ParseFailure):
             return call
@@ -99,7 +98,7 @@ class Planner(Family):
         return action
 
 
-def _call(told: Heard) -> Call | ParseFailure:
+def _call(told: AnswerParts) -> Call | ParseFailure:
     """The call of an answer: the first that a server read, or the JSON object in the text."""
     if isinstance(told.calls, ParseFailure):
         return told.calls

@@ -7,7 +7,7 @@ from agent.core.geometry import GridPoint
 from agent.families.base import ArgumentError, Call, PastStep, PromptRequest
 from agent.families.qwen.family import QwenComputerUse
 from agent.families.shared.computer_use import FUNCTIONS, Vocabulary
-from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ImagePart, Message, TextPart
 
 #: Characters of what came back: of more, the published client cuts the middle out (max_observation_chars).
 _MOST_TOLD = 1000

@@ -11,14 +11,13 @@ from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
 from agent.families.qwen.constraint import json_answers
 from agent.families.qwen.prompt import Instructions, fill
-from agent.families.shared.answer_parts import Heard, called, heard, in_json
+from agent.families.shared.answer_parts import AnswerParts, calls_in, in_json, take_apart
 from agent.families.shared.computer_use import Vocabulary
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.point_answers import Which, pointed
 from agent.families.shared.points import grid_of
 from agent.families.shared.text_entry import read_typing
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.families import family_data
@@ -146,19 +145,19 @@ class QwenComputerUse(Family):
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action, or those that its first call stands for."""
         words = Vocabulary.of(self.data, grid_of(self.facts.navigation, sent))
-        thought, calls = self.said(heard(answer))
+        thought, calls = self.said(take_apart(answer))
         read = decide(thought, calls, lambda call: self.act(call, words), most=None if self.facts.several else 1)
         return self.finished(read) if isinstance(read, Decision) else read
 
-    def said(self, told: Heard) -> tuple[str, list[Call] | ParseFailure]:
+    def said(self, told: AnswerParts) -> tuple[str, list[Call] | ParseFailure]:
         """The reasoning of an answer, with what it says before its calls, and the calls.
 
         A call ends reasoning that has no end of its own, as vLLM's reader for Qwen3.5 has it, where it is the only one
         and nothing follows it: an answer that was cut off does not end with a whole call.
         """
         if told.cut and _CALLED.search(told.thought):
-            told = Heard("", told.thought, swallowed=True)
-        before, calls = called(told, self.facts.function, self.written_calls)
+            told = AnswerParts("", told.thought, swallowed=True)
+        before, calls = calls_in(told, self.facts.function, self.written_calls)
         return "\n".join(part for part in (plain(told.thought), plain(before)) if part), calls
 
     def written_calls(self, text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
@@ -186,7 +185,7 @@ class QwenComputerUse(Family):
 
     def parse_grounding(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The point in a grounding answer, as a click; `Absent` where the model says that it is not there."""
-        told = heard(answer)
+        told = take_apart(answer)
         grid = grid_of(self.facts.grounding, sent)
         thought, calls = self.said(told)
         words = Vocabulary.of(self.data, grid)

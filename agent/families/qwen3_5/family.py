@@ -10,7 +10,7 @@ from agent.families.qwen.constraint import xml_answers
 from agent.families.qwen.family import QwenComputerUse, plain
 from agent.families.qwen.nested import nested_call, nested_calls
 from agent.families.shared.computer_use import ACTION_NAMES, Vocabulary
-from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ImagePart, Message, TextPart
 
 
 class Qwen35(QwenComputerUse):

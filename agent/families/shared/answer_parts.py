@@ -20,7 +20,7 @@ _CLOSE = re.compile(r"(?:<\s*/|◁\s*/)\s*[a-z_:]{0,20}think[a-z_0-9]{0,60}\s*[>
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AnswerParts:
     """An answer, taken apart.
 
     Args:
@@ -39,21 +39,21 @@ class Heard:
     swallowed: bool = False
 
 
-def heard(answer: Answer) -> Heard:
+def take_apart(answer: Answer) -> AnswerParts:
     """An answer, taken apart."""
     reasoning, content = clean_text(answer.reasoning).strip(), clean_text(answer.content)
     if answer.tool_calls:
         inline = _inline(content)
         thought = "\n".join(part for part in (reasoning, inline.thought, inline.text.strip()) if part)
-        return Heard(thought, inline.text, read_tool_calls(answer.tool_calls))
+        return AnswerParts(thought, inline.text, read_tool_calls(answer.tool_calls))
     if not content.strip() and reasoning:
-        return Heard("", _CLOSE.sub("", _OPEN.sub("", reasoning)), swallowed=True)
+        return AnswerParts("", _CLOSE.sub("", _OPEN.sub("", reasoning)), swallowed=True)
     inline = _inline(content)
     thought = "\n".join(part for part in (reasoning, inline.thought) if part)
-    return Heard(thought, inline.text, cut=inline.cut)
+    return AnswerParts(thought, inline.text, cut=inline.cut)
 
 
-def _inline(content: str) -> Heard:
+def _inline(content: str) -> AnswerParts:
     """The reasoning in tags at the beginning of a text, and the rest: it ends at the first closing tag.
 
     So a call which is only talked about is never carried out. A chat template may have written the opening tag.
@@ -62,10 +62,10 @@ def _inline(content: str) -> Heard:
     if closing is not None and (opening is None or opening.start() < closing.start()):
         begin = 0 if opening is None else opening.end()
         before = content[: opening.start()] if opening is not None else ""
-        return Heard((before + content[begin : closing.start()]).strip(), content[closing.end() :])
+        return AnswerParts((before + content[begin : closing.start()]).strip(), content[closing.end() :])
     if opening is not None and not content[: opening.start()].strip():
-        return Heard(content[opening.end() :].strip(), "", cut=True)
-    return Heard("", content)
+        return AnswerParts(content[opening.end() :].strip(), "", cut=True)
+    return AnswerParts("", content)
 
 
 #: Reads a text: what is said before the calls, and the calls.
@@ -82,7 +82,7 @@ def in_json(text: str, function: str) -> tuple[str, list[Call] | ParseFailure]:
     return before, json_call(rest, function)
 
 
-def called(told: Heard, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:
+def calls_in(told: AnswerParts, function: str, read: ReadText = in_json) -> tuple[str, list[Call] | ParseFailure]:
     """What an answer says beside its reasoning, and its calls; `function` is meant by calls that name only the action.
 
     In what the server took for reasoning one call counts; several may be talk of calls.

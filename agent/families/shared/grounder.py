@@ -10,8 +10,7 @@ from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PromptRequest
 from agent.families.shared.point_answers import Which, pointed
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.errors import UsageError

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from agent.families.base import PastStep, PromptRequest
-from agent.model.messages import Message
+from agent.model.request import Message
 from agent.screen.encode import EncodedImage
 
 #: The messages that show some images, none where the window left them out, after a step (None: at the beginning).

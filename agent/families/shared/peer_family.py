@@ -15,12 +15,11 @@ from typing import Any
 from agent.core.actions import Action, AskUser, CallTool, Finish, Wait
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import ArgumentError, Call, Decision, Family, ParseFailure, PastStep, PromptRequest
-from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.computer_use import Vocabulary, read_action
 from agent.families.shared.json_calls import tool_calls
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer, ToolCall
 from foundation.families import family_data
@@ -104,7 +103,7 @@ class ComputerTools(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: all of its actions, in order."""
-        told = heard(answer)
+        told = take_apart(answer)
         calls = told.calls if told.calls is not None else _written_calls(told.text)
         thought = told.thought if told.calls is not None else _before_calls(told.thought, told.text, calls)
         if answer.finish_reason == "refusal" and not calls:
@@ -157,7 +156,7 @@ def _before_calls(thought: str, text: str, calls: Sequence[Call] | ParseFailure)
     return "\n".join(filter(None, (thought, said)))
 
 
-def _without_calls(answer: Answer, told: Heard, thought: str) -> Decision | ParseFailure:
+def _without_calls(answer: Answer, told: AnswerParts, thought: str) -> Decision | ParseFailure:
     """What an answer without a call means: its words are the end of the task, and reasoning alone is none."""
     said = told.text.strip()
     if answer.finish_reason == "malformed":

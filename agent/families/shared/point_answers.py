@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from agent.core.actions import Absent, Click
 from agent.core.geometry import Grid, GridPoint
 from agent.families.base import Call, Decision, ParseFailure
-from agent.families.shared.answer_parts import Heard, heard
+from agent.families.shared.answer_parts import AnswerParts, take_apart
 from agent.families.shared.lenient_json import JsonFailure, first_object, open_brackets
 from agent.families.shared.points import PointError, read_pair
 from foundation.chat_stream import Answer
@@ -49,7 +49,7 @@ def pointed(
     an evaluation then scores what the model said. `absent` tells from the text and its points whether the model says
     otherwise that there is no such thing.
     """
-    told = heard(answer)
+    told = take_apart(answer)
     if isinstance(told.calls, ParseFailure):
         return told.calls
     try:
@@ -68,7 +68,7 @@ def pointed(
     return Decision(told.thought, (Click(GridPoint(x, y, grid)),), (Call("grounding", {"coordinate": [x, y]}),))
 
 
-def _nothing(told: Heard) -> ParseFailure:
+def _nothing(told: AnswerParts) -> ParseFailure:
     text = told.text.strip()
     if not text:
         return ParseFailure("empty", "the answer is empty", told.thought)
@@ -78,7 +78,7 @@ def _nothing(told: Heard) -> ParseFailure:
     return ParseFailure("no_action", "there is no point in the answer", told.thought)
 
 
-def _points(told: Heard, *, fractions: bool) -> list[tuple[float, float]]:
+def _points(told: AnswerParts, *, fractions: bool) -> list[tuple[float, float]]:
     """The different points of an answer, in order. Raises PointError: one is of another coordinate space."""
     if told.calls:
         return _unique(_in_object(call.arguments, fractions=fractions) for call in told.calls)  # type: ignore[union-attr]

@@ -7,14 +7,13 @@ from typing import Any
 
 from agent.core.geometry import Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import heard
+from agent.families.shared.answer_parts import take_apart
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.named_calls import as_named, thought_and_calls
 from agent.families.shared.own_names import OwnNames, named, unrepeated
 from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.families import family_folder
@@ -73,7 +72,7 @@ class UiTars(Family):
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:
         """The decision in an answer: one action, or several."""
         names = OwnNames.of(CALLS, grid_of(self.facts.navigation, sent))
-        said = heard(answer)
+        said = take_apart(answer)
         if said.calls is not None:
             return decide(said.thought, said.calls, names.read)
         if said.cut:

@@ -10,7 +10,7 @@ from typing import Any
 from agent.core.actions import Action
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import heard
+from agent.families.shared.answer_parts import take_apart
 from agent.families.shared.layouts import in_turn
 from agent.families.shared.named_calls import thought_and_calls
 from agent.families.shared.own_names import OwnNames, named, unrepeated
@@ -18,8 +18,7 @@ from agent.families.shared.point_answers import pointed
 from agent.families.shared.points import grid_of
 from agent.families.shared.xml_calls import xml_calls
 from agent.families.ui_tars.base import CALLS
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 
@@ -72,7 +71,7 @@ class UiTars2(Family):
 
     def parse(self, answer: Answer, sent: Sequence[Size]) -> Decision | ParseFailure:  # noqa: ARG002
         """The decision in an answer: one action or several, also in Doubao's earlier form, `Action: click(...)`."""
-        said = heard(answer)
+        said = take_apart(answer)
         if said.calls is not None:
             return decide(said.thought, said.calls, self._read)
         if said.cut:

@@ -9,14 +9,13 @@ from typing import Any
 from agent.core.actions import Absent, Action
 from agent.core.geometry import GridPoint, Size
 from agent.families.base import Call, Decision, Family, ParseFailure, PastStep, PromptRequest, decide
-from agent.families.shared.answer_parts import heard
+from agent.families.shared.answer_parts import take_apart
 from agent.families.shared.computer_use import read_action
 from agent.families.shared.named_calls import as_named, named_calls
 from agent.families.shared.own_names import OwnNames, named
 from agent.families.shared.point_answers import NOWHERE, pointed
 from agent.families.shared.points import PointError, grid_of, read_pair
-from agent.model.messages import ImagePart, Message, TextPart
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 from foundation.families import family_folder
@@ -63,7 +62,7 @@ class UiVenus(Family):
         action = "\n".join(as_named(named(call), bare=True) for call in step.calls)
         thought = step.thought
         if step.answer is not None and step.answer.content:
-            said = heard(step.answer)
+            said = take_apart(step.answer)
             written = _ACTION.search(said.text)
             thought, action = said.thought or thought, written[1].strip("\n") if written else action
         line = self._texts["step"].format(number=number, thought=thought, action=action)
@@ -81,7 +80,7 @@ class UiVenus(Family):
         def read(call: Call) -> Action[GridPoint]:
             return self._read(call, names)
 
-        said = heard(answer)
+        said = take_apart(answer)
         if said.calls is not None:
             return decide(said.thought, said.calls, read, most=1)
         if said.cut:

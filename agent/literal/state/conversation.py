@@ -17,7 +17,7 @@ from agent.core.notes import Note, NoteKind, read_notes, without_notes
 from agent.families.base import Decision
 from agent.families.literal.family import LiteralFamily
 from agent.families.literal.screen_text import ScreenText, read_screen
-from agent.model.messages import ImagePart, Message, TextPart
+from agent.model.request import ImagePart, Message, TextPart
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import Answer
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.model.asking import Exchange
-from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.peers.peer_client import (
     EventReader,
     PeerClient,
@@ -19,7 +18,7 @@ from agent.model.peers.peer_client import (
     turns,
     used,
 )
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.refusals import Refusal, cause_of, of_status
 
 #: Errors by their type, as HTTP statuses: inside of a stream they come with the status 200.

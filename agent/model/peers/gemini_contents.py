@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.model.asking import Exchange
-from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.peers.peer_client import (
     EventReader,
     PeerClient,
@@ -20,7 +19,7 @@ from agent.model.peers.peer_client import (
     turns,
     used,
 )
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.refusals import Refusal, cause_of, of_status
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "MALFORMED_FUNCTION_CALL": "malformed",

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent.model.asking import Exchange
-from agent.model.messages import ImagePart, Message, TextPart
 from agent.model.peers.peer_client import (
     EventReader,
     PeerClient,
@@ -21,7 +20,7 @@ from agent.model.peers.peer_client import (
     turns,
     used,
 )
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, ImagePart, Message, TextPart
 from foundation.chat_stream import ToolCall
 from foundation.refusals import Refusal, of_status, refusal_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from agent.model.asking import Connection, PatientClient
 from agent.model.endpoint import Endpoint
-from agent.model.messages import Message
 from agent.model.refusals import ModelError, in_words
+from agent.model.request import Message
 from foundation.chat_stream import Answer, AnswerReader, Piece
 from foundation.errors import UsageError
 from foundation.refusals import Refusal

@@ -6,8 +6,7 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.model.endpoint import Api, Endpoint
-from agent.model.engine import EngineChoice
+from agent.model.endpoint import Api, Endpoint, EngineChoice
 from foundation.addresses import normalize_url
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError

@@ -1,15 +1,40 @@
 """What was found out earlier of where models click: a file in the folder of what the application remembers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
 
 from agent.core.geometry import Grid, Size
 from agent.run.budgets import pixel_budget
-from agent.run.calibration.correction import Correction, Verdict
 from agent.run.models.roles import ServedModel
 from foundation.files import keep_json, read_json_object
 from foundation.paths import state_folder
+
+#: as said: its points count as its family says; resized: they do for smaller images; corrected: they count on another
+#: grid.
+Verdict: TypeAlias = Literal["as said", "resized", "corrected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a run does so that a model's clicks land where it means them."""
+
+    verdict: Verdict
+    words: str  # the same for the person, as a sentence
+    grid: Grid | None = None  # what its points count on, in place of what its family says
+    max_pixels: int | None = None  # a lower pixel budget, below which the server leaves images alone
+
+    def applied(self, model: ServedModel) -> ServedModel:
+        """The model, asked and read that way."""
+        endpoint, family = model.endpoint, model.family
+        if self.max_pixels is not None:
+            known = endpoint.limits.max_pixels
+            lower = self.max_pixels if known is None else min(known, self.max_pixels)
+            endpoint = replace(endpoint, limits=replace(endpoint.limits, max_pixels=lower))
+        if self.grid is not None:
+            family = family.counting(self.grid)
+        return replace(model, endpoint=endpoint, family=family)
+
 
 #: Of the pictures, the questions and the fit: what was found out in another way is found out anew.
 _METHOD = 1

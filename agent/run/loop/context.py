@@ -8,8 +8,8 @@ from agent.desktop.protocol.hand import Hand
 from agent.desktop.protocol.witness import OpenWitness
 from agent.run.loop.consent import Consent
 from agent.run.models.actor import Actor
+from agent.run.models.assemble import FallbackModel
 from agent.run.models.history import History
-from agent.run.models.member import Relief
 from agent.run.observing.observe import Observer
 from agent.safety.policy import Approver
 from agent.safety.stop import StopSwitch
@@ -67,4 +67,4 @@ class RunContext:
     stop: StopSwitch  # ends everything
     tools: Tools = field(default_factory=NoTools)  # what the model may call
     open_witness: OpenWitness | None = None  # begins to watch what changes on the computer; None where nobody can
-    relief: Relief | None = None  # a second model, which may take over where the first is stuck
+    relief: FallbackModel | None = None  # a second model, which may take over where the first is stuck

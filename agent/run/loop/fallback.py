@@ -13,9 +13,9 @@ from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.context import Person
 from agent.run.loop.performer import Performed
-from agent.run.models.handover_note import Account
+from agent.run.models.assemble import DecidingModel, FallbackModel
+from agent.run.models.handover_note import StepsInWords
 from agent.run.models.loop_detector import LoopDetector
-from agent.run.models.member import Member, Relief
 from agent.run.observing.observe import Observation
 from foundation.errors import MaiError
 
@@ -26,26 +26,28 @@ _IN_VAIN = 3
 _MOST_TAKEOVERS = 2
 
 
-class Team:
+class DecidingModels:
     """The models of one run that decide steps; `now` is the one that does."""
 
-    def __init__(self, own: Member, relief: Relief | None, person: Person, race: Race, observing: Worker) -> None:
+    def __init__(
+        self, own: DecidingModel, relief: FallbackModel | None, person: Person, race: Race, observing: Worker
+    ) -> None:
         self.now = own
         self.detector = LoopDetector(own.settings.loop_rule)
         self._own = own
         self._relief = relief
-        self._member: Member | None = None  # the second one, once it was made ready
+        self._fallback: DecidingModel | None = None  # the second one, once it was made ready
         self._person = person
         self._race = race
         self._observing = observing
-        self._account = Account(None if relief is None or relief.endpoint.is_local else relief.leaving)
+        self._account = StepsInWords(None if relief is None or relief.endpoint.is_local else relief.leaving)
         self._takeovers = 0
         self._left = 0  # steps until it hands back
         self._in_vain = 0  # steps in a row of the run's own model
         self._refused = False  # nobody is asked, or told, a second time
 
     @property
-    def relieving(self) -> bool:
+    def on_fallback(self) -> bool:
         """Whether the second model is at work."""
         return self.now is not self._own
 
@@ -56,7 +58,7 @@ class Team:
 
     def finished(self, done: Performed) -> str:
         """A step is over; why the model is stuck that decided it, as a clause, "" where it is not."""
-        if self.relieving:
+        if self.on_fallback:
             self._left -= 1
             return ""
         self._in_vain = self._in_vain + 1 if done.in_vain else 0 if done.changed else self._in_vain
@@ -67,7 +69,7 @@ class Team:
 
         `stuck` says why the one at work does not get on. Raises StoppedError.
         """
-        if self.relieving:
+        if self.on_fallback:
             if not stuck and self._left > 0:
                 return False
             self._hand_back(step, f"it is stuck, too: {stuck}" if stuck else "its steps are used up", emit)
@@ -76,11 +78,11 @@ class Team:
 
     def close(self) -> None:
         """Close what they see by."""
-        if self._member is not None:
-            self._member.observer.close()
+        if self._fallback is not None:
+            self._fallback.observer.close()
         self._own.observer.close()
 
-    async def _hand_over(self, step: int, stuck: str, relief: Relief, emit: Emit) -> bool:
+    async def _hand_over(self, step: int, stuck: str, relief: FallbackModel, emit: Emit) -> bool:
         self._in_vain = 0  # whatever comes of it: the next ones are counted anew
         if self._refused or self._takeovers >= _MOST_TAKEOVERS:
             return False
@@ -105,7 +107,7 @@ class Team:
         emit(HandedOver(step, "relief", endpoint.model or "", endpoint.host, stuck, relief.steps, allowed))
         return True
 
-    async def _allowed(self, step: int, stuck: str, relief: Relief, emit: Emit) -> Allowed | None:
+    async def _allowed(self, step: int, stuck: str, relief: FallbackModel, emit: Emit) -> Allowed | None:
         """What lets it take over; None for nothing."""
         if relief.endpoint.is_local:
             return "local"
@@ -125,7 +127,7 @@ class Team:
         emit(Warned(f"Nobody agreed that {relief.endpoint.host} takes over: nothing was sent."))
         return None
 
-    async def _agrees(self, step: int, stuck: str, relief: Relief, seen: Observation, emit: Emit) -> bool:
+    async def _agrees(self, step: int, stuck: str, relief: FallbackModel, seen: Observation, emit: Emit) -> bool:
         endpoint, image = relief.endpoint, next(iter(seen.images), None)
         file = "" if image is None else f"leaving/{step:04d}.{image.format}"
         emit(ReliefAsked(step, endpoint.model or "", endpoint.host, relief.steps, stuck, image, file))
@@ -136,15 +138,15 @@ class Team:
         )
         return await self._race.for_person(self._person.permit(question))
 
-    def _join(self, relief: Relief) -> Member:
-        self._member = self._member or relief.join()
-        return self._member
+    def _join(self, relief: FallbackModel) -> DecidingModel:
+        self._fallback = self._fallback or relief.join()
+        return self._fallback
 
     def _hand_back(self, step: int, why: str, emit: Emit) -> None:
         self._own.actor.tell(str(Note("meanwhile", self._account.take())))
         self._become(self._own)
         emit(HandedBack(step, why))
 
-    def _become(self, member: Member) -> None:
+    def _become(self, member: DecidingModel) -> None:
         self.now = member
         self.detector = LoopDetector(member.settings.loop_rule)

@@ -36,11 +36,11 @@ from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.claims import Claims, Verdict
 from agent.run.loop.context import RunContext
-from agent.run.loop.fallback import Team
+from agent.run.loop.fallback import DecidingModels
 from agent.run.loop.performer import Performed, Performer
 from agent.run.loop.watch import Watch
 from agent.run.models.actor import Reading
-from agent.run.models.member import Member
+from agent.run.models.assemble import DecidingModel
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.outline import Element
@@ -96,10 +96,10 @@ class Loop:
         self._step = 0
         self._usage = Usage(0, 0, 0)
         self._race = Race(context.stop)
-        own = Member("actor", context.observer, context.actor, context.history, settings)
-        self._team = Team(own, context.relief, context.person, self._race, self._observing)
+        own = DecidingModel("actor", context.observer, context.actor, context.history, settings)
+        self._models = DecidingModels(own, context.relief, context.person, self._race, self._observing)
         self._performer = Performer(
-            settings, context, self._race, self._observing, self._acting, lambda: self._team.now.observer
+            settings, context, self._race, self._observing, self._acting, lambda: self._models.now.observer
         )
         self._open = False  # a step was begun and is not over
         self._watch = Watch(None if settings.dry_run else context.open_witness)
@@ -115,7 +115,7 @@ class Loop:
 
         def receive(event: events.Event) -> None:
             self._claims.handle(event)
-            self._team.handle(event)
+            self._models.handle(event)
             match event:
                 case events.Observed():
                     self._open = True
@@ -176,11 +176,15 @@ class Loop:
             try:
                 done = await self._one_step(step, settled)
             except _End as end:
-                if not end.stuck or self._over_budget() or not await self._team.change(step + 1, end.stuck, self._tell):
+                if (
+                    not end.stuck
+                    or self._over_budget()
+                    or not await self._models.change(step + 1, end.stuck, self._tell)
+                ):
                     raise
                 settled = None
                 continue
-            other = await self._team.change(step + 1, self._team.finished(done), self._sink.emit)
+            other = await self._models.change(step + 1, self._models.finished(done), self._sink.emit)
             settled = None if other else done.settled  # another one sees the screen by rules of its own
 
     def _tell(self, event: events.Event) -> None:
@@ -206,7 +210,7 @@ class Loop:
             )
             decision, answer = await self._think(step, seen)
         except MaiError as error:
-            if not self._team.relieving or self._context.stop.stopped:
+            if not self._models.on_fallback or self._context.stop.stopped:
                 raise
             raise _End("failed", error.exit_status, str(error), stuck=str(error)) from error
         # A screen seen before a person or a tool answered is no longer true.
@@ -214,7 +218,7 @@ class Loop:
 
     async def _gate(self, step: int) -> bool:
         """Before a step: wait while paused, and take in what the person said and did; whether there was any of it."""
-        steering, actor = self._context.consent.steering, self._team.now.actor
+        steering, actor = self._context.consent.steering, self._models.now.actor
         paused, before = steering.paused, self._sink.count
         if paused:
             self._sink.emit(events.Paused(step, paused))
@@ -229,7 +233,7 @@ class Loop:
         return self._sink.count > before
 
     async def _see(self, settled: Settled | None) -> Observation:
-        observer, member = self._team.now.observer, self._team.now
+        observer, member = self._models.now.observer, self._models.now
         looking = observer.look if settled is None else partial(observer.observe, settled)
         seen = await self._race(self._observing.call(looking))
         if member.actor.wants_outline and not member.elsewhere and self._step > 1:
@@ -241,7 +245,7 @@ class Loop:
         """Ask until an answer can be read, or the tries are used up."""
         tried: list[Reading] = []
         while True:
-            reading = await self._race(self._team.now.actor.ask(step, seen, tried, self._sink.emit))
+            reading = await self._race(self._models.now.actor.ask(step, seen, tried, self._sink.emit))
             self._usage += reading.answer.usage
             self._sink.emit(self._decided(step, seen, reading))
             if isinstance(reading.result, Decision):
@@ -257,7 +261,7 @@ class Loop:
         result, answer = reading.result, reading.answer
         decided = partial(
             events.Decided, step, reading.raw, result.thought, usage=answer.usage, answer=answer,
-            by=self._team.now.role,
+            by=self._models.now.role,
         )  # fmt: skip
         if isinstance(result, ParseFailure):
             return decided((), (), (), result, milliseconds=reading.milliseconds)
@@ -269,7 +273,7 @@ class Loop:
         """Do what was decided; the screen as it settled after it is None where it is to be looked at anew."""
         words = "; ".join(map(describe, decision.actions))
         waiting = all(isinstance(action, Wait | KeyDown | KeyUp | Remember) for action in decision.actions)
-        verdict = self._team.detector.observe(words, seen.fingerprint, waiting=waiting)
+        verdict = self._models.detector.observe(words, seen.fingerprint, waiting=waiting)
         if verdict == "stop":
             raise _looping(words, self._settings.dry_run)
         done = Performed([Note("repeated")] if verdict == "nudge" and self._settings.remarks else [])
@@ -277,11 +281,11 @@ class Loop:
         ending = next((action for action in decision.actions if isinstance(action, ENDING)), None)
         await self._race(self._watch.ready())
         await self._performer.perform(step, seen, decision, done, self._sink.emit)
-        if self._team.now.blinkered:
+        if self._models.now.errors_hidden:
             done.notes = [Note("failed", "it failed") if note.kind == "failed" else note for note in done.notes]
         if ending is not None and not done.incomplete and (end := await self._judge(ending, done)) is not None:
             self._sink.emit(events.StepFinished(step, done.changed, done.note, None, done.milliseconds))
-            if end.outcome == "gave_up" and not self._team.relieving:
+            if end.outcome == "gave_up" and not self._models.on_fallback:
                 end.stuck = "it gives up"
             raise end
         past = PastStep(
@@ -289,7 +293,7 @@ class Loop:
             note=done.note, answer=answer, outline=seen.outline, changes=seen.changes,
             agreed=done.agreed,
         )  # fmt: skip
-        self._team.now.history.add(past, seen.tokens)
+        self._models.now.history.add(past, seen.tokens)
         self._sink.emit(
             events.StepFinished(step, done.changed, done.note, done.reply or done.tool_result, done.milliseconds)
         )
@@ -297,7 +301,7 @@ class Loop:
 
     async def _judge(self, ending: EndAction, done: Performed) -> _End | None:
         """The end of the run; None where a model is to look again, because what it says is not so."""
-        own = self._team.now.settings.own_engine
+        own = self._models.now.settings.own_engine
         if not isinstance(ending, Finish) or not ending.success or self._settings.dry_run:
             return _ending(ending)
         judge = partial(self._claims.judge_own, ending) if own else self._claims.judge
@@ -363,7 +367,7 @@ class Loop:
         context = self._context
         closings: tuple[tuple[Worker, Callable[[], None]], ...] = (
             (self._acting, context.hand.close),
-            (self._observing, self._team.close),
+            (self._observing, self._models.close),
         )
         calls = [asyncio.ensure_future(worker.call(close)) for worker, close in closings]
         done, late = await asyncio.wait(calls, timeout=_LET_GO_TIMEOUT)

@@ -34,7 +34,7 @@ from agent.families.base import Decision
 from agent.run.control.race import Race
 from agent.run.control.worker import Worker
 from agent.run.loop.context import RunContext, ToolFailedError
-from agent.run.loop.holding import Holding
+from agent.run.loop.held_keys import HeldKeys
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation, Observer
 from agent.safety.addresses import facts_of
@@ -99,7 +99,7 @@ class Performer:
         self._observing = observing
         self._acting = acting
         self._observer = observer
-        self._holding = Holding(context, acting)
+        self._holding = HeldKeys(context, acting)
         self._sentence = Sentence(settings.instruction)
 
     async def perform(self, step: int, seen: Observation, decision: Decision, done: Performed, emit: Emit) -> None:

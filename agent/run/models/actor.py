@@ -15,11 +15,10 @@ from agent.families.planner.family import Planner
 from agent.families.shared.json_calls import as_text
 from agent.families.shared.points import grid_of
 from agent.model.asking import Completion, Delta, ModelClient, Progress, Retrying, Silence
-from agent.model.messages import Message
 from agent.model.refusals import ModelError
-from agent.model.request import ChatRequest
+from agent.model.request import ChatRequest, Message
 from agent.run.budgets import answer_tokens
-from agent.run.locate.aiming import Aiming
+from agent.run.locate.targets import TargetFinder
 from agent.run.models.history import History, estimate_tokens
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
@@ -55,7 +54,7 @@ class Actor:
         settings: RunSettings,
         apps: tuple[str, ...],
         system_prompt: str | None = None,
-        aiming: Aiming | None = None,
+        aiming: TargetFinder | None = None,
     ) -> None:
         self._client = client
         self._family = family

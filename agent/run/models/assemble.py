@@ -7,12 +7,12 @@ from typing import Literal
 from agent.desktop.guard.concealed import BorrowedScreen, ConcealedScreen, Concealer
 from agent.desktop.guard.desktop import ProtectedDesktop
 from agent.families.planner.family import Planner
+from agent.model.endpoint import Endpoint
 from agent.model.masked_client import MaskedClient
 from agent.run.budgets import answer_tokens, pixel_budget
-from agent.run.locate.aiming import Aiming, Eye, Zoom
+from agent.run.locate.targets import PointModel, TargetFinder, Zoom
 from agent.run.models.actor import Actor
 from agent.run.models.history import History
-from agent.run.models.member import Member
 from agent.run.models.roles import ServedModel
 from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Conceal, Observer
@@ -20,6 +20,31 @@ from agent.run.observing.outliner import Outliner
 from agent.safety.leaving import Leaving
 from agent.screen.capture import Screen
 from foundation.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class DecidingModel:
+    """A model that can decide steps, with what it sees and what it is shown of the past."""
+
+    role: Literal["actor", "relief"]
+    observer: Observer
+    actor: Actor
+    history: History
+    settings: RunSettings
+    elsewhere: bool = False  # what it is sent leaves this machine for a model that only helps out
+    errors_hidden: bool = False  # windows are hidden from it, which what went wrong may quote
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackModel:
+    """A second model that may take over."""
+
+    endpoint: Endpoint
+    join: Callable[[], DecidingModel]  # makes it ready; called once, when it may take over for the first time
+    leaving: Leaving = Leaving()  # noqa: RUF009 -- frozen
+    steps: int = 5  # it hands back after so many
+    bundle: str = ""  # the run's folder
+
 
 #: Installed applications named to the model; more would cost more tokens than they are worth.
 _MOST_APPS = 60
@@ -36,34 +61,34 @@ class Ground:
     grounder: ServedModel | None  # finds places for models that only name them
 
 
-def own_member(model: ServedModel, settings: RunSettings, ground: Ground) -> Member:
+def main_model(model: ServedModel, settings: RunSettings, ground: Ground) -> DecidingModel:
     """The run's own model. Raises UsageError: the grounder's family cannot find places."""
     prompt = ground.system_prompt(model.family.facts.name)
     apps = tuple(ground.desktop.applications.names()[:_MOST_APPS])
-    return _member("actor", model, settings, ground, ground.desktop.screen, None, apps, prompt)
+    return _deciding_model("actor", model, settings, ground, ground.desktop.screen, None, apps, prompt)
 
 
-def relief_member(
+def fallback_model(
     model: ServedModel,
     settings: RunSettings,
     ground: Ground,
     leaving: Leaving,
     mask: Callable[[str], str],
     prompt: str | None,
-) -> Member:
+) -> DecidingModel:
     """A model that may take over. On another machine it is shown what may leave this one, and no secrets."""
     desktop = ground.desktop
     if model.endpoint.is_local:
         apps = tuple(desktop.applications.names()[:_MOST_APPS])
-        return _member("relief", model, settings, ground, BorrowedScreen(desktop.screen), None, apps, prompt)
+        return _deciding_model("relief", model, settings, ground, BorrowedScreen(desktop.screen), None, apps, prompt)
     screen = ConcealedScreen(desktop.screen, leaving, desktop.open_windows)
     conceal = Concealer(leaving, lambda text: mask(text) != text)
     masked = replace(model, client=MaskedClient(model.client, mask))
-    member = _member("relief", masked, settings, ground, screen, conceal, (), prompt)
-    return replace(member, elsewhere=True, blinkered=bool(leaving.hide))
+    member = _deciding_model("relief", masked, settings, ground, screen, conceal, (), prompt)
+    return replace(member, elsewhere=True, errors_hidden=bool(leaving.hide))
 
 
-def _member(
+def _deciding_model(
     role: Literal["actor", "relief"],
     model: ServedModel,
     settings: RunSettings,
@@ -72,7 +97,7 @@ def _member(
     conceal: Conceal | None,
     apps: tuple[str, ...],
     prompt: str | None,
-) -> Member:
+) -> DecidingModel:
     desktop, family, facts, limits = ground.desktop, model.family, model.family.facts, model.endpoint.limits
     rule, image_format = facts.image.capped(settings.max_pixels), settings.image_format or facts.image_format
     images = settings.history_images
@@ -81,8 +106,8 @@ def _member(
     history = History(settings.history, limits, answer_tokens(family, limits.context), images)
     # A second model that points by itself is asked for its own points.
     needs_grounder = role == "actor" or isinstance(family, Planner)
-    grounder = _grounding_eye(ground.grounder) if needs_grounder and ground.grounder is not None else None
-    aiming = Aiming(Eye(role, model.client, family, rule), grounder, ground.zoom)
+    grounder = _point_model(ground.grounder) if needs_grounder and ground.grounder is not None else None
+    aiming = TargetFinder(PointModel(role, model.client, family, rule), grounder, ground.zoom)
     actor = Actor(model.client, family, history, settings, apps, prompt, aiming)
     see = settings.see or "screenshot"
     told = see != "screenshot"
@@ -94,10 +119,10 @@ def _member(
         screen, rule, image_format, facts.quality, outliner, waits=facts.outline, saw=desktop.surroundings.saw, see=see,
         conceal=conceal,
     )  # fmt: skip
-    return Member(role, observer, actor, history, settings)
+    return DecidingModel(role, observer, actor, history, settings)
 
 
-def _grounding_eye(grounder: ServedModel) -> Eye:
+def _point_model(grounder: ServedModel) -> PointModel:
     """A model that finds places. Raises UsageError: its family cannot."""
     family = grounder.family
     if not family.grounds:
@@ -106,4 +131,4 @@ def _grounding_eye(grounder: ServedModel) -> Eye:
             "Name another model, or its family with --grounder-family.",
         )
     rule = family.facts.image.capped(pixel_budget(family, grounder.endpoint.limits, None))
-    return Eye("grounder", grounder.client, family, rule)
+    return PointModel("grounder", grounder.client, family, rule)

@@ -11,7 +11,7 @@ _NOTHING = "nothing"
 _HIDDEN = "something in a part of the screen that you are not shown"
 
 
-class Account:
+class StepsInWords:
     """Keeps the words of what each of two models did until the other one takes them.
 
     Args:

@@ -12,7 +12,7 @@ from agent.families.registry import DEFAULT_FAMILY, detect_family, detect_folder
 from agent.model.asking import ModelClient, Patience
 from agent.model.clients import client_of
 from agent.model.endpoint import Endpoint
-from agent.model.engine import Engine
+from agent.model.engines import Engine
 from agent.run.control.race import Race
 from foundation.errors import UsageError
 

@@ -14,7 +14,7 @@ from agent.safety.held import HELD_AT_MOST, LIFTING, Held
 _LOOK = 0.1
 
 
-class Holding:
+class HeldKeys:
     """Keeps account of what is down, and lets go of it in time. Used on the run's event loop.
 
     Args:

@@ -8,21 +8,24 @@ point by the accessibility tree and the words on the screen is held against what
 import asyncio
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
+from functools import cache
 from typing import Literal, TypeAlias
 
 from agent.core.actions import Absent, Click, LongPress, map_points, points_of, shorten
-from agent.core.geometry import CapturePoint, Grid, GridPoint, NamedPoint, Region, Size
+from agent.core.geometry import CapturePoint, DesktopPoint, Grid, GridPoint, NamedPoint, Region, Size
 from agent.events.run_events import Consulted
 from agent.events.sink import Emit
 from agent.families.base import Decision, FailureKind, Family, ParseFailure, Plan
 from agent.families.shared.json_calls import as_text
 from agent.model.asking import ModelClient
 from agent.run.budgets import answer_tokens
-from agent.run.locate.likeness import contradiction
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fit import fit, resize
+from agent.screen.outline import Element, Outline
+from foundation.configs import load_config
 from foundation.images import ImageRule
 
 Zoom: TypeAlias = Literal["auto", "off", "always"]
@@ -41,7 +44,7 @@ _LONGEST_AIM = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Eye:
+class PointModel:
     """A model that finds one point."""
 
     role: Literal["actor", "grounder", "relief"]
@@ -55,7 +58,7 @@ class Eye:
         return self.client.endpoint.model or ""
 
 
-class Aiming:
+class TargetFinder:
     """Settles where a decision goes.
 
     Args:
@@ -64,7 +67,7 @@ class Aiming:
         zoom: when a closer look is taken.
     """
 
-    def __init__(self, actor: Eye, grounder: Eye | None = None, zoom: Zoom = "auto") -> None:
+    def __init__(self, actor: PointModel, grounder: PointModel | None = None, zoom: Zoom = "auto") -> None:
         self._eye = grounder or actor
         self._grounder = grounder
         self._zoom: Zoom = zoom
@@ -131,7 +134,7 @@ class Aiming:
         return replace(decision, actions=(replace(action, point=found),))
 
     async def _find(
-        self, step: int, eye: Eye, words: str, part: "_Part", why: Literal["ground", "zoom"], emit: Emit
+        self, step: int, eye: PointModel, words: str, part: "_Part", why: Literal["ground", "zoom"], emit: Emit
     ) -> GridPoint | ParseFailure:
         """Ask an eye for a point on a part of the screen: one on the grid of the captured screen."""
         began = time.perf_counter()
@@ -166,7 +169,7 @@ class _Part:
     seen: Observation
     crop: Region | None = None
 
-    def image(self, eye: Eye) -> EncodedImage:
+    def image(self, eye: PointModel) -> EncodedImage:
         """The part as the eye gets it; a crop is enlarged to the pixels that the whole screen was sent with."""
         whole, frame = self.seen.images[-1], self.seen.frame
         if frame is None or (self.crop is None and whole.size == fit(eye.rule, whole.size)):
@@ -239,3 +242,63 @@ def _wanted(decision: Decision) -> str:
 def _last_sentence(thought: str) -> str:
     sentences = [part.strip() for part in _SENTENCE.findall(thought[-2000:]) if part.strip()]
     return sentences[-1] if sentences else ""
+
+
+_WORD = re.compile(r"\w+")
+#: Labels so near to a point may name what lies there, in desktop pixels.
+_NEAR = 48
+#: Words with so long a beginning in common, and with so much of the shorter one, are forms of one word: save, saving.
+_STEM, _SHARE = 3, 0.6
+#: A longer name is a text, not the name of a thing.
+_LONGEST_NAME = 60
+
+
+def contradiction(words: str, point: DesktopPoint, outline: Outline) -> str:
+    """Why what lies at a point is not what the words ask for, as a clause; "" where nothing says so."""
+    wanted = _content(words)
+    there = outline.at(point)
+    if not wanted or there is None or not there.trusted or there.role not in _rules()["named_roles"]:
+        return ""
+    name = there.name or there.label
+    if not _content(name) or len(name) > _LONGEST_NAME:
+        return ""
+    around = [one for one in outline.elements if one.source == "words" and _is_near(one, point)]
+    known = [name, there.label, there.value or "", there.window, *(one.name for one in around)]
+    if any(_alike(wanted, _content(text)) for text in known):
+        return ""
+    elsewhere = [one for one in outline.elements if one is not there and wanted <= _content(one.name or one.label)]
+    if not elsewhere and there.source != "both" and there.role not in _rules()["written_roles"]:
+        return ""  # what is drawn there may well be called otherwise: a gear is named "Settings"
+    return f"you want {shorten(words, 80)}, and at that point is the {there.words}"
+
+
+def _content(text: str) -> frozenset[str]:
+    """The words of a text that say which thing is meant."""
+    return frozenset(_words(text)) - _rules()["says_nothing"]
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word.casefold() for word in _WORD.findall(text[:400]))
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether they share a word, or a form of one."""
+    return any(_same_beginning(a, b) >= max(_STEM, _SHARE * min(len(a), len(b))) or a == b for a in one for b in other)
+
+
+def _same_beginning(one: str, other: str) -> int:
+    """How many characters two words have in common at their beginnings."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _is_near(element: Element, point: DesktopPoint) -> bool:
+    box = element.box
+    beyond_x = max(box.left - point.x, 0, point.x - box.left - box.width)
+    beyond_y = max(box.top - point.y, 0, point.y - box.top - box.height)
+    return max(beyond_x, beyond_y) <= _NEAR
+
+
+@cache
+def _rules() -> dict[str, frozenset[str]]:
+    return {name: frozenset(words) for name, words in load_config("likeness.toml").items()}
