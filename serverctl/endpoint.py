@@ -11,7 +11,7 @@ from foundation.errors import EnvironmentLacksError, MaiError
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
-from serverctl.judged import worst
+from serverctl.load.health import worst
 from serverctl.process import control
 from serverctl.process.control import ReadyServer
 from serverctl.process.news import News
@@ -19,7 +19,7 @@ from serverctl.process.request import read_request, server_request
 from serverctl.process.state import LIVE, Folder, State, current_state
 from serverctl.resolve import resolve
 from serverctl.vllm.packages import Progress, Report
-from serverctl.watching import Watch
+from serverctl.watch import Watch
 
 __all__ = [
     "ReadyServer", "ready_server", "running_server", "served", "server_load", "server_now", "why_no_accelerator",

@@ -13,7 +13,7 @@ ALLOWED = {
     "agent/tui/pictures/placeholders.py": "asks the terminal whether it draws images as text",
     "foundation/stray_output.py": "keeps what others print away",
     "serverctl/vllm/parser_dump.py": "runs in vLLM's environment; its output is read by us",
-    "serverctl/batch_offline.py": "runs in vLLM's environment; its output is read by us",
+    "serverctl/load/batch/engine.py": "runs in vLLM's environment; its output is read by us",
     "serverctl/process/guardian.py": "its standard error is the server's log",
     "agent/desktop/portal/gstreamer_process.py": "runs in the system's Python; its output is frames, read by us",
     "agent/tui/widgets/picture.py": "keeps a library from asking the terminal",

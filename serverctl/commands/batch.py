@@ -15,16 +15,16 @@ from foundation.arguments import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from foundation.printing import put_json, remark
-from serverctl.chat import MOST_CONNECTIONS, connect
 from serverctl.commands.endpoint_options import add_target, chosen_target
+from serverctl.load.client import MOST_CONNECTIONS, connect
 
 if TYPE_CHECKING:  # pydantic, which they bring, is not needed for --help
-    from serverctl.batch.answers import AnswersFile
-    from serverctl.batch.ask import Asker
-    from serverctl.batch.lines import Index
-    from serverctl.batch.prepare import Fit
-    from serverctl.batch.progress import Progress
-    from serverctl.batch.run import Batch, Outcome
+    from serverctl.load.batch.answers import AnswersFile
+    from serverctl.load.batch.ask import Asker
+    from serverctl.load.batch.lines import Index
+    from serverctl.load.batch.prepare import Fit
+    from serverctl.load.batch.progress import Progress
+    from serverctl.load.batch.run import Batch, Outcome
 
 #: Seconds that requests under way have after the first Ctrl-C.
 _FINISH_S = 30.0
@@ -59,9 +59,9 @@ def main(arguments: list[str]) -> int:
     """Answer what is not answered yet."""
     options = _parser().parse_args(arguments)
     _check(options)
-    from serverctl.batch.answers import AnswersFile
-    from serverctl.batch.lines import index_requests
-    from serverctl.batch.progress import make_progress
+    from serverctl.load.batch.answers import AnswersFile
+    from serverctl.load.batch.lines import index_requests
+    from serverctl.load.batch.progress import make_progress
 
     path: Path = options.requests
     out: Path = options.out or path.with_suffix(".answers.jsonl")
@@ -132,10 +132,10 @@ def _check(options: argparse.Namespace) -> None:
 
 def _answer_all(options: argparse.Namespace, index: "Index", answers: "AnswersFile", progress: "Progress") -> "Outcome":
     """Find out who answers, and let them."""
-    from serverctl.batch.ask import HttpAsker
-    from serverctl.batch.offline import OfflineAsker
-    from serverctl.batch.prepare import Defaults
-    from serverctl.batch.run import Batch
+    from serverctl.load.batch.ask import HttpAsker
+    from serverctl.load.batch.offline import OfflineAsker
+    from serverctl.load.batch.prepare import Defaults
+    from serverctl.load.batch.run import Batch
 
     defaults = Defaults(options.system, options.max_tokens, options.temperature)
     batch = Batch(options.requests, index, answers, defaults, progress)
@@ -166,7 +166,7 @@ async def _run(
     batch: "Batch", asker: "AbstractAsyncContextManager[Asker]", concurrency: int, *, finish_s: float
 ) -> "Outcome":
     """Run the batch; the first Ctrl-C lets what is under way finish for so many seconds, the second one does not."""
-    from serverctl.batch.run import Stop
+    from serverctl.load.batch.run import Stop
 
     stop = Stop()
     loop = asyncio.get_running_loop()
@@ -217,7 +217,7 @@ def _engine(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
         raise UsageError("--offline needs a model.", "Name it with --model: a folder, or a repository (org/name).")
     if options.python is not None:
         return options.python, {**own, "model": model}
-    from serverctl.batch.offline import engine_arguments
+    from serverctl.load.batch.offline import engine_arguments
     from serverctl.resolve import resolve
 
     resolved = resolve(model, "throughput")

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from foundation.arguments import Parser, positive_seconds
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import is_terminal, put_json, remark
-from serverctl.bench.workload import Workload
-from serverctl.chat import Endpoint
 from serverctl.commands.contenders import Contender, parse_contenders, started
 from serverctl.commands.endpoint_options import add_target, chosen_target
 from serverctl.commands.options import parse_screen
+from serverctl.load.bench.workload import Workload
+from serverctl.load.client import Endpoint
 
 if TYPE_CHECKING:
-    from serverctl.bench.report import Report
-    from serverctl.bench.run import OnProgress, Progress
-    from serverctl.bench.workload import Load
+    from serverctl.load.bench.report import Report
+    from serverctl.load.bench.run import OnProgress, Progress
+    from serverctl.load.bench.workload import Load
 
     #: Measures some servers, block after block.
     Measure: TypeAlias = Callable[[Load, argparse.Namespace], Iterator[list[Report]]]
@@ -86,7 +86,7 @@ def _workload(options: argparse.Namespace) -> "Load":
             concurrency=_numbers(options.concurrency),
             **{name: getattr(options, name) for name in _AS_GIVEN},
         )
-    from serverctl.bench.replay import Replay, read_run
+    from serverctl.load.bench.replay import Replay, read_run
 
     return Replay(
         runs=tuple(map(read_run, options.replay)),
@@ -183,8 +183,8 @@ def _in_turn(sides: Sequence[Contender], options: argparse.Namespace) -> "Measur
 
 def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> int:
     """Measure everything and print what there is, also when the run ends early."""
-    from serverctl.bench.compare import Comparison
-    from serverctl.bench.report import ServerDiedError, merged
+    from serverctl.load.bench.compare import Comparison
+    from serverctl.load.bench.report import ServerDiedError, merged
 
     blocks: dict[str, list[Report]] = {}
     status = ExitStatus.DONE
@@ -219,7 +219,7 @@ def _show(measure: "Measure", workload: "Load", options: argparse.Namespace) -> 
         put_json(document, indent=1)
         return status
     from foundation.rich_console import GatedConsole
-    from serverctl.bench.render import print_comparison, print_report
+    from serverctl.load.bench.render import print_comparison, print_report
 
     console = GatedConsole(highlight=False, markup=False, width=None if is_terminal("output") else 120)
     for report in reports:
@@ -247,7 +247,7 @@ def _measured(
     run_name: str,
 ) -> "list[Report]":
     """Measure servers in turn; Ctrl-C ends the run, a second one ends it without a report."""
-    from serverctl.bench.run import measure_together
+    from serverctl.load.bench.run import measure_together
 
     async def run(progress: "OnProgress") -> "list[Report]":
         stop = asyncio.Event()

@@ -9,7 +9,7 @@ from typing import Any
 from foundation.addresses import normalize_url
 from foundation.errors import UsageError
 from foundation.printing import remark
-from serverctl.chat import Endpoint
+from serverctl.load.client import Endpoint
 from serverctl.plan.settings import parse_assignments
 from serverctl.planning import load_presets
 

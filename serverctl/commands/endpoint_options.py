@@ -6,7 +6,7 @@ import os
 
 from foundation.addresses import normalize_url
 from foundation.errors import EnvironmentLacksError, UsageError
-from serverctl.chat import Endpoint, find_endpoint
+from serverctl.load.client import Endpoint, find_endpoint
 
 #: The key of a named endpoint, as for the agent: on a command line everybody on the machine could read it.
 KEY_VARIABLE = "MAI_AGENT_API_KEY"

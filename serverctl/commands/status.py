@@ -8,10 +8,10 @@ from typing import Any
 from foundation.arguments import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
-from serverctl.metrics import Latency, ServerMetrics
+from serverctl.load.metrics import Latency, ServerMetrics
 from serverctl.process import control
 from serverctl.process.state import LIVE, Folder, State
-from serverctl.watching import Look, Watch
+from serverctl.watch import Look, Watch
 
 
 def main(arguments: list[str]) -> int:

@@ -10,18 +10,18 @@ from foundation.arguments import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.commands.progress import StartProgress
-from serverctl.commands.tuning import Change, Tried, observe, try_changes
+from serverctl.load.tune.advice import Advice, Reading, advise, changes
+from serverctl.load.tune.arithmetic import unseen_images, vision_share
+from serverctl.load.tune.bottleneck import NAMES, find_bottleneck
+from serverctl.load.tune.window import Window
 from serverctl.plan.own_flags import absorbed
 from serverctl.process import control, probe
 from serverctl.process.request import ServerRequest, prepare, read_request
 from serverctl.process.state import Folder, State, current_state
-from serverctl.tune.advice import Advice, Reading, advise, changes
-from serverctl.tune.arithmetic import unseen_images, vision_share
-from serverctl.tune.bottleneck import NAMES, find_bottleneck
-from serverctl.tune.window import Window
+from serverctl.tuning import Change, Tried, observe, try_changes
 
 if TYPE_CHECKING:
-    from serverctl.bench.report import Measurement
+    from serverctl.load.bench.report import Measurement
 
 _DESCRIPTION = """Say what holds a server up under its load: slots, the KV cache, prefill, decode, image processing, or
 the clients; and what would help. Judged is the load of now, or else the last one that the server's record holds."""
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     status = ExitStatus.DONE
     if options.apply and wanted and window is not None:
         with StartProgress(quiet=options.json) as progress:
-            change = Change(options.name, request, options.wait, options.force, progress)
+            change = Change(options.name, request, options.wait, options.force, progress.say, progress.update)
             tried = try_changes(change, reading, wanted)
         applied = tried[-1].verdict.better
         result |= {"applied": applied, "tried": [one.to_json() for one in tried]}

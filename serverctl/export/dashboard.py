@@ -7,7 +7,7 @@ from typing import Any
 
 from foundation.configs import load_config
 from serverctl.export.common import Document, Source, header
-from serverctl.judged import targets
+from serverctl.load.health import targets
 
 #: Grafana's grid is 24 wide.
 _IN_A_ROW, _WIDTH, _HEIGHT = 3, 8, 8

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from foundation.errors import EnvironmentLacksError, MaiError
 from foundation.files import write_atomically
 from foundation.processes import send_signal, wait_gone
-from serverctl.metrics import ServerMetrics
+from serverctl.load.metrics import ServerMetrics
 from serverctl.paths import servers_root
 from serverctl.process import probe
 from serverctl.process.cleanup import end_left_behind

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from serverctl.metrics import ServerMetrics
+from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
 from serverctl.process.state import Heartbeat
 from serverctl.process.timeouts import Timeouts

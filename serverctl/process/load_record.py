@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from foundation.files import write_atomically
+from serverctl.load.snapshots import Snapshot, take_snapshot
 from serverctl.process.state import Folder
-from serverctl.snapshots import Snapshot, take_snapshot
 
 #: Seconds between snapshots: a load of half a minute has some.
 EVERY_S = 5.0

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from serverctl.metrics import ServerMetrics, parse_metrics
+from serverctl.load.metrics import ServerMetrics, parse_metrics
 from serverctl.process.in_vllm.mai_gate import OURS
 
 #: Nothing that is asked for is longer; another program on the port may talk without end, bytes.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from stubs.controlled import Machine
 
-from serverctl.metrics import ServerMetrics
+from serverctl.load.metrics import ServerMetrics
 from serverctl.process import probe
 from serverctl.process.heartbeat import Pulse, Watch
 from serverctl.process.load_record import LoadRecord, read_record

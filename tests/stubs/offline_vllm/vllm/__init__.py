@@ -1,4 +1,4 @@
-"""Stands in for vLLM where `batch_offline.py` is tested without an engine: the same calls, the same kinds of failures.
+"""A vLLM without an engine for tests of `serverctl/load/batch/engine.py`: the same calls, the same kinds of failures.
 
 What a prompt's text says decides what happens: "refuse", "crash" (the engine dies), "hang".
 """

@@ -1,0 +1,140 @@
+"""Several servers side by side, each against the first: the ratio of every number, and which of them is better."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any, Literal, TypeAlias
+
+from serverctl.load.bench.report import LATENCIES, RATES, Measurement, Report
+from serverctl.load.bench.stats import INTERVAL, Difference, compare_pairs
+from serverctl.load.bench.workload import Setting
+
+CAVEAT = (
+    f"Interval: {INTERVAL}. Within noise: the interval holds 1. Disturbed: this program was held up during one of the "
+    "runs (see the notes) for as long as the difference, so no verdict. Servers that run get the same requests in "
+    "turn; presets are started in alternating blocks (--rounds), and a machine that was busier during one of the "
+    "blocks looks like a difference. Rates are one number a run, so they have no interval; judge them by end to end."
+)
+
+#: "cannot tell": within noise, or too few requests. "it depends": better in some settings and worse in others.
+Judgement: TypeAlias = Literal["better", "worse", "cannot tell", "it depends"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number of one setting for every server."""
+
+    setting: Setting
+    quantity: str  # a key of LATENCIES (mean, in milliseconds) or RATES
+    values: tuple[float | None, ...]  # one for each report, None where it is unknown
+    differences: tuple[Difference | None, ...]  # to the first; None for itself and where nothing can be said
+    ratios: tuple[float | None, ...]  # to the first, likewise
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a comparison comes to for one server: by the whole time of the same requests."""
+
+    name: str
+    judgement: Judgement  # against the first
+    because: str  # one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Reports of the same workload, the first of which is what the others are measured against."""
+
+    reports: tuple[Report, ...]
+
+    def rows(self) -> list[Row]:
+        """Every number of every setting that was measured on the first server."""
+        return [row for base in self.reports[0].measurements for row in self._rows_of(base)] if self.reports else []
+
+    def _rows_of(self, base: Measurement) -> Iterator[Row]:
+        settings = [{one.setting: one for one in report.measurements} for report in self.reports]
+        measured = [measurements.get(base.setting) for measurements in settings]
+        together = base.setting.concurrency
+        for latency in LATENCIES:
+            first, *others = ([] if one is None else one.by_number(latency) for one in measured)
+            pairs = zip(measured[1:], others, strict=True)
+            differences = [_judged(base, one, compare_pairs(first, values, together), latency) for one, values in pairs]
+            means = tuple(None if one is None else _mean(one.values(latency)) for one in measured)
+            ratios = (None if one is None else one.ratio for one in differences)
+            yield Row(base.setting, latency, means, (None, *differences), (None, *ratios))
+        for rate in RATES:
+            rates = tuple(None if one is None else one.rates[rate] for one in measured)
+            shares = (other / rates[0] if other is not None and rates[0] else None for other in rates[1:])
+            yield Row(base.setting, rate, rates, (None,) * len(rates), (None, *shares))
+
+    def verdicts(self) -> list[Verdict]:
+        """Whether each of the others is better than the first, or whether that cannot be told."""
+        rows = [row for row in self.rows() if row.quantity == _JUDGED]
+        return [
+            _verdict(report.name, self.reports[0].name, [(row.setting, row.differences[place]) for row in rows])
+            for place, report in enumerate(self.reports[1:], start=1)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object: the verdicts, the reports whole, and the rows."""
+        names = [report.name for report in self.reports]
+        return {
+            "names": names,
+            "method": CAVEAT,
+            "verdicts": {one.name: {"judgement": one.judgement, "because": one.because} for one in self.verdicts()},
+            "rows": [
+                {
+                    "setting": asdict(row.setting),
+                    "quantity": row.quantity,
+                    "values": dict(zip(names, row.values, strict=True)),
+                    "against_first": {
+                        name: {"ratio": ratio, **({} if difference is None else asdict(difference))}
+                        for name, ratio, difference in zip(names[1:], row.ratios[1:], row.differences[1:], strict=True)
+                    },
+                }
+                for row in self.rows()
+            ],
+            "reports": [report.to_json() for report in self.reports],
+        }
+
+
+#: What a person waits for.
+_JUDGED = "total_ms"
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _verdict(name: str, first: str, differences: Sequence[tuple[Setting, Difference | None]]) -> Verdict:
+    """By all settings together: better is better somewhere and worse nowhere."""
+    said = {one.verdict for _, one in differences if one is not None}
+    judgement: Judgement = "cannot tell"
+    if {"lower", "higher"} <= said:
+        judgement = "it depends"
+    elif "lower" in said or "higher" in said:
+        judgement = "better" if "lower" in said else "worse"
+    numbers = "; ".join(
+        f"x{one.ratio:.2f}{'' if one.low is None else f' ({one.low:.2f} to {one.high:.2f})'} with {setting}"
+        for setting, one in differences
+        if one is not None
+    )
+    whole = f"requests take {numbers}" if numbers else "they have no answered request in common"
+    words = {"better": "is better than", "worse": "is worse than"}.get(judgement)
+    if words:
+        return Verdict(name, judgement, f"{name} {words} {first}: {whole}.")
+    if said == {"disturbed"}:
+        whole += "; this program was held up for as long as they differ by"
+    less = "whether it is better cannot be told" if judgement == "cannot tell" else "it depends on the setting"
+    return Verdict(name, judgement, f"{name} against {first}: {less}; {whole}.")
+
+
+def _judged(
+    first: Measurement, other: Measurement | None, difference: Difference | None, latency: str
+) -> Difference | None:
+    """The difference, without a verdict where one of the two was disturbed by as much."""
+    if difference is None or other is None or not (first.disturbed or other.disturbed):
+        return difference
+    means = [_mean(one.values(latency)) or 0.0 for one in (first, other)]
+    if abs(means[1] - means[0]) > max(first.lag_ms, other.lag_ms):
+        return difference
+    return replace(difference, verdict="disturbed")

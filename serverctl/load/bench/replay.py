@@ -1,0 +1,223 @@
+"""Recorded runs of an agent as a workload: real screenshots, real histories, real answers' lengths, real pauses.
+
+A run bundle is read by its documented files (docs/records.md: `run.json`, `steps.jsonl`, `screens/`).
+The prompts are ours, in the shape of an agent's: system text, task, history of screenshots and answers, newest
+screenshot. So servers are compared by the work that a run makes, not by what a model would answer.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foundation.errors import UsageError
+from foundation.files import read_json_object
+from serverctl.load.bench.workload import Setting, filler
+from serverctl.load.images import data_url, png
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Answers of steps that do not say how long they were, in tokens.
+_USUAL_ANSWER = 64
+_SYSTEM = "You control a computer by its screenshots. Answer with a thought and one action as a tool call."
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request of a run."""
+
+    screenshots: tuple[Path, ...]  # what the model saw
+    answer: str  # what it said
+    answer_tokens: int
+    pause_s: float  # between its answer and the next request, in seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as far as it can be sent again."""
+
+    name: str
+    instruction: str
+    steps: tuple[Step, ...]
+
+
+def read_run(folder: Path) -> Run:
+    """A run from its bundle. Raises UsageError where it holds no step with a screenshot."""
+    document = read_json_object(folder / "run.json")
+    try:
+        lines = (folder / "steps.jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UsageError(
+            f"{folder} is no recorded run ({error.strerror}).", "`mai-agent runs` lists them with their folders."
+        ) from None
+    entries = [entry for line in lines if (entry := _entry(line)) is not None]
+    steps = [step for place in range(len(entries)) if (step := _step(folder, entries[place : place + 2])) is not None]
+    if not steps:
+        raise UsageError(f"No step of {folder} has a screenshot.", "Name a run that was made with screenshots.")
+    return Run(folder.name, str(document.get("instruction") or "Go on."), tuple(steps))
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:  # cut off by a crash
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _step(folder: Path, entries: Sequence[dict[str, Any]]) -> Step | None:
+    """The first entry as a step; the one after it says when the next request came."""
+    entry = entries[0]
+    images = entry.get("images") or [entry.get("image")]
+    names = [image.get("file") for image in images if isinstance(image, dict)] if isinstance(images, list) else []
+    # A bundle may come from elsewhere: its names lead to its own files and nowhere else.
+    files = [folder / name for name in names if isinstance(name, str) and ".." not in Path(name).parts]
+    files = [file for file in files if file.is_relative_to(folder) and file.is_file() and not file.is_symlink()]
+    if not files:
+        return None
+    answers = entry.get("answers")
+    last = answers[-1] if isinstance(answers, list) and answers and isinstance(answers[-1], dict) else {}
+    tokens = _number(entry.get("tokens"), "completion")
+    pause = 0.0
+    if len(entries) > 1:
+        took = _number(entry.get("milliseconds"), "model") / 1000
+        pause = max(0.0, _number(entries[1], "at") - _number(entry, "at") - took)
+    return Step(tuple(files), str(last.get("raw") or entry.get("thought") or ""), round(tokens) or _USUAL_ANSWER, pause)
+
+
+def _number(holder: Any, name: str) -> float:
+    """A number of an entry; 0 where it is none, or beyond all that can be."""
+    value = holder.get(name) if isinstance(holder, dict) else None
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Runs that are sent again, each as one client that waits for its answers. Raises UsageError for none.
+
+    The same interface as a `Workload`. Each repetition is new to the server from its first word and its first pixel on,
+    as a new run is; within a run the history is as warm as it was.
+    """
+
+    runs: tuple[Run, ...]
+    requests: int  # measured requests: whole runs, as many as make at least so many
+    concurrency: tuple[int, ...] = (1,)  # runs under way at once
+    images: int = 3  # screenshots in a request at the most; half of them stay when the oldest are dropped
+    text_tokens: int = 1500  # of the system text, roughly
+    pause_s: float = 5.0  # the longest pause between two steps of a run, in seconds
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.images < 1 or min(self.concurrency, default=0) < 1:
+            raise UsageError("There is nothing to replay.", "Name a recorded run, --images 1 or more, --concurrency 1.")
+
+    @property
+    def groups(self) -> list[tuple[int, ...]]:
+        """The numbers of the requests of each run, in order; runs are repeated until there are enough."""
+        found: list[tuple[int, ...]] = []
+        begin = 0
+        while begin < self.requests or len(found) < max(self.concurrency):
+            length = len(self.runs[len(found) % len(self.runs)].steps)
+            found.append(tuple(range(begin, begin + length)))
+            begin += length
+        return found
+
+    @property
+    def measured(self) -> int:
+        """Measured requests of each setting."""
+        return self.groups[-1][-1] + 1
+
+    @property
+    def total(self) -> int:
+        """Measured requests of all settings together."""
+        return self.measured * len(self.concurrency)
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest answer."""
+        return max(step.answer_tokens for run in self.runs for step in run.steps)
+
+    def settings(self) -> Iterator[Setting]:
+        """One for each number of runs at once; the size is that of the first screenshot, in pixels."""
+        width, height = _opened(self.runs[0].steps[0].screenshots[0]).size
+        for concurrency in self.concurrency:
+            yield Setting(width, height, self.images, concurrency, "replayed")
+
+    def answer_tokens(self, number: int) -> int:
+        """How long the answer to a request was."""
+        return max(2, self._place(number)[0].steps[self._place(number)[1]].answer_tokens)
+
+    def pause_after(self, number: int) -> float:
+        """Seconds until the next request of the same run."""
+        run, place, _ = self._place(number)
+        return min(self.pause_s, run.steps[place].pause_s) if place + 1 < len(run.steps) else 0.0
+
+    def _place(self, number: int) -> tuple[Run, int, int]:
+        """The run of a request, its place in that, and which repetition it is; -1 is the one that is not measured."""
+        if number < 0:
+            return self.runs[0], 0, -1
+        for count, group in enumerate(self.groups):
+            if number in group:
+                return self.runs[count % len(self.runs)], group.index(number), count
+        raise ValueError(f"no request {number}")
+
+    def messages(self, setting: Setting, request: int, run: str) -> list[dict[str, Any]]:
+        """The chat of one request by its number."""
+        recorded, place, repetition = self._place(request)
+        key = f"{run}/{self.seed}/{setting}/{repetition}"
+        first = self._first_shown(place)
+        chat: list[dict[str, Any]] = [
+            {"role": "system", "content": f"{filler(key, self.text_tokens)} {_SYSTEM}"},
+            {"role": "user", "content": recorded.instruction},
+        ]
+        for number, step in enumerate(recorded.steps[: place + 1]):
+            if number >= first:
+                shown = [{"type": "image_url", "image_url": {"url": _picture(file, key)}} for file in step.screenshots]
+                chat.append({"role": "user", "content": shown})
+            if number < place:
+                chat.append({"role": "assistant", "content": step.answer or "(nothing)"})
+        return chat
+
+    def _first_shown(self, place: int) -> int:
+        """The first step whose screenshot is shown: all but half go at once when they are too many (history block)."""
+        first = 0
+        for step in range(place + 1):
+            if step - first + 1 > self.images:
+                first = step - (self.images + 1) // 2 + 1
+        return first
+
+    def to_json(self) -> dict[str, Any]:
+        """What is replayed, as JSON values; screenshots by their names."""
+        own = ("concurrency", "images", "text_tokens", "pause_s", "seed")
+        runs = [{"name": run.name, "instruction": run.instruction, "steps": len(run.steps)} for run in self.runs]
+        return {"runs": runs, "requests": self.measured, **{name: getattr(self, name) for name in own}}
+
+
+def _opened(file: Path) -> "Image":
+    """A screenshot, RGB. Raises UsageError where it is none: a bundle may come from elsewhere."""
+    from PIL import Image
+
+    try:
+        with Image.open(file) as opened:
+            return opened.convert("RGB")
+    except OSError as error:
+        raise UsageError(f"{file} is no picture ({error}).", "Name another run.") from error
+
+
+@lru_cache(maxsize=256)
+def _picture(file: Path, key: str) -> str:
+    """A screenshot as it was, but for one pixel: no cache of images is to know it from another repetition."""
+    import hashlib
+
+    image = _opened(file)
+    red, green, blue = hashlib.blake2b(key.encode(), digest_size=3).digest()
+    image.putpixel((0, 0), (red, green, blue))
+    return data_url(png(image))

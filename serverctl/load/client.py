@@ -1,0 +1,155 @@
+"""Asking a server thousands of times over the OpenAI-compatible API, for `bench` and `batch`.
+
+What is retried, and how often, is decided by those; nothing here asks twice.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from foundation.addresses import is_loopback
+from foundation.errors import EnvironmentLacksError, UsageError
+from foundation.model_listing import list_models
+from foundation.refusals import RefusalKind, refusal_of
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+#: Requests under way at once; each has a connection, and an open file.
+MOST_CONNECTIONS = 900
+
+#: Failures that may be over in a moment. A request that ran out of time is none: it would run out of time again.
+TRANSIENT: frozenset[RefusalKind] = frozenset({"unreachable", "overloaded", "server_error", "broken"})
+
+#: What the person is told of each kind.
+_SENTENCES: dict[RefusalKind, str] = {
+    "silent": "The server did not answer in time.",
+    "unreachable": "There is no connection to the server ({reason}).",
+    "bad_key": "The server refuses the key: {reason}.",
+    "overloaded": "The server has no room ({status}): {reason}.",
+    "server_error": "The server failed ({status}): {reason}.",
+    "broken": "The server sent something that is no answer ({reason}).",
+    "no_images": "The model takes no images: {reason}.",
+    "too_many_images": (
+        "The server takes at most {limit} images in a request: start it with a higher --limit-mm-per-prompt."
+    ),
+    "context_too_long": "The request is longer than the model's context: {reason}.",
+    "unknown_model": "The server does not know what was asked for: {reason}.",
+    "refused": "The server refuses the request ({status}): {reason}.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that is asked."""
+
+    base_url: str  # with the API's path, for example http://127.0.0.1:8000/v1
+    api_key: str = field(repr=False)  # sent as a bearer token; "" for servers without one
+    model: str  # the served model's name
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
+
+    @property
+    def is_local(self) -> bool:
+        """Whether what is sent stays on this machine."""
+        return is_loopback(self.base_url)
+
+    @property
+    def root_url(self) -> str:
+        """The server's own address, without the API's path: where /health and /metrics are."""
+        return self.base_url.rstrip("/").removesuffix("/v1")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request has no answer."""
+
+    kind: RefusalKind  # for programs
+    message: str  # one sentence for people
+    status: int | None = None  # the HTTP status of a refusal
+
+
+class ServerGoneError(EnvironmentLacksError):
+    """A server that was there no longer answers."""
+
+
+def connect(endpoint: Endpoint, timeout_s: float) -> "AsyncOpenAI":
+    """A client of the server, for one event loop; it retries nothing, and bears so many seconds of silence."""
+    from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+    # vLLM's HTTP server closes a connection that is idle for 5 seconds, which is how long the library would keep it:
+    # who used one in that moment saw a broken pipe. Ours are given up first.
+    limits = type(DEFAULT_CONNECTION_LIMITS)(
+        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=2.0
+    )
+    return AsyncOpenAI(
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key or "none",
+        max_retries=0,
+        timeout=Timeout(timeout_s, connect=5.0),
+        default_headers=endpoint.headers,
+        # A proxy of the environment is for the way out: what stays on this machine must not take it. And no
+        # redirection takes screenshots elsewhere.
+        http_client=DefaultAsyncHttpxClient(trust_env=not endpoint.is_local, follow_redirects=False, limits=limits),
+    )
+
+
+async def find_endpoint(base_url: str, api_key: str, model: str | None) -> Endpoint:
+    """The server at an address with the model it serves, asked for under /v1/models.
+
+    Raises:
+        EnvironmentLacksError: no server answers there, or it refuses the key.
+        UsageError: it does not serve that model, or serves several and none was named.
+    """
+    async with connect(Endpoint(base_url, api_key, model or ""), timeout_s=20) as client:
+        try:
+            names = list(await list_models(client))
+        except Exception as error:  # whatever a foreign server makes of this question
+            failure = explain(error)
+            if model and failure.kind in ("refused", "unknown_model", "broken"):
+                return Endpoint(base_url, api_key, model)  # a server without /v1/models can still chat
+            raise _unusable(base_url, failure) from error
+    choice = ", ".join(names[:8])
+    if model is None and not names:
+        raise EnvironmentLacksError(f"{base_url} serves no model.", "Start one with `mai-server up`.")
+    if model is None and len(names) > 1:
+        raise UsageError(f"{base_url} serves several models: {choice}.", "Choose one with --model.")
+    if model is not None and names and model not in names:
+        raise UsageError(f"{base_url} does not serve {model!r}.", f"It serves: {choice}.")
+    return Endpoint(base_url, api_key, names[0] if model is None else model)
+
+
+def _unusable(base_url: str, failure: Failure) -> EnvironmentLacksError:
+    message = f"{base_url} does not list its models ({failure.message})"
+    remedy = "Is that the address of an OpenAI-compatible API? Its model can be named with --model."
+    if failure.kind == "bad_key":
+        message = f"{base_url} refuses the key."
+        remedy = "Give the right one with --api-key, or in the variable MAI_AGENT_API_KEY."
+    elif failure.kind in ("unreachable", "silent", "overloaded"):
+        message, remedy = f"There is no server at {base_url} ({failure.message})", "`mai-server up` starts one."
+    return EnvironmentLacksError(message, remedy)
+
+
+async def is_alive(client: "AsyncOpenAI", endpoint: Endpoint) -> bool:
+    """Whether the server still answers: vLLM's /health (503 once its engine is dead), or any answer at all."""
+    import openai
+
+    try:
+        await asyncio.wait_for(client.get(f"{endpoint.root_url}/health", cast_to=object), 10)
+    except openai.APIStatusError as error:
+        return error.status_code != 503
+    except (openai.APIConnectionError, TimeoutError):
+        return False
+    except Exception:  # an answer that is not vLLM's, which is an answer all the same
+        return True
+    return True
+
+
+def explain(error: BaseException) -> Failure:
+    """Any exception of a request as a failure with a kind and a sentence."""
+    refusal = refusal_of(error)
+    sentence = _SENTENCES[refusal.kind]
+    if refusal.kind == "server_error" and refusal.status is None:
+        sentence = "The server broke off the answer: {reason}."
+    message = sentence.format(reason=refusal.reason, status=refusal.status, limit=refusal.limit)
+    return Failure(refusal.kind, message, refusal.status)

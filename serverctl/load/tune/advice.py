@@ -1,0 +1,252 @@
+"""What would help against a bottleneck: changes to try in order, and what only the person or the client can do.
+
+What the guides say and what holds:
+- "KV use above 80 % risks running out of memory": no, the cache is allocated beforehand; full means waiting and
+  preemption.
+- "max_num_seqs = the maximum concurrency of the log": that number assumes that every request is as long as the context.
+  slots = KV tokens / tokens of a request.
+- "long contexts: lower the utilisation": the other way round.
+- vLLM's waiting reason "capacity" is any scheduling capacity, slots as well as room in the cache.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from foundation.configs import load_config
+from serverctl.load.metrics import ServerMetrics
+from serverctl.load.tune.bottleneck import Bottleneck, Kind, Limits
+from serverctl.load.tune.window import Window
+from serverctl.plan.settings import KNOBS
+
+#: Hit rates of the prefix cache below this are worth a look: a growing history reaches 0.7 to 0.85 (docs/serving.md).
+_LOW_PREFIX_RATE = 0.3
+_GIB = 1024**3
+#: Bytes of a processed screenshot in the cache for each of its pixels: 3 colours, 2 frames, 4 bytes (Qwen's).
+_CACHED_BYTES_PER_PIXEL = 24
+#: Pixels of a screenshot for each of its tokens: 32 x 32 (Qwen3-VL), the most of the known families.
+_PIXELS_PER_TOKEN = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to change, or to know."""
+
+    setting: str  # the knob; "" for what is not a knob of the server
+    value: Any  # its new value
+    now: Any  # its value now, None where vLLM chose it
+    because: str  # why, with the numbers
+    restart: bool = True  # whether applying it needs a restart
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What advice is made from."""
+
+    bottleneck: Bottleneck
+    window: Window | None  # the load that was judged
+    metrics: ServerMetrics  # of the server now
+    settings: Mapping[str, Any]  # the plan's knobs
+    context: int | None = None  # the effective max_model_len
+    fixed: frozenset[str] = frozenset()  # knobs that the person set
+    processor: bool = False  # whether it serves without a card
+    cores: int = 1  # of the processor
+
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        request = None if self.window is None else self.window.request_tokens
+        object.__setattr__(self, "limits", Limits(self.settings.get("max_num_seqs"), self.metrics.kv_tokens, request))
+
+    @property
+    def clients(self) -> int:
+        """Requests at once, as seen."""
+        return 1 if self.window is None else self.window.clients
+
+    def change(self, setting: str, value: Any, because: str) -> Advice:
+        """Another value of a knob."""
+        return Advice(setting, value, self.settings.get(setting), because)
+
+
+@cache
+def changing() -> Mapping[str, Any]:
+    """The bounds of changes (configs/tuning.toml)."""
+    table: Mapping[str, Any] = load_config("tuning.toml")["changing"]
+    return table
+
+
+def advise(reading: Reading) -> list[Advice]:
+    """What would help, the most promising first, each knob once; empty where nothing is known to."""
+    found: list[Advice] = []
+    for rules in (_FOR[reading.bottleneck.kind], (_context, _prefix)):
+        for rule in rules:
+            for advice in rule(reading):
+                if not advice.setting or all(one.setting != advice.setting for one in found):
+                    found.append(advice)
+    return found
+
+
+def changes(advice: list[Advice], fixed: frozenset[str]) -> list[Advice]:
+    """What `--apply` may try, in this order: knobs of the server that are not the person's own."""
+    return [one for one in advice if one.setting in KNOBS and one.setting not in fixed]
+
+
+def _to_know(because: str) -> Advice:
+    """Nothing that a restart of the server would change."""
+    return Advice("", None, None, because, restart=False)
+
+
+def _more_slots(reading: Reading) -> Iterator[Advice]:
+    holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
+    if now is None:
+        return
+    wanted = min(reading.clients, holds or reading.clients, changing()["most_sequences"])
+    if wanted > now:
+        room = "" if holds is None else f"; the KV cache holds {holds} of {reading.limits.request_tokens:,} tokens"
+        yield reading.change("max_num_seqs", wanted, f"up to {reading.clients} requests came at once{room}")
+
+
+def _larger_cache(reading: Reading) -> Iterator[Advice]:
+    """A larger KV cache: in bytes where it is given so, else a larger share of the card."""
+    settings, request, held = reading.settings, reading.limits.request_tokens, reading.limits.kv_tokens
+    size = settings.get("kv_cache_memory_bytes")
+    if size and request and held:
+        # One request more than there are: what is computed beforehand for the next one, and blocks that are half full.
+        wanted = min((reading.clients + 1) * request / held, changing()["most_kv_growth"])
+        if wanted > 1.1:
+            grown = -(-int(size * wanted) // 2**20) * 2**20
+            because = f"{reading.clients} requests of {request:,} tokens need {wanted:.1f} times the cache of now"
+            yield reading.change("kv_cache_memory_bytes", grown, because)
+    share = settings.get("gpu_memory_utilization")
+    if not reading.processor and not size and share is not None and share < changing()["most_utilization"]:
+        because = "a larger share of the card is a larger cache"
+        yield reading.change("gpu_memory_utilization", changing()["most_utilization"], because)
+    if not reading.processor and settings.get("kv_cache_dtype") is None:
+        yield _to_know(
+            "--set kv_cache_dtype=fp8 would hold twice as many tokens (compute capability 8.9 and newer); what that "
+            "costs in accuracy is not measured"
+        )
+
+
+def _fewer_at_a_time(reading: Reading) -> Iterator[Advice]:
+    """As many at a time as the cache holds: being thrown out costs more than waiting."""
+    holds, now = reading.limits.kv_slots, reading.settings.get("max_num_seqs")
+    preempted = reading.window is not None and (reading.window.grown("preemptions") or 0) > 0
+    if preempted and holds is not None and (now is None or holds < now):
+        yield reading.change("max_num_seqs", holds, f"the KV cache holds {holds} requests; more are thrown out again")
+
+
+def _smaller_images(reading: Reading) -> Iterator[Advice]:
+    edge, least = reading.settings.get("longest_edge"), changing()["least_pixels"]
+    if reading.window is None or not reading.window.images or edge is None or edge <= least:
+        return
+    yield reading.change(
+        "longest_edge",
+        least,
+        f"screenshots have up to {edge:,} pixels; {least:,} keep 1920x1080 whole, but small things on larger screens "
+        "are harder to hit",
+    )
+
+
+def _more_renderers(reading: Reading) -> Iterator[Advice]:
+    """vLLM prepares one request's images at a time (renderer_num_workers is 1) however many come at once."""
+    parts = None if reading.window is None else reading.window.parts
+    if parts is None or parts.share("images") < changing()["much_before_the_engine"]:
+        return  # it is the vision tower, which no thread makes quicker
+    now = reading.settings.get("renderer_num_workers") or 1
+    wanted = min(reading.clients, reading.cores, changing()["most_renderers"])
+    if wanted > now:
+        because = f"up to {reading.clients} requests came at once, and {now} thread prepares their images"
+        yield reading.change("renderer_num_workers", wanted, because)
+
+
+def _image_cache_off(reading: Reading) -> Iterator[Advice]:
+    if reading.settings.get("mm_processor_cache_gb") == 0:
+        because = "no processed image is kept: those of an agent's history are prepared again at every step"
+        yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
+
+
+def _image_cache(reading: Reading) -> Iterator[Advice]:
+    """A larger cache of processed images, only where it can have lost any: new images are in no cache."""
+    metrics, size = reading.metrics, reading.settings.get("mm_processor_cache_gb")
+    edge, queries, hits = reading.settings.get("longest_edge"), metrics.image_queries, metrics.image_hits
+    if not size or edge is None or queries is None or hits is None or size >= changing()["image_cache_gb"]:
+        return
+    window = reading.window
+    if window is not None and window.images and window.prompt_tokens:  # no larger than the prompts leave room for
+        edge = min(edge, window.prompt_tokens / window.images * _PIXELS_PER_TOKEN)
+    if (queries - hits) * edge * _CACHED_BYTES_PER_PIXEL <= size * _GIB:
+        if queries and hits / queries < _LOW_PREFIX_RATE:
+            yield _to_know("nearly all images are new to the server: a larger cache would not have them either")
+        return
+    because = f"{queries - hits} images were processed, more than {size:g} GiB hold: some may have been processed twice"
+    yield reading.change("mm_processor_cache_gb", changing()["image_cache_gb"], because)
+
+
+def _larger_steps(reading: Reading) -> Iterator[Advice]:
+    """A prompt that takes several steps of the engine to compute, where it would fit into one."""
+    budget = reading.settings.get("max_num_batched_tokens")
+    prompt = None if reading.window is None else reading.window.prompt_tokens
+    if budget is None or prompt is None or prompt <= budget:
+        return
+    wanted = min(2 ** (int(prompt) - 1).bit_length(), changing()["most_batched_tokens"])
+    if wanted > budget:
+        because = f"a prompt of {prompt:,.0f} tokens is computed in steps of {budget:,}"
+        yield reading.change("max_num_batched_tokens", wanted, because)
+
+
+def _quicker_decode(reading: Reading) -> Iterator[Advice]:
+    if not reading.processor and reading.settings.get("enforce_eager"):
+        yield reading.change("enforce_eager", False, "without CUDA graphs every token waits for the processor")
+    if reading.settings.get("spec_method") is None:
+        yield _to_know(
+            "guessing tokens ahead may help where answers repeat the history: `mai-server bench --replay RUN --compare "
+            "latency speculative` measures it on your own runs"
+        )
+    if not reading.processor and reading.settings.get("quantization") is None:
+        yield _to_know("8-bit weights (--set quantization=fp8_per_channel) are read in half the time for every token")
+
+
+def _no_load(_: Reading) -> Iterator[Advice]:
+    yield _to_know("the server is not what is waited for; no setting of it would make its clients quicker")
+
+
+def _context(reading: Reading) -> Iterator[Advice]:
+    """A cache that not even one longest request fits into."""
+    tokens, context = reading.metrics.kv_tokens, reading.context
+    if tokens is None or context is None or tokens >= context:
+        return
+    text = f"the KV cache holds {tokens:,} tokens, less than one request of the whole context ({context:,})"
+    yield Advice("max_model_len", tokens // 128 * 128, context, text)
+
+
+def _prefix_cache(reading: Reading) -> Iterator[Advice]:
+    if reading.settings.get("enable_prefix_caching") is False:
+        because = "the prefix cache is off: the history of an agent is computed anew at every step"
+        yield reading.change("enable_prefix_caching", True, because)
+
+
+def _prefix(reading: Reading) -> Iterator[Advice]:
+    """Where prompts are what takes the time, and none of them is known."""
+    window = reading.window
+    hits = None if window is None else window.prefix_hits
+    if window is None or hits is None or hits >= _LOW_PREFIX_RATE or not window.images:
+        return
+    if reading.bottleneck.kind in ("prefill", "images", "kv"):
+        yield _to_know(
+            f"only {hits:.0%} of prompt tokens come from the prefix cache: a sliding window of screenshots "
+            "computes all of them anew at every step; the agent's --history block or grow keeps the prompt's beginning"
+        )
+
+
+_Rule = Callable[[Reading], Iterator[Advice]]
+_FOR: Mapping[Kind, tuple[_Rule, ...]] = {
+    "slots": (_more_slots,),
+    "kv": (_larger_cache, _fewer_at_a_time, _smaller_images),
+    "prefill": (_prefix_cache, _larger_steps, _smaller_images),
+    "decode": (_quicker_decode,),
+    "images": (_image_cache_off, _prefix_cache, _more_renderers, _smaller_images, _image_cache),
+    "client": (_no_load,),
+    "unknown": (),
+}

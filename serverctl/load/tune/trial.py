@@ -1,0 +1,108 @@
+"""Whether a change is better: the same load on the server before and after, judged by intervals, not one number."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from foundation.configs import load_config
+from serverctl.load.bench.stats import Difference, compare_pairs
+from serverctl.load.bench.workload import Workload
+from serverctl.load.tune.window import Window
+from serverctl.models.model import Model
+
+if TYPE_CHECKING:
+    from serverctl.load.bench.report import Report
+
+#: Sizes of screenshots of a trial after the planned screen, the largest first, for requests whose prompts are shorter.
+_SIZES = ((1280, 720), (640, 480), (320, 256))
+#: Before it, where images are what takes the time: screenshots of a larger screen than the planned one.
+_LARGE = ((3840, 2160), (2560, 1440))
+
+
+@cache
+def bounds() -> Mapping[str, Any]:
+    """The bounds of a trial (configs/tuning.toml)."""
+    table: Mapping[str, Any] = load_config("tuning.toml")["trial"]
+    return table
+
+
+def workload_like(
+    window: Window, model: Model, screen: tuple[int, int], settings: Mapping[str, Any], large: bool = False
+) -> Workload:
+    """A load like the one that was seen: as many at once, as many screenshots, as much text, as long answers.
+
+    Screenshots are as large as the planned screen (width and height in pixels), or as the prompts that were seen allow;
+    `large` tries larger ones first: what else could a long prompt be where images take the time.
+    """
+    clients = min(window.clients, 32)
+    requests = max(
+        bounds()["least_requests"], min(bounds()["requests_per_client"] * clients, bounds()["most_requests"])
+    )
+    images = min(round(window.images or 0), settings.get("images") or 64)
+    prompt = round(window.prompt_tokens or 0)
+    size, pictures = screen, 0
+    sizes: list[tuple[int, int]] = [*(_LARGE if large else ()), screen, *_SIZES]
+    for size in sizes:
+        pictures = images * model.image_tokens(*size, settings.get("longest_edge")) if images else 0
+        if pictures <= prompt:
+            break
+    return Workload(
+        sizes=(size,),
+        images=images,
+        requests=max(requests, clients),
+        concurrency=(clients,),
+        max_tokens=max(2, round(window.answer_tokens or 0)),
+        text_tokens=max(0, prompt - pictures),
+        cache="cold",
+        repeated_text=_repeated(window.prefix_hits, settings.get("enable_prefix_caching") is False),
+        repeated_images=_repeated(window.image_hits, settings.get("mm_processor_cache_gb") == 0),
+    )
+
+
+def _repeated(hits: float | None, is_off: bool) -> float:
+    """How much of a request was sent before: as its cache tells, or as an agent does where the cache is off."""
+    usual: float = bounds()["repeated"]
+    return usual if is_off else round(hits or 0.0, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a trial."""
+
+    better: bool  # the change is kept
+    because: str  # one sentence
+    difference: Difference | None  # of the whole times, after over before; None where they could not be compared
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"better": self.better, "because": self.because,
+                "end_to_end": None if self.difference is None else asdict(self.difference)}  # fmt: skip
+
+
+def judge(before: "Report", after: "Report") -> Verdict:
+    """Whether the server is better after: the whole times of the same requests are shorter, by more than noise."""
+    if after.failed > before.failed:
+        return Verdict(False, f"{after.failed} of {after.measured} requests failed", None)
+    together = max((one.setting.concurrency for one in before.measurements), default=1)
+    difference = compare_pairs(_times(before), _times(after), together)
+    if difference is None:
+        return Verdict(False, "too few requests were answered in both halves of the trial", None)
+    return _verdict(difference)
+
+
+def _verdict(difference: Difference) -> Verdict:
+    text = f"requests take x{difference.ratio:.2f} of their time before"
+    if difference.high is not None:
+        text += f" (95 % interval {difference.low:.2f} to {difference.high:.2f})"
+    if difference.verdict != "lower":
+        said = {"higher": "worse", "within noise": "within noise"}.get(difference.verdict, difference.verdict)
+        return Verdict(False, f"{text}: {said}", difference)
+    if difference.ratio > 1 - bounds()["least_gain"]:
+        return Verdict(False, f"{text}: better, but by too little to keep it", difference)
+    return Verdict(True, f"{text}: better", difference)
+
+
+def _times(report: "Report") -> Sequence[float | None]:
+    """The whole time of each request by its number, in milliseconds; None where it has no answer."""
+    return [time for measurement in report.measurements for time in measurement.by_number("total_ms")]

@@ -1,0 +1,284 @@
+"""The deeds of `mai-server tune`: watch a load or make one, wait for requests, restart with a change, measure."""
+
+import asyncio
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foundation.errors import MaiError
+from foundation.printing import remark
+from serverctl.load.bench.report import Report
+from serverctl.load.bench.run import measure
+from serverctl.load.bench.workload import Workload
+from serverctl.load.client import Endpoint
+from serverctl.load.snapshots import Snapshot, take_snapshot
+from serverctl.load.tune.advice import Advice, Reading
+from serverctl.load.tune.bottleneck import enough
+from serverctl.load.tune.trial import Verdict, bounds, judge, workload_like
+from serverctl.load.tune.window import Window, last_load, since_start
+from serverctl.process import control, gate, good_plans, probe
+from serverctl.process.in_vllm.mai_gate import OURS
+from serverctl.process.load_record import read_record
+from serverctl.process.request import ServerRequest, prepare
+from serverctl.process.state import Folder, State, current_state
+
+#: What ends a program from outside.
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Between two looks at a load, seconds.
+_LOOK_EVERY = 0.5
+#: A load of now is watched for at most so long until enough of its requests have ended, seconds.
+_MOST_WATCH_S = 60.0
+#: Changes that are tried before it is given up: each is a restart and a bench.
+_MOST_TRIES = 2
+
+
+def observe(
+    state: State, folder: Folder, request: ServerRequest, load: int | None, seconds: float, quiet: bool
+) -> Window | None:
+    """The load to judge: one that is made, that of now, the last one on record, or all since the start."""
+    assert state.port is not None
+    port, key = state.port, folder.key()
+    if load is not None:
+        if not quiet:
+            remark(f"mai-server: making a load of {load} requests at once ...")
+        with _looking(port, key) as seen:
+            _bench(state, folder, _own_load(request, load))
+        return last_load(seen)
+    now = _snapshot(port, key)
+    if now is None:
+        return None
+    seen = [now]
+    if now.busy:
+        if not quiet:
+            remark(f"mai-server: watching the load for {seconds:.0f} s ...")
+        with _looking(port, key) as live:
+            _watch(live, seconds)
+        seen += live
+        if enough(own := last_load(seen)):
+            return own  # what came before is another load, perhaps
+    # What the supervisor has recorded since is in `seen` too; between the two, counters would seem to fall back.
+    recorded = [one for one in read_record(folder) if (state.ready_at or 0) <= one.at < seen[0].at]
+    return last_load([*recorded, *seen]) or since_start(seen[-1])
+
+
+def _watch(live: Sequence[Snapshot], seconds: float) -> None:
+    """Lets so much time pass, and more where requests take so long that too few ended in it."""
+    end, latest = time.monotonic() + seconds, time.monotonic() + max(seconds, _MOST_WATCH_S)
+    while (now := time.monotonic()) < latest:
+        if now >= end and (not live or not live[-1].busy or enough(last_load(live))):
+            return
+        time.sleep(_LOOK_EVERY)
+
+
+def _own_load(request: ServerRequest, clients: int) -> Workload:
+    """As an agent asks: a new screenshot of the planned screen, some history, an action."""
+    requests = max(bounds()["least_requests"], bounds()["requests_per_client"] * clients)
+    return Workload(
+        sizes=(request.goal.screen,), requests=min(requests, 4 * bounds()["most_requests"]), concurrency=(clients,),
+        max_tokens=64, text_tokens=800, cache="cold",
+    )  # fmt: skip
+
+
+def _snapshot(port: int, key: str) -> Snapshot | None:
+    page = probe.metrics_page(port, key)
+    return None if page is None else take_snapshot(page, time.time())
+
+
+@contextmanager
+def _looking(port: int, key: str) -> Iterator[list[Snapshot]]:
+    """Looks at a server's counters for the time of a block; the list is whole afterwards."""
+    seen: list[Snapshot] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while True:
+            last = over.is_set()
+            if (one := _snapshot(port, key)) is not None:
+                seen.append(one)
+            if last:
+                return
+            over.wait(_LOOK_EVERY)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def _bench(state: State, folder: Folder, workload: Workload) -> Report:
+    assert state.url is not None
+    endpoint = Endpoint(state.url, folder.key(), state.model, {OURS: "1"})
+    return asyncio.run(measure(endpoint, workload, max_seconds=bounds()["most_seconds"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How changes are made to a server."""
+
+    name: str  # of the server
+    request: ServerRequest  # what it runs with
+    wait: float  # for requests that run, seconds
+    force: bool  # whether they are broken off instead
+    say: Callable[[str], None]  # is told each step
+    update: Callable[[State], None]  # is told the state of a server that starts
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One change that was tried."""
+
+    advice: Advice
+    verdict: Verdict
+    before: Report | None = None  # None where nothing was measured
+    after: Report | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        halves = {"before": self.before, "after": self.after}
+        return {
+            "setting": self.advice.setting, "value": self.advice.value, "was": self.advice.now,
+            **self.verdict.to_json(),
+            **{name: None if half is None else half.to_json() for name, half in halves.items()},
+        }  # fmt: skip
+
+
+def try_changes(change: Change, reading: Reading, wanted: Sequence[Advice]) -> list[Tried]:
+    """Tries changes in turn until one is better; the server runs on with that, or as before.
+
+    New requests of clients are turned away meanwhile (status 503, Retry-After): those that run are not broken off, and
+    what is measured is the trial's requests alone. However it ends, by Ctrl-C too, the server is as it was unless a
+    change has proven better.
+
+    Raises MaiError where requests go on for longer than is waited for (nothing was changed then), or where the server
+    does not come back as it was.
+    """
+    assert reading.window is not None
+    folder = Folder(change.name)
+    state = current_state(folder)
+    model = prepare(change.request, change.request.goal).plan.model
+    large = reading.bottleneck.kind == "images"
+    workload = workload_like(reading.window, model, change.request.goal.screen, reading.settings, large)
+    tried: list[Tried] = []
+    with ending_by_interrupt(), folder.restarting():
+        _wait_empty(change, state)
+        change.say(f"Measuring as it is: {workload.requests} requests, {workload.concurrency[0]} at once.")
+        before = _bench(state, folder, workload)
+        for advice in wanted[:_MOST_TRIES]:
+            tried.append(_try(change, advice, before, workload))
+            if tried[-1].verdict.better:
+                break
+    return tried
+
+
+def _wait_empty(change: Change, state: State) -> None:
+    """Waits until the last of the clients' requests is answered. Raises MaiError."""
+    if change.force:
+        return
+    change.say("New requests are asked to come again. Waiting for those that run.")
+    end = time.monotonic() + change.wait
+    while (left := _requests(change, state)) > 0:
+        if time.monotonic() >= end:
+            raise MaiError(
+                f"Requests went on for {change.wait:.0f} s ({left} run now), so nothing was changed.",
+                "Pause the clients, wait longer with --wait, or break requests off with --force.",
+            )
+        time.sleep(_LOOK_EVERY)
+
+
+def _requests(change: Change, state: State) -> int:
+    """How many requests a server is at: by its gate, which knows also those that its engine does not know of yet."""
+    assert state.port is not None
+    key = Folder(change.name).key()
+    if (found := gate.inside(state.port, key)) is not None:
+        return found
+    now = _snapshot(state.port, key)
+    return 0 if now is None else round(sum(now.loads.get(load, 0) for load in ("running", "waiting")))
+
+
+def _try(change: Change, advice: Advice, before: Report, workload: Workload) -> Tried:
+    """Restarts with one change and measures; takes it back where it is not better, or whatever goes wrong."""
+    folder, kept = Folder(change.name), False
+    try:
+        change.say(f"Restarting with {advice.setting} = {advice.value}.")
+        state = _restart(change, _changed(change.request, advice))
+        if control.as_ready(state) is None:
+            what = str(control.failure_of(state).what)
+            return Tried(advice, Verdict(False, f"it did not start: {what}", None), before)
+        change.say("Measuring again.")
+        try:
+            after = _bench(state, folder, workload)
+        except MaiError as error:
+            return Tried(advice, Verdict(False, f"it could not be measured: {error.what}", None), before)
+        verdict = judge(before, after)
+        kept = verdict.better
+        return Tried(advice, verdict, before, after)
+    finally:
+        if not kept:
+            change.say("Going back.")
+            _forget(change.request)
+            state = _restart(change, change.request)
+            if control.as_ready(state) is None:
+                raise control.failure_of(state)
+
+
+def _changed(request: ServerRequest, advice: Advice) -> ServerRequest:
+    """The request with one setting changed: the person's own stays their own, with another value."""
+    goal = request.goal
+    if advice.setting in goal.overrides:
+        return replace(request, goal=replace(goal, overrides={**goal.overrides, advice.setting: advice.value}))
+    because = {advice.setting: f"tuned: {advice.because}"}
+    return replace(request, goal=goal.adjusted({advice.setting: advice.value}, because))
+
+
+def _restart(change: Change, request: ServerRequest) -> State:
+    """A new start on the same port; clients go on with the same address."""
+    port = current_state(Folder(change.name)).port
+    with without_interrupt():  # between the two there is no server
+        control.stop(change.name)
+        control.launch(change.name, replace(request, port=port))
+    return control.wait_ready(change.name, change.update)
+
+
+def _forget(request: ServerRequest) -> None:
+    """What answered is kept for the next start; a change that was taken back must not come back by that."""
+    with contextlib.suppress(MaiError):
+        prepared = prepare(request, request.goal)
+        good_plans.remember(prepared.plan, request.goal, prepared.capabilities.version)
+
+
+@contextmanager
+def ending_by_interrupt() -> Iterator[None]:
+    """While this lasts, SIGTERM and the end of the terminal are a KeyboardInterrupt, too: what is open is put right."""
+    before = {number: signal.getsignal(number) for number in _ENDINGS[1:]}
+    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # nohup stays nohup
+    for number in heeded:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])
+
+
+@contextmanager
+def without_interrupt() -> Iterator[None]:
+    """A Ctrl-C waits until this is over, and is a KeyboardInterrupt then."""
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    for number in _ENDINGS:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt
