@@ -9,14 +9,12 @@ ROOT = Path(__file__).resolve().parents[1]
 ALLOWED = {
     "foundation/printing.py": "the door itself",
     "foundation/rich_console.py": "Rich behind the gate",
-    "agent/tui/widgets/sixel_image.py": "asks the terminal for the size of its cells",
-    "agent/tui/pictures/placeholders.py": "asks the terminal whether it draws images as text",
+    "agent/tui/pictures/terminal.py": "asks the terminal for the size of its cells, and for kitty's images",
     "foundation/stray_output.py": "keeps what others print away",
     "serverctl/vllm/parser_dump.py": "runs in vLLM's environment; its output is read by us",
     "serverctl/load/batch/engine.py": "runs in vLLM's environment; its output is read by us",
     "serverctl/process/guardian.py": "its standard error is the server's log",
     "agent/desktop/portal/gstreamer_process.py": "runs in the system's Python; its output is frames, read by us",
-    "agent/tui/widgets/picture.py": "keeps a library from asking the terminal",
 }
 #: Functions that print by themselves.
 PRINTERS = {"print", "input", "print_exc", "print_exception", "print_stack", "print_tb", "pprint", "print_usage"}

@@ -19,7 +19,7 @@ def run_application(options: RunOptions) -> int:
 
 def _run(options: RunOptions) -> int:
     from agent.tui.app import MaiApp
-    from agent.tui.widgets.picture import ask_terminal
+    from agent.tui.pictures.picture import ask_terminal
 
     ask_terminal(options.settings.get("images"))
     app = MaiApp(options)

@@ -27,6 +27,6 @@ class Placeholder(Static):
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("agent.tui.widgets.picture.image_widget", lambda: Placeholder)
+    monkeypatch.setattr("agent.tui.pictures.picture.image_widget", lambda: Placeholder)
     monkeypatch.setenv("MAI_AGENT_STATE", str(tmp_path / "state"))
     yield Bench(tmp_path)

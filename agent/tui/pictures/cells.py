@@ -1,47 +1,42 @@
-"""A picture as characters: each cell has two colours, and a character that says which of its parts has which.
+"""A picture as characters: each cell has two colours, and a character that says which of its parts has which."""
 
-For every cell the two colours are looked for that are farthest from each other, its parts go to the nearer one, and
-each side becomes the mean of its parts: so an edge stays an edge, which a mean over the cell would wash out.
-"""
-
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from itertools import groupby
+from typing import NamedTuple, TypeAlias
 
-from agent.tui.pictures.ways import Cells
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
 
-if TYPE_CHECKING:
-    import numpy as np
-    from PIL.Image import Image
+from agent.tui.pictures.crop import Shot
+from agent.tui.pictures.terminal import Cells
 
-    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-
-#: What colours a terminal has: 24 bit or 256, the 16 that every theme defines anew, or none.
-Depth: TypeAlias = Literal["full", "sixteen", "none"]
 Rgb: TypeAlias = tuple[int, int, int]
 
 #: Parts of a cell: across, down.
 PARTS: dict[Cells, tuple[int, int]] = {"halves": (1, 2), "quadrants": (2, 2), "sextants": (2, 3), "octants": (2, 4)}
-
-#: The four of the 16 colours that every theme keeps apart (black, the two greys, white), as Rich knows them: colours of
-#: exactly these values become those of the terminal.
+#: The four of the 16 colours that every theme keeps apart (black, two greys, white), with Rich's values for them.
 GREYS: tuple[Rgb, ...] = ((0, 0, 0), (85, 85, 85), (170, 170, 170), (255, 255, 255))
-
 #: Octants that were characters before there were octants (Unicode 16): quarters by rows, and single corners.
 _OLD_OCTANTS = {
     0x03: 0x1FB82, 0x3F: 0x1FB85, 0xC0: 0x2582, 0xFC: 0x2586, 0x14: 0x1FBE6, 0x28: 0x1FBE7,
     0x01: 0x1CEA8, 0x02: 0x1CEAB, 0x40: 0x1CEA3, 0x80: 0x1CEA0,
 }  # fmt: skip
 _QUADRANTS = " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
+#: The colour of marks, and its place among the sixteen colours; a ground this near to it (0 to 255) becomes black.
+_MARK, _MARK_SIXTEEN, _NEAR = (255, 0, 80), (255, 85, 85), 100
+#: Cells from the target to the sides of its frame.
+_HALF_WIDTH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One character of a picture; its colours are None where the terminal has none."""
+class Cell(NamedTuple):
+    """One character of a picture."""
 
     char: str
-    front: Rgb | None
-    back: Rgb | None
+    front: Rgb
+    back: Rgb
 
 
 @cache
@@ -63,58 +58,88 @@ def characters(cells: Cells) -> str:
     return "".join(old.get(pattern) or chr(next(new)) for pattern in range(256))
 
 
-def drawn(image: "Image", columns: int, rows: int, cells: Cells, depth: Depth = "full") -> list[list[Cell]]:
-    """The picture in so many cells, row by row."""
+def drawn(shot: Shot, columns: int, rows: int, cells: Cells, *, greys: bool = False) -> list[list[Cell]]:
+    """The picture in this many cells, row by row, with a frame around the last target; `greys` for 16 colours.
+
+    The parts of a cell are split in the middle of the colour channel that varies most, and each side gets its mean: an
+    edge stays an edge.
+    """
     import numpy as np
     from PIL import Image, ImageOps
 
     across, down = PARTS[cells]
-    small = image.convert("RGB").resize((columns * across, rows * down), Image.Resampling.BOX, reducing_gap=2.0)
-    if depth != "full":
+    small = shot.image.convert("RGB").resize((columns * across, rows * down), Image.Resampling.BOX, reducing_gap=2.0)
+    if greys:
         small = ImageOps.autocontrast(small.convert("L"), cutoff=1).convert("RGB")
     pixels = np.asarray(small, dtype=np.float32)
     parts = pixels.reshape(rows, down, columns, across, 3).transpose(0, 2, 1, 3, 4).reshape(rows * columns, -1, 3)
-    if depth == "none":
-        bright = parts[..., 0] > 127
-        back, front = np.zeros((len(parts), 3)), np.full((len(parts), 3), 255.0)
-    else:
-        bright, back, front = _two_colours(parts)
-    if depth == "sixteen":
-        back, front = _nearest_grey(back), _nearest_grey(front)
-    patterns = (bright * (1 << np.arange(across * down))).sum(axis=1)
+    low, high = parts.min(axis=1), parts.max(axis=1)
+    channel = (high - low).argmax(axis=1)[:, None, None]
+    middle = np.take_along_axis((low + high)[:, None] / 2, channel, axis=2)
+    bright = (np.take_along_axis(parts, channel, axis=2) > middle)[..., 0]
+    sides = np.stack([bright, ~bright])[..., None]
+    colours = (parts * sides).sum(axis=2) / sides.sum(axis=2).clip(1)
+    if greys:
+        levels = np.array(GREYS, dtype=np.float32)
+        colours = levels[np.abs(colours[..., :1] - levels[:, 0]).argmin(axis=2)]
     chars = characters(cells)
-    colours = zip(front.astype(int).tolist(), back.astype(int).tolist(), strict=True)
+    patterns = (bright * (1 << np.arange(across * down))).sum(axis=1)
+    fronts, backs = colours.astype(int).tolist()
     made = [
-        Cell(chars[pattern], None, None) if depth == "none" else Cell(chars[pattern], tuple(one), tuple(other))
-        for pattern, (one, other) in zip(patterns.tolist(), colours, strict=True)
+        Cell(chars[pattern], tuple(front), tuple(back))
+        for pattern, front, back in zip(patterns.tolist(), fronts, backs, strict=True)
     ]
-    return [made[start : start + columns] for start in range(0, len(made), columns)]
+    grid = [made[start : start + columns] for start in range(0, len(made), columns)]
+    places = [(int(x * columns / shot.image.width), int(y * rows / shot.image.height)) for x, y in shot.places]
+    for place in places[:-1]:
+        _mark(grid, *place, "●", greys)
+    for x, y in places[-1:]:
+        _frame(grid, x, y, greys)
+    return grid
 
 
-def _two_colours(parts: "Array") -> "tuple[Array, Array, Array]":
-    """Which parts of every cell belong to its brighter colour, the darker colour, and the brighter one."""
-    import numpy as np
-
-    count = parts.shape[1]
-    firsts, seconds = np.triu_indices(count, 1)
-    apart = ((parts[:, firsts] - parts[:, seconds]) ** 2).sum(axis=2)
-    farthest = apart.argmax(axis=1)
-    every = np.arange(len(parts))
-    one, other = parts[every, firsts[farthest]], parts[every, seconds[farthest]]
-    swap = one.sum(axis=1) > other.sum(axis=1)
-    dark, light = np.where(swap[:, None], other, one), np.where(swap[:, None], one, other)
-    to_light = ((parts - light[:, None]) ** 2).sum(axis=2) < ((parts - dark[:, None]) ** 2).sum(axis=2)
-    means = []
-    for side, colour in ((~to_light, dark), (to_light, light)):
-        share = side.sum(axis=1, keepdims=True)
-        means.append(np.where(share > 0, (parts * side[..., None]).sum(axis=1) / np.maximum(share, 1), colour))
-    return to_light, means[0], means[1]
+def _frame(grid: list[list[Cell]], x: int, y: int, greys: bool) -> None:
+    left, right = x - _HALF_WIDTH, x + _HALF_WIDTH
+    for row, corners in ((y - 1, "┏┓"), (y + 1, "┗┛")):
+        for column in range(left + 1, right):
+            _mark(grid, column, row, "━", greys)
+        _mark(grid, left, row, corners[0], greys)
+        _mark(grid, right, row, corners[1], greys)
+    _mark(grid, left, y, "┃", greys)
+    _mark(grid, right, y, "┃", greys)
 
 
-def _nearest_grey(colours: "Array") -> "Array":
-    """The grey of the sixteen colours that is nearest to each (they are grey already)."""
-    import numpy as np
+def _mark(grid: list[list[Cell]], x: int, y: int, char: str, greys: bool) -> None:
+    if 0 <= y < len(grid) and 0 <= x < len(grid[y]):
+        colour, ground = _MARK_SIXTEEN if greys else _MARK, grid[y][x].back
+        near = max(abs(one - other) for one, other in zip(colour, ground, strict=True)) < _NEAR
+        grid[y][x] = Cell(char, colour, GREYS[0] if near else ground)
 
-    greys = np.array(GREYS, dtype=np.float32)
-    nearest: Array = greys[np.abs(colours[:, :1] - greys[None, :, 0]).argmin(axis=1)]
-    return nearest
+
+class CellImage(Widget):
+    """Draws a part of a screenshot as large as it is itself."""
+
+    DEFAULT_CSS = "CellImage { width: 100%; height: 1fr; }"
+
+    def __init__(self, cells: Cells) -> None:
+        super().__init__()
+        self._cells = cells
+        self._strips: list[Strip] = []
+
+    def show(self, shot: Shot, columns: int, rows: int) -> None:
+        """Draw it in this many cells."""
+        greys = self.app.console.color_system in (None, "standard", "windows")
+        self._strips = [_strip(row) for row in drawn(shot, columns, rows, self._cells, greys=greys)]
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+
+def _strip(row: list[Cell]) -> Strip:
+    """A row of cells, those of the same colours in one segment."""
+    segments = [
+        Segment("".join(cell.char for cell in run), Style(color=Color.from_rgb(*front), bgcolor=Color.from_rgb(*back)))
+        for (front, back), run in groupby(row, key=lambda cell: (cell.front, cell.back))
+    ]
+    return Strip(segments, len(row))

@@ -10,8 +10,8 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from agent.core.actions import AskUser, to_json
+from agent.tui.pictures.picture import Picture, pictures_wanted
 from agent.tui.view import Row
-from agent.tui.widgets.picture import Picture, pictures_wanted
 from foundation.foreign_text import harmless
 
 _PAGES = ("thought", "answer", "details")

@@ -12,8 +12,8 @@ from textual.widgets import Static
 
 from agent.core.actions import points_of
 from agent.core.geometry import Region
+from agent.tui.pictures.picture import Picture
 from agent.tui.view import Row, RunView
-from agent.tui.widgets.picture import Picture
 from foundation.foreign_text import harmless
 
 if TYPE_CHECKING:

@@ -1,11 +1,12 @@
-"""In which way this terminal is sent pictures: as pixels, or as characters that halve, quarter, ... their cell.
+"""What this terminal can draw: pixels, or characters that divide their cell into parts.
 
 Halves and quadrants (U+2580 to U+259F) are in the fonts of terminals. Sextants (U+1FB00, Unicode 13) and octants
-(U+1CD00, Unicode 16) are in few, so they are only taken where the terminal is known to draw them itself, whatever its
-font; in tmux and screen nobody knows what the terminal outside can.
+(U+1CD00, Unicode 16) are in few, so they are used only where the terminal is known to draw them without a font. Inside
+tmux and screen, the terminal outside is unknown.
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
@@ -20,21 +21,28 @@ SETTINGS = ("auto", "blocks", *get_args(Way))
 _GRAPHIC_VARIABLES = "KITTY_WINDOW_ID WEZTERM_PANE KONSOLE_VERSION GHOSTTY_RESOURCES_DIR WT_SESSION XTERM_VERSION"
 _GRAPHIC_PROGRAMS = ("iTerm.app", "WezTerm", "ghostty", "mintty", "vscode", "contour", "rio")
 _GRAPHIC_TERMS = ("kitty", "foot", "mlterm", "contour", "wezterm", "ghostty")
-#: From these versions on VTE (GNOME's, XFCE's, MATE's terminals) draws them itself; its number is 7802 for 0.78.2.
+#: VTE (the terminals of GNOME, XFCE, MATE) draws these characters itself from these versions on; 7802 is 0.78.2.
 _VTE_OCTANTS, _VTE_SEXTANTS = 7800, 6200
-#: Terminals that draw sextants themselves in every version that is about.
+#: Terminals that draw sextants themselves in every version in use.
 _DRAW_SEXTANTS = ("KITTY_WINDOW_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
+#: Asks kitty whether it draws images where placeholder characters (U+10EEEE) stand, without drawing anything. kitty
+#: knows the key U from 0.28 on; Debian 12's older one shows empty boxes instead of images.
+_QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24,U=1;AAAA\x1b\\"
+#: Seconds to wait for the answer, also over a slow line.
+_PATIENCE = 0.3
+#: Pixels of a cell if the terminal does not tell: those of the first terminal with sixels (VT340).
+_CELL = (10, 20)
 
 
 def wanted_way(setting: str | None = None, environ: Mapping[str, str] | None = None) -> str:
-    """What the person set: MAI_AGENT_IMAGES before the settings file; `auto` where neither says anything known."""
+    """What the person set: MAI_AGENT_IMAGES before the settings file; `auto` if neither holds a known value."""
     environ = os.environ if environ is None else environ
     said = (environ.get("MAI_AGENT_IMAGES"), setting)
-    return next((one for one in said if one is not None and one in SETTINGS), "auto")
+    return next((one for one in said if one in SETTINGS), None) or "auto"
 
 
 def may_have_graphics(wanted: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether it is worth asking the terminal for pixels: tmux and screen take the question for a window's title."""
+    """Whether to ask the terminal for pixels. tmux and screen would show the question as a window's title."""
     environ = os.environ if environ is None else environ
     if wanted != "auto":
         return wanted == "pixels"
@@ -48,7 +56,7 @@ def may_have_graphics(wanted: str, environ: Mapping[str, str] | None = None) -> 
 
 
 def cells_for(wanted: str, environ: Mapping[str, str] | None = None) -> Cells:
-    """The characters that pictures are made of: those that are wanted, or the finest that are sure to be drawn."""
+    """The characters that pictures are made of: the wanted ones, or the finest that are sure to be drawn."""
     environ = os.environ if environ is None else environ
     for cells in get_args(Cells):
         if wanted == cells:
@@ -62,3 +70,33 @@ def cells_for(wanted: str, environ: Mapping[str, str] | None = None) -> Cells:
         return "octants" if int(vte) >= _VTE_OCTANTS else "sextants" if int(vte) >= _VTE_SEXTANTS else "quadrants"
     known = any(environ.get(name) for name in _DRAW_SEXTANTS) or "foot" in environ.get("TERM", "")
     return "sextants" if known else "quadrants"
+
+
+def draws_placeholders() -> bool:
+    """Ask the terminal for kitty's placeholders; call it before the application runs, which reads all answers."""
+    from textual_image._terminal import TerminalError, capture_terminal_response
+
+    terminal = sys.__stdout__
+    if terminal is None:
+        return False
+    try:
+        with capture_terminal_response("\x1b_G", "\x1b\\", _PATIENCE) as answer:
+            terminal.write(_QUESTION)
+            terminal.flush()
+    except (TerminalError, TimeoutError, OSError, ValueError):
+        return False
+    return str(answer.sequence).endswith(";OK\x1b\\")
+
+
+def cell_size() -> tuple[int, int]:
+    """Width and height of a cell of this terminal, in pixels."""
+    try:
+        import fcntl
+        import struct
+        import termios
+
+        told = fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, b"\0" * 8)  # type: ignore[union-attr]
+        rows, columns, width, height = struct.unpack("HHHH", told)
+    except (ImportError, OSError, ValueError, AttributeError):
+        return _CELL
+    return (width // columns, height // rows) if columns and rows and width >= columns and height >= rows else _CELL
