@@ -8,7 +8,7 @@ from typing import Any, Literal
 from agent.core.geometry import Size
 from agent.model.endpoint import EngineChoice
 from agent.record.folders import runs_dir
-from agent.settings import DesktopKind, Settings
+from agent.settings import OTHER_ROLES, DesktopKind, Settings
 
 #: What stands for a server of ours in place of an endpoint's address.
 LOCAL = "local"
@@ -76,7 +76,7 @@ class RunOptions:
                 api_key=settings.api_key,
                 preset=given.preset,
             ),
-            **{role: _other(role, given, settings) for role in ("planner", "grounder", "relief")},
+            **{role: _other(role, given, settings) for role in OTHER_ROLES},
             "thinking": not given.no_thinking,
             "policy": getattr(given, "policy", None) or (Path(stored).expanduser() if stored else None),
             "runs": runs_dir(getattr(given, "runs", None), settings),

@@ -117,7 +117,7 @@ def test_a_text_that_is_not_utf8_is_refused_by_name(tmp_path: Path) -> None:
     ("approve = 'sometimes'", "approve cannot be 'sometimes'. It must be 'ask', 'risky' or 'never'."),
     ("max_steps = 0", "max_steps cannot be 0. It must be greater than or equal to 1."),
     ("max_seconds = nan", "max_seconds cannot be nan."),
-    ("nonsense = 1", "there is no setting 'nonsense'. Settings are: endpoint, model,"),
+    ("nonsense = 1", "there is no setting 'nonsense'. Settings are: approve, policy,"),
 ])  # fmt: skip
 def test_the_sentence_says_file_entry_and_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.commands.arguments import add_engine
+from agent.commands.arguments import add_options
 from agent.console.terminal import say, terminal_ask
 from agent.core.actions import Action, describe, map_points, points_of
 from agent.core.actions import to_json as action_json
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--grounding", action="store_true", help="ask for a point only")
     parser.add_argument("--monitor", metavar="N", type=int, help="which monitor to capture")
     parser.add_argument("--json", action="store_true", help="print the decision as JSON")
-    add_engine(parser)
+    add_options(parser, "engine")
     given = parser.parse_args(argv)
     from agent.literal.client import literal_engine
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agent.commands.arguments import add_engine, size
+from agent.commands.arguments import add_options, size
 from agent.console.terminal import say, terminal_ask
 from agent.core.geometry import Size
 from agent.model.asking import Patience
@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write the marks, and where it clicked, as a PNG")
     parser.add_argument("--forget", action="store_true", help="forget what is remembered, and ask nothing")
     parser.add_argument("--json", action="store_true", help="print what was found out as JSON")
-    add_engine(parser)
+    add_options(parser, "engine")
     given = parser.parse_args(argv)
     from agent.literal.client import literal_engine
 

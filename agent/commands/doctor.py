@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from agent.commands.arguments import add_desktop, add_sandbox, check_sandbox
+from agent.commands.arguments import add_options, check_sandbox
 from agent.commands.trying import DesktopDoctor, attempted, display
 from agent.desktop.factory import needed_programs, wants_portal
 from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
@@ -52,8 +52,8 @@ def _parser() -> Parser:
                         "remedy")  # fmt: skip
     parser.add_argument("--try", dest="tried", action="store_true", help="open a window, and find out by it what is "
                         "really seen, clicked, typed, dragged, scrolled and copied")  # fmt: skip
-    add_desktop(parser)
-    add_sandbox(parser)
+    add_options(parser, "desktop", titled=False)
+    add_options(parser, "sandbox")
     return parser
 
 

@@ -4,12 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import agent
 from agent.commands import COMMANDS
-from agent.commands.arguments import add_desktop, add_engine, add_other_models, add_runs, add_sandbox, check_sandbox
-from foundation.arguments import Parser, plain_text, positive, positive_seconds
+from agent.commands.arguments import add_options, check_sandbox
+from foundation.arguments import Parser, plain_text
 from foundation.errors import UsageError
 from foundation.printing import is_terminal
 
@@ -39,38 +38,16 @@ def _parser() -> Parser:
         "instruction", nargs="?", metavar="INSTRUCTION", type=plain_text, help="what to do, in a sentence"
     )
     parser.add_argument("--dry-run", action="store_true", help="decide everything, touch nothing")
-    parser.add_argument("--approve", choices=("ask", "risky", "never"), help="ask before: every action, risky ones "
-                        "(default on your desktop), none (default in a sandbox)")  # fmt: skip
-    parser.add_argument(
-        "--policy", metavar="FILE", type=Path, help="rules for what is risky (default: the shipped ones)"
-    )
+    add_options(parser, "policy", titled=False)
     parser.add_argument("--no-tui", action="store_true", help="print plain lines instead of the terminal application")
     parser.add_argument("--json", action="store_true", help="print one event per line as JSON")
-    add_desktop(parser)
+    add_options(parser, "desktop", titled=False)
     version = f"mai-agent {agent.__version__}"
     parser.add_argument("--version", action="version", version=version, help="print the version")
-    add_runs(parser)
-    add_engine(parser)
-    add_other_models(parser)
-    add_sandbox(parser)
-    _add_budgets(parser)
+    add_options(parser, "runs", titled=False)
+    for group in ("engine", "two models", "sandbox", "limits and history"):
+        add_options(parser, group)
     return parser
-
-
-def _add_budgets(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits and history")
-    group.add_argument("--max-steps", metavar="N", type=positive, help="give up after N actions (default 50)")
-    group.add_argument(
-        "--max-seconds", metavar="S", type=positive_seconds, help="give up after S seconds (default 1800)"
-    )
-    group.add_argument("--max-tokens", metavar="N", type=positive, help="give up after N tokens (default: no limit)")
-    group.add_argument("--style", choices=("desktop", "reference"), help="how the model is asked (default desktop)")
-    group.add_argument("--see", choices=("screenshot", "marks", "outline"), help="how the model is shown the screen: "
-                       "its picture, that with numbered elements, these as text (default: what fits)")  # fmt: skip
-    group.add_argument("--history", choices=("block", "sliding", "grow"), help="which past screenshots are sent "
-                       "(default block; sliding with --style reference)")  # fmt: skip
-    group.add_argument("--history-images", metavar="N", type=positive, help="how many at most")
-    group.add_argument("--image-format", choices=("png", "jpeg", "webp"), help="default: the family's own")
 
 
 def _wants_tui(options: argparse.Namespace) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.commands.arguments import add_runs
+from agent.commands.arguments import add_options
 from agent.record.folders import runs_dir
 from agent.record.read import Bundle, list_bundles
 from agent.settings import load_settings
@@ -16,7 +16,7 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(prog="mai-agent runs", description="List recorded runs, newest first.")
     parser.add_argument("--limit", metavar="N", type=positive, default=20, help="at most so many (default 20)")
     parser.add_argument("--json", action="store_true", help="one object per line")
-    add_runs(parser)
+    add_options(parser, "runs", titled=False)
     options = parser.parse_args(argv)
     folder = runs_dir(options.runs, load_settings())
     bundles = list_bundles(folder, options.limit)
