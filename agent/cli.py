@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import agent
 from agent.commands import COMMANDS, RESERVED
-from foundation.arguments import meant_by
-from foundation.dispatch import run_command, say_error
+from foundation.command_line import meant_by, run_command, say_error
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put
 

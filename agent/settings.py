@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
-from foundation.configs import config_names
+from foundation.configs import check_settings, config_names, read_settings, settings_path
 from foundation.errors import UsageError
-from foundation.settings_file import check_settings, read_settings, settings_path
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

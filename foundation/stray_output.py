@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from foundation import printing
-from foundation.paths import state_folder
+from foundation.configs import state_folder
 
 #: The log of what is printed beside runs; what a run's own libraries print is in its folder under the same name.
 LOG_NAME = "output.log"

@@ -4,7 +4,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 
-from foundation.dispatch import run_command, say_error
+from foundation.command_line import run_command, say_error
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import close_output, put_text
 from serverctl.commands import COMMANDS

@@ -22,9 +22,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from foundation.arguments import duration
+from foundation.command_line import duration
+from foundation.configs import check_settings, read_settings, settings_path
 from foundation.errors import UsageError
-from foundation.settings_file import check_settings, read_settings, settings_path
 from serverctl.plan.settings import KNOBS, check_value
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.settings import load_settings, read_text
+from foundation.configs import settings_path
 from foundation.errors import UsageError
-from foundation.settings_file import settings_path
 
 
 def environ(tmp_path: Path, text: str = "", **more: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
 from agent.screen.outline import Element, Outline
 from agent.settings import load_settings
-from foundation.arguments import Parser, plain_text
+from foundation.command_line import Parser, plain_text
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.settings import OPTIONS
-from foundation.arguments import positive, positive_seconds
+from foundation.command_line import positive, positive_seconds
 from foundation.errors import UsageError
 
 if TYPE_CHECKING:

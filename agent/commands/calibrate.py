@@ -18,7 +18,7 @@ from agent.run.calibration.memory import Case
 from agent.run.calibration.trial import Asked, Outcome, try_out
 from agent.run.models.roles import open_model
 from agent.settings import load_settings
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept

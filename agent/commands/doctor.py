@@ -17,10 +17,10 @@ from agent.desktop.protocol.desktop import DEFAULT_CHORD, Finding
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
 from agent.settings import DesktopKind, Settings, load_settings
-from foundation.arguments import Parser
+from foundation.command_line import Parser
+from foundation.configs import settings_path
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json, remark
-from foundation.settings_file import settings_path
 from foundation.stray_output import stray_output_kept
 
 #: How what was found is marked.

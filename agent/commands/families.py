@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.core.geometry import Counted
 from agent.families.registry import DEFAULT_FAMILY, detect_folder, family_names, get_family
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import UsageError
 from foundation.families import family_data, family_folder
 from foundation.printing import put, put_json, remark

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.commands.arguments import size
-from foundation.arguments import Parser, positive
+from foundation.command_line import Parser, positive
 from foundation.families import image_rule
 from foundation.printing import put_json
 

@@ -15,7 +15,7 @@ from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.languages import reading_languages
 from agent.screen.outline import Element, Outline
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.foreign_text import printable
 from foundation.printing import put, put_json

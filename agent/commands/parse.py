@@ -13,8 +13,8 @@ from agent.families.registry import get_family
 from agent.families.shared.lenient_json import clean
 from agent.screen.fit import fit
 from agent.screen.outline import Element, Outline
-from foundation.arguments import Parser
 from foundation.chat_stream import Answer, ToolCall
+from foundation.command_line import Parser
 from foundation.errors import UsageError
 from foundation.printing import put_json
 

@@ -15,8 +15,8 @@ from agent.model.request import ChatRequest, to_openai
 from agent.screen.encode import EncodedImage
 from agent.screen.fit import fit
 from agent.settings import load_settings, read_text
-from foundation.arguments import Parser
 from foundation.chat_stream import Answer
+from foundation.command_line import Parser
 from foundation.errors import UsageError
 from foundation.printing import put_json
 

@@ -16,7 +16,7 @@ from agent.record.replay import ReplayedStep, replay_as_recorded
 from agent.safety.policy import Question
 from agent.safety.signals import stop_signals
 from agent.safety.stop import StopSwitch
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
 from foundation.stray_output import stray_output_kept

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent.commands.arguments import add_recorded_run, recorded_run
 from agent.record.read import Bundle, read_bundle
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.printing import put, put_json, remark
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import agent
 from agent.commands import COMMANDS
 from agent.commands.arguments import add_options, check_sandbox
-from foundation.arguments import Parser, plain_text
+from foundation.command_line import Parser, plain_text
 from foundation.errors import UsageError
 from foundation.printing import is_terminal
 

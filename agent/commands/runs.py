@@ -6,7 +6,7 @@ from agent.commands.arguments import add_options
 from agent.record.folders import runs_dir
 from agent.record.read import Bundle, list_bundles
 from agent.settings import load_settings
-from foundation.arguments import Parser, positive
+from foundation.command_line import Parser, positive
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json
 

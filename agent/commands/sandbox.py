@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Sequence
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import MaiError, UsageError
 from foundation.printing import put
 

@@ -10,7 +10,7 @@ from agent.events.fates import WORDS
 from agent.record.action_record import ActionRecord
 from agent.record.run_record import ReceiptRecord
 from agent.record.step_record import StepRecord
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.foreign_text import on_one_line
 from foundation.printing import put, put_json
 from foundation.stray_output import LOG_NAME

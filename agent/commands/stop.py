@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.safety.running import Running, find_running, send_stop, wait_ended
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import MaiError, UsageError
 from foundation.printing import put, put_json
 

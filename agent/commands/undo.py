@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agent.commands.arguments import add_recorded_run, recorded_run
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import ask_for, put, put_json
 

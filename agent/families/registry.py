@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.families.base import Family
 from foundation import families
 from foundation.errors import UsageError
-from foundation.model_folders import Found, clues_in, family_of
+from foundation.families import Found, clues_in, family_of
 
 #: The family assumed for a model of which nothing is known: it takes any instructed model, with eyes or without.
 DEFAULT_FAMILY = "generic"

@@ -18,8 +18,8 @@ from agent.model.refusals import ModelError, explain
 from agent.model.request import ChatRequest, to_openai
 from agent.screen.encode import EncodedImage
 from foundation.chat_stream import AnswerReader
+from foundation.endpoints import list_models
 from foundation.errors import UsageError
-from foundation.model_listing import list_models
 from foundation.refusals import refusal_of
 
 if TYPE_CHECKING:

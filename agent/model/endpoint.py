@@ -4,7 +4,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from foundation.addresses import is_loopback
+from foundation.endpoints import is_loopback
 
 ServerKind: TypeAlias = Literal["vllm", "literal", "other"]
 #: What is spoken there: OpenAI's chat completions, as most servers do, or the own API of a cloud peer.

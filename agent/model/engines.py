@@ -7,7 +7,7 @@ from typing import TypeAlias
 from agent.model.asking import ModelClient, ServerCondition
 from agent.model.endpoint import Endpoint, EngineChoice, Limits
 from agent.model.peers.table import peer_of
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError, MaiError, StoppedError, UsageError
 
 Tell: TypeAlias = Callable[[str], None]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent.settings import Settings
-from foundation.paths import state_folder
+from foundation.configs import state_folder
 
 
 def runs_dir(given: Path | None, settings: Settings) -> Path:

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundation.configs import state_folder
 from foundation.files import write_atomically
-from foundation.paths import state_folder
 from foundation.processes import ProcessIdentity, identity_of, is_alive, send_signal
 
 

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.paths import state_folder
 
 #: Where glibc's `localedef` finds what locales are made from.
 _SOURCES = Path("/usr/share/i18n/locales")

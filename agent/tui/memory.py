@@ -4,8 +4,8 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+from foundation.configs import state_folder
 from foundation.files import write_atomically
-from foundation.paths import state_folder
 
 #: Instructions kept; older ones are forgotten.
 _MOST = 500

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 from foundation.families import detect_family, family_names, image_rule
 from foundation.printing import put_json, remark

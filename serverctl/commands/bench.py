@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from foundation.arguments import Parser, positive_seconds
+from foundation.command_line import Parser, positive_seconds
 from foundation.errors import ExitStatus, MaiError, UsageError
 from foundation.printing import is_terminal, put_json, remark
 from serverctl.commands.contenders import Contender, parse_contenders, started

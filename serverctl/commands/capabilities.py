@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.configs import load_config
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json, remark

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.errors import UsageError
 from foundation.printing import remark
 from serverctl.load.client import Endpoint

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.diagnose.classify import Failure, classify_log

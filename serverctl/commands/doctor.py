@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
+from foundation.configs import settings_path
 from foundation.errors import ExitStatus, MaiError
 from foundation.printing import put, put_json
-from foundation.settings_file import settings_path
 from serverctl.config import load_server_config
 from serverctl.hardware.detect import detect
 from serverctl.hardware.facts import GIB, Hardware

@@ -1,6 +1,6 @@
 """`mai-server down`: stops a server and everything it started."""
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json, remark
 from serverctl.process import control

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import os
 
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError, UsageError
 from serverctl.load.client import Endpoint, find_endpoint
 

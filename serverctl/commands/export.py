@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.arguments import Parser, port_number
+from foundation.command_line import Parser, port_number
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json, put_text
 from serverctl.commands.options import add_beside, add_goal, add_hardware, hardware_of, resolve_options, split_flags

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.commands.progress import InstallProgress

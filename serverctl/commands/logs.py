@@ -1,6 +1,6 @@
 """`mai-server logs`: a server's output, with times."""
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import EnvironmentLacksError, ExitStatus
 from foundation.printing import put, put_json
 from serverctl.process import control

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from foundation.arguments import Parser, port_number
+from foundation.command_line import Parser, port_number
 from foundation.errors import ExitStatus, UsageError
 from foundation.printing import is_terminal, put, put_json, put_text
 from serverctl.commands.comparison import add_comparison, compare, print_rows, rows_json

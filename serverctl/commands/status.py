@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from foundation.errors import ExitStatus
 from foundation.printing import put, put_json
 from serverctl.load.metrics import Latency, ServerMetrics

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from foundation.arguments import Parser, positive_seconds
+from foundation.command_line import Parser, positive_seconds
 from foundation.errors import EnvironmentLacksError, ExitStatus, UsageError
 from foundation.printing import put, put_json
 from serverctl.commands.progress import StartProgress

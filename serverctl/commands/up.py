@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from foundation.arguments import Parser, duration, port_number
+from foundation.command_line import Parser, duration, port_number
 from foundation.errors import ExitStatus, MaiError, StoppedError, UsageError
 from foundation.printing import ask_for, put, put_json, remark
 from foundation.processes import wait_gone

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from foundation.addresses import is_loopback
+from foundation.endpoints import is_loopback, list_models
 from foundation.errors import EnvironmentLacksError, UsageError
-from foundation.model_listing import list_models
 from foundation.refusals import RefusalKind, refusal_of
 
 if TYPE_CHECKING:

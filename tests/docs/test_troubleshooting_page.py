@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.options import RunOptions
-from foundation.arguments import Parser
+from foundation.command_line import Parser
 from serverctl.commands.comparison import contender_of
 from serverctl.plan.settings import parse_assignments
 from serverctl.planning import load_presets

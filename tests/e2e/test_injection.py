@@ -134,7 +134,7 @@ def run_with_a_person(lair, endpoint, *, allowed):
     from agent.run.session import Request, run
     from agent.safety.policy import Approval, Policy
     from agent.safety.stop import StopSwitch
-    from foundation.addresses import normalize_url
+    from foundation.endpoints import normalize_url
 
     questions = []
 

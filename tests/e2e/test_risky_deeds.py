@@ -19,7 +19,7 @@ from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.policy import Approval, Policy
 from agent.safety.stop import StopSwitch
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(120)]
 

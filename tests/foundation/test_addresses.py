@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from foundation.addresses import is_loopback, normalize_url
+from foundation.endpoints import is_loopback, normalize_url
 from foundation.errors import UsageError
 
 

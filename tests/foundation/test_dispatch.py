@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from foundation.arguments import Parser, port_number, positive, positive_seconds
-from foundation.dispatch import run_command
+from foundation.command_line import Parser, port_number, positive, positive_seconds, run_command
 from foundation.errors import EnvironmentLacksError, ExitStatus, MaiError, UsageError
 
 Run = Callable[..., int]

@@ -121,7 +121,7 @@ def test_a_mistake_of_ours_is_a_sentence_that_says_where_its_traceback_is(tmp_pa
     (tmp_path / "broken.py").write_text("def main(arguments):\n    raise ValueError('bad \\x1b]52;c;eA==\\x07')\n")
     code = """
 sys.path.insert(0, ".")
-from foundation.dispatch import run_command
+from foundation.command_line import run_command
 sys.exit(run_command("prog", "broken", []))
 """
     done = ran(code, tmp_path)

@@ -30,8 +30,8 @@ from agent.model.endpoint import Endpoint, ServerKind
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, ImagePart, Message, Sampling, TextPart
 from agent.screen.encode import EncodedImage
-from foundation.addresses import normalize_url
 from foundation.chat_stream import ToolCall
+from foundation.endpoints import normalize_url
 from foundation.errors import ExitStatus
 
 HURRIED = Patience(connect=2, first_token=5, between_tokens=5, notice=5, retries=2, backoff=0.01)

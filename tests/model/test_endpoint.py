@@ -11,7 +11,7 @@ from agent.model.clients import ChatClient
 from agent.model.endpoint import Endpoint, Limits
 from agent.model.refusals import ModelError
 from agent.model.request import ChatRequest, Message, Sampling
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.errors import UsageError
 
 NONE = Limits()

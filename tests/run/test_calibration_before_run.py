@@ -18,7 +18,7 @@ from agent.run.models.settings import RunSettings
 from agent.run.session import Request, run
 from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError
 
 CLICK = say(act("click", coordinate=[0.7, 0.5]))

@@ -22,7 +22,7 @@ from agent.run.models.settings import RunSettings
 from agent.run.observing.observe import Observation
 from agent.screen.encode import EncodedImage, encode
 from agent.screen.fingerprint import Fingerprint
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 
 NONE = Limits()
 SIDE = 512

@@ -40,7 +40,7 @@ from agent.model.engines import Engine, named_endpoint
 from agent.record.bundle import Recorder
 from agent.run.models.roles import open_model
 from agent.safety.policy import Approval
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.errors import ExitStatus, UsageError
 
 E = TypeVar("E")

@@ -21,7 +21,7 @@ from agent.run.models.roles import open_model
 from agent.screen.capture import Frame
 from agent.screen.encode import encode
 from agent.screen.fit import fit, resize
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 
 if TYPE_CHECKING:
     from PIL.Image import Image

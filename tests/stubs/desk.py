@@ -34,7 +34,7 @@ from agent.safety.stop import StopSwitch
 from agent.screen.capture import Frame
 from agent.screen.outline import Outline
 from agent.screen.settle import SettleRule
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 from foundation.images import ImageRule
 
 SIZE = Size(256, 256)

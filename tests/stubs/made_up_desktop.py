@@ -195,7 +195,7 @@ async def drive(endpoint: FakeEndpoint) -> dict[str, Any]:
     from agent.run.session import Request, run
     from agent.safety.policy import Approval, Policy
     from agent.safety.stop import StopSwitch
-    from foundation.addresses import normalize_url
+    from foundation.endpoints import normalize_url
 
     desktops: list[MadeUpDesktop] = []
 

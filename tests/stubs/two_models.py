@@ -21,7 +21,7 @@ from agent.safety.leaving import Leaving
 from agent.safety.policy import Policy
 from agent.safety.stop import StopSwitch
 from agent.screen.outline import Element, Outline
-from foundation.addresses import normalize_url
+from foundation.endpoints import normalize_url
 
 CLICK = say(act("click", coordinate=[700, 500]))
 OTHER = say(act("click", coordinate=[800, 600]))

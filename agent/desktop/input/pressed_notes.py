@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from agent.desktop.protocol.hand import Press
+from foundation.configs import state_folder
 from foundation.files import write_atomically
-from foundation.paths import state_folder
 from foundation.processes import identity_of, is_alive, read_identity
 
 

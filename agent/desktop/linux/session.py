@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.desktop.linux import portals
 from agent.desktop.protocol.desktop import Finding
-from foundation.paths import state_folder
+from foundation.configs import state_folder
 
 _PATIENCE = 1.0
 _PACKAGES = "apt-get install xdg-desktop-portal and the backend of your desktop (xdg-desktop-portal-gnome, -kde)"

@@ -3,8 +3,8 @@
 from contextlib import suppress
 from pathlib import Path
 
+from foundation.configs import state_folder
 from foundation.files import read_json_object, write_atomically
-from foundation.paths import state_folder
 
 
 class RestoreToken:

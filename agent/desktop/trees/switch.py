@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 
 from agent.desktop.trees.bus import Body, Bus, Limits, Question
 from agent.desktop.trees.wire import Call
+from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
 from foundation.files import write_atomically
-from foundation.paths import state_folder
 from foundation.processes import identity_of, is_alive, read_identity
 
 #: What the person says of it in the settings.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.model.endpoint import Api, Endpoint, EngineChoice
-from foundation.addresses import normalize_url
 from foundation.configs import load_config
+from foundation.endpoints import normalize_url
 from foundation.errors import EnvironmentLacksError
 
 

@@ -9,8 +9,8 @@ from agent.core.geometry import Size
 from agent.run.calibration.memory import Case, Correction
 from agent.run.calibration.trial import Outcome, try_out
 from agent.run.models.roles import ServedModel
+from foundation.configs import state_folder
 from foundation.errors import EnvironmentLacksError
-from foundation.paths import state_folder
 
 #: auto: once for every endpoint that is not ours, and remembered; always: before every run, whatever serves the model.
 Wish: TypeAlias = Literal["auto", "off", "always"]

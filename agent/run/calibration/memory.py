@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from agent.core.geometry import Grid, Size
 from agent.run.budgets import pixel_budget
 from agent.run.models.roles import ServedModel
+from foundation.configs import state_folder
 from foundation.files import keep_json, read_json_object
-from foundation.paths import state_folder
 
 #: as said: its points count as its family says; resized: they do for smaller images; corrected: they count on another
 #: grid.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from stubs.controlled import Machine
 
-from foundation.arguments import duration
+from foundation.command_line import duration
 from foundation.errors import UsageError
 from serverctl.config import load_server_config
 

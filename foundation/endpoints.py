@@ -1,11 +1,44 @@
-"""Reads /v1/models of any server within bounds: the openai library takes minutes for a list without an end."""
+"""OpenAI-compatible endpoints: their addresses as people write them, and the list of their models."""
 
 import asyncio
+import ipaddress
 import json
+import urllib.parse
 from typing import TYPE_CHECKING, Any
+
+from foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+def normalize_url(text: str) -> str:
+    """The base URL of an endpoint as a person may write it: a host with a port, a URL with or without /v1.
+
+    Raises UsageError: it is no address.
+    """
+    address = text.strip()
+    if "://" not in address:
+        address = f"http://{address}"
+    try:
+        parts = urllib.parse.urlsplit(address)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or " " in address:
+        raise UsageError(f"{text!r} is not the address of an endpoint.", "It looks like http://127.0.0.1:8000/v1.")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def is_loopback(url: str) -> bool:
+    """Whether what is sent to this URL stays on this machine."""
+    host = urllib.parse.urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, also one that only looks like an address: 127.0.0.1.example.org
+        return False
+
 
 #: Bytes of the list. OpenRouter's, the longest known, has about 350 entries of 2 KiB.
 _MOST_BYTES = 4 << 20
