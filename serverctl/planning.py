@@ -16,11 +16,9 @@ from serverctl.models.model import Model
 from serverctl.plan.colocation import Part, plan_together
 from serverctl.plan.decide import make_plan
 from serverctl.plan.goal import Goal, Plan
-from serverctl.plan.limits import LimitTable
 from serverctl.plan.memory import MemoryTable, ProcessorTable, Seeds
-from serverctl.plan.presets import Presets
 from serverctl.plan.speed import SpeedTable
-from serverctl.plan.tables import Tables
+from serverctl.plan.tables import LimitTable, Presets, Tables
 
 #: Without a named model: the first that fits well. 8B answers a step in a fraction of 32B's time.
 AUTOMATIC_MODELS = ("MAI-UI-8B", "MAI-UI-2B")

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from serverctl.diagnose.classify import Failure
 from serverctl.diagnose.failures import Kind
-from serverctl.plan.cards import free_share, share_of
-from serverctl.plan.compose import CONTEXT_STEPS
+from serverctl.plan.draft import CONTEXT_STEPS
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.group import Group, share_of
 from serverctl.plan.settings import KNOBS, Settings
 
 #: Starts in all, the first included.
@@ -113,7 +113,7 @@ def _shrink(view: _View) -> Iterator[Step]:
     if share is not None and view.may("gpu_memory_utilization") and view.failure.kind is not Kind.PROFILE_OOM:
         raised = round(share + 0.03, 2)
         # Where nothing is known to be free, nothing more may be taken than vLLM's default.
-        if raised <= min(0.95, free_share(view.plan.gpus) or 0.92):
+        if raised <= min(0.95, Group(view.plan.gpus).free_share or 0.92):
             yield _adjust("gpu_memory_utilization", raised, f"uses {raised:.0%} of the card")
     yield from _smaller_weights(view)
 

@@ -22,8 +22,8 @@ from serverctl.export.common import (
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.find import find_model
-from serverctl.plan.cards import best_group, tensor_parallel_sizes
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.group import Group, groups
 from serverctl.plan.render import Command
 from serverctl.planning import AUTOMATIC_MODELS, plan_for
 from serverctl.process import gate
@@ -60,10 +60,10 @@ def plan_nodes(hardware: Hardware, goal: Goal, vllm: str, nodes: int) -> Plan:
         raise UsageError(
             "Several machines are for NVIDIA cards.", "Name them with --gpu NAME --gpus N (of one machine)."
         )
-    group = best_group(usable_cards(hardware))
+    group = groups(usable_cards(hardware))[0].cards
     name = goal.model or AUTOMATIC_MODELS[0]
     wished = goal.overrides.get("tensor_parallel_size")
-    size = int(wished) if wished else max(tensor_parallel_sizes(find_model(name), len(group)))
+    size = int(wished) if wished else max(Group(group).tensor_parallel_sizes(find_model(name)))
     if size > len(group):
         raise UsageError(
             f"tensor_parallel_size={size} needs more than the {len(group)} cards of one machine.",

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from serverctl.hardware.facts import Gpu, Hardware
 from serverctl.hardware.supported import CannotPlanError, usable_cards
 from serverctl.models.model import Precision
-from serverctl.plan.cards import free_share, groups
 from serverctl.plan.goal import Goal, Plan
+from serverctl.plan.group import Group, groups
 
 #: Makes the plan of one model for some hardware.
 MakePlan: TypeAlias = Callable[[Hardware, Goal], Plan]
@@ -65,7 +65,7 @@ def _apart(
     """Each model on cards of its own: the heaviest gets the best ones, and all that the others can spare."""
     heaviest = sorted(range(len(goals)), key=lambda number: -alone[number].model.weight_bytes("16-bit"))
     parts: dict[int, Part] = {}
-    left = tuple(gpu for kind in groups(cards) for gpu in kind)
+    left = tuple(gpu for kind in groups(cards) for gpu in kind.cards)
     for place, number in enumerate(heaviest):
         spare = len(left) - (len(heaviest) - place - 1)
         try:
@@ -107,7 +107,7 @@ def _sharing(
     """All models on the card with the most memory, which they divide."""
     card = max(cards, key=lambda gpu: gpu.total_bytes)
     one = replace(hardware, gpus=(card,))
-    free = free_share((card,))
+    free = Group((card,)).free_share
     whole = min(_SHARE_WITH_DISPLAY if card.display else _SHARE, 1.0 if free is None else free)
     fitting = [_by_share(one, goal, whole, make) for goal in goals]
     best = max(_ways(fitting, whole + 1e-9), key=_goodness, default=None)

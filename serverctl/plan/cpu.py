@@ -3,42 +3,28 @@
 from serverctl.hardware.facts import GIB, size_in_words
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.model import Model
-from serverctl.plan.compose import LEAST_TEXT_TOKENS, TEXT_TOKENS, Draft, decide_reasoning_parser, decide_speculation
+from serverctl.plan.advice import speculation_warnings
+from serverctl.plan.draft import TEXT_TOKENS, Candidate, Draft, Layout, check_screenshots, too_long
 from serverctl.plan.env import environment
 from serverctl.plan.goal import Plan
+from serverctl.plan.group import Group
 from serverctl.plan.memory import Budget, cpu_budget
 from serverctl.plan.settings import Settings
-from serverctl.plan.speculation import speculation_warnings
 from serverctl.plan.tables import Task
 
 _SOURCE = "configs/memory.toml"
 
 
 def plan_cpu(model: Model, task: Task) -> Plan:
-    """A plan without a card. Raises CannotPlanError where the model is too large for the memory, or to make sense."""
-    goal, preset, cpu, table = task.goal, task.preset, task.hardware.cpu, task.tables.memory.processor
+    """Plan without a card. Raises CannotPlanError if the model is too large for the memory, or to make sense."""
+    goal, cpu, table = task.goal, task.hardware.cpu, task.tables.memory.processor
     billions = model.shape.parameters / 1e9
     if billions > table.most_billion and not goal.force:
         raise CannotPlanError(
             f"{model.name} has {billions:.1f} billion parameters: on a plain processor one step would take minutes.",
             "Use --model MAI-UI-2B for trying it out, or --force. The literal engine (--engine literal) needs none.",
         )
-    draft = Draft(goal, preset)
-    draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
-    decide_reasoning_parser(draft, model)
-    decide_speculation(draft, model)
-    context = min(table.max_model_len, model.shape.text.max_positions)
-    for name, value, why in (
-        ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),
-        ("kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it"),
-        ("longest_edge", min(table.longest_edge, model.max_pixels), "fewer tokens: a processor prefills slowly"),
-        ("max_model_len", context, "as short as an agent can use"),
-        ("max_num_seqs", 1, "one request has all the cores"),
-        ("enforce_eager", True, "compilation takes longer than it saves here"),
-    ):
-        draft.decide(name, value, why, _SOURCE)
-    draft.decide("max_num_batched_tokens", 2048, "vLLM's default on a processor", "vllm/engine/arg_utils.py")
-    draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
+    draft = _draft(model, task)
     settings = draft.settings()
     budget = cpu_budget(model, settings, cpu.free_bytes, table)
     tokens = model.image_tokens(*goal.screen, settings.longest_edge)
@@ -46,12 +32,8 @@ def plan_cpu(model: Model, task: Task) -> Plan:
     most = model.history_images if settings.images is None else settings.images
     images = max(1, min(most, (context - TEXT_TOKENS // 2) // tokens))
     draft.decide("images", images, f"screenshots of {tokens:,} tokens that fit", _SOURCE)
-    asked = settings.images or images
-    if asked * tokens + LEAST_TEXT_TOKENS > context:
-        raise CannotPlanError(
-            f"{asked} screenshots of {tokens:,} tokens do not fit into a context of {context:,}.",
-            "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context.",
-        )
+    remedy = "Ask for fewer or smaller screenshots (images, longest_edge), or for a longer context."
+    check_screenshots(settings.images or images, tokens, context, remedy)
     if budget.requested > cpu.free_bytes and not goal.force:
         raise CannotPlanError(
             f"{model.name} needs about {budget.requested / GIB:.1f} GiB of memory, and "
@@ -64,34 +46,39 @@ def plan_cpu(model: Model, task: Task) -> Plan:
         warnings.append("This processor lacks AVX2: vLLM's CPU build may not run.")
     if tokens < model.image_tokens(*goal.screen):
         warnings.append(f"Screenshots are shrunk to {settings.longest_edge:,} pixels: small targets will be missed.")
-    return Plan(
-        model=model,
-        precision=model.own_precision,
-        vendor="cpu",
-        preset=preset.name,
-        replicas=((),),
-        settings=draft.settings(),
-        reasons=draft.reasons,
-        env=environment(draft.settings(), preset, (), task.vllm),
-        budget=budget,
-        context=context,
-        extra=goal.extra,
-        warnings=tuple(warnings),
-        notes=(f"Dimensions: {model.origin}.",),
-    )
+    layout, precision = Layout(Group(())), model.own_precision
+    found = Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed=0)
+    env = environment(found.settings, task.preset, (), task.vllm)
+    return found.plan(task, ((),), env, warnings, [f"Dimensions: {model.origin}."])
+
+
+def _draft(model: Model, task: Task) -> Draft:
+    """Decide all knobs but the number of images."""
+    table = task.tables.memory.processor
+    draft = Draft(task)
+    draft.drop("performance_mode", "max_cudagraph_capture_size", "gpu_memory_utilization", "images")
+    draft.decide_model(model)
+    for name, value, why in (
+        ("dtype", "bfloat16", "what vLLM's CPU build computes fastest"),
+        ("kv_cache_memory_bytes", table.kv_cache_bytes, "a share of memory would take nearly all of it"),
+        ("longest_edge", min(table.longest_edge, model.max_pixels), "fewer tokens: a processor prefills slowly"),
+        ("max_model_len", min(table.max_model_len, model.shape.text.max_positions), "as short as an agent can use"),
+        ("max_num_seqs", 1, "one request has all the cores"),
+        ("enforce_eager", True, "compilation takes longer than it saves here"),
+    ):
+        draft.decide(name, value, why, _SOURCE)
+    draft.decide("max_num_batched_tokens", 2048, "vLLM's default on a processor", "vllm/engine/arg_utils.py")
+    draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", "docs/serving.md")
+    return draft
 
 
 def _context(model: Model, settings: Settings, budget: Budget) -> int:
-    """The context, where it fits into the KV cache and the model. Raises CannotPlanError."""
-    most = model.shape.text.max_positions
-    if not isinstance(settings.max_model_len, int):
+    """Return the context. Raises CannotPlanError if it does not fit into the KV cache or the model."""
+    most, context = model.shape.text.max_positions, settings.max_model_len
+    if not isinstance(context, int):
         return min(most, budget.longest_context)
-    context = settings.max_model_len
     if context > most:
-        raise CannotPlanError(
-            f"{model.name} was made for {most:,} tokens, and {context:,} are asked for.",
-            f"Ask for a context of at most {most:,} tokens.",
-        )
+        raise too_long(model, context)
     if context > budget.longest_context:
         raise CannotPlanError(
             f"A context of {context:,} tokens does not fit into a KV cache of {size_in_words(budget.kv)}: it has "

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from serverctl.hardware.facts import Gpu
 from serverctl.plan.goal import Reason
-from serverctl.plan.presets import Preset
 from serverctl.plan.settings import Settings
+from serverctl.plan.tables import Preset
 
 #: vLLM refuses request bodies above this by default (VLLM_HTTP_MAX_REQUEST_BODY_SIZE), bytes.
 _DEFAULT_BODY = 32 * 1024**2

@@ -8,8 +8,8 @@ from typing import Any
 
 from serverctl.plan.gaudi import PLUGIN_ENV
 from serverctl.plan.goal import Plan, Reason
-from serverctl.plan.own_flags import check_choice, check_extra
 from serverctl.plan.settings import KNOBS, flag_text
+from serverctl.plan.user_flags import check_choice, check_extra
 from serverctl.vllm.capabilities import Capabilities
 
 #: Flags of every plan: value (None for a switch), reason, source.

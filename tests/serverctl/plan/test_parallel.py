@@ -8,7 +8,7 @@ from planning import card, env, flags, machine, plan
 from serverctl.hardware.facts import Hardware
 from serverctl.hardware.supported import CannotPlanError
 from serverctl.models.find import find_model
-from serverctl.plan.cards import best_group, groups, tensor_parallel_sizes
+from serverctl.plan.group import Group, groups
 
 
 @pytest.mark.parametrize("name", ["h100*8", "rtx-4090*2", "l40s*4", "a100-80*2"])
@@ -84,7 +84,8 @@ def test_three_cards_that_divide_no_heads_share_the_layers() -> None:
     ],
 )
 def test_heads_are_shared_whole(model: str, cards: int, sizes: tuple[int, ...]) -> None:
-    assert tensor_parallel_sizes(find_model(model), cards) == sizes
+    group = Group(tuple(card(24, index=number) for number in range(cards)))
+    assert group.tensor_parallel_sizes(find_model(model)) == sizes
 
 
 class TestCardsThatAreNotAlike:
@@ -101,10 +102,8 @@ class TestCardsThatAreNotAlike:
         assert plan("a100-80+h100", "MAI-UI-2B").gpus[0].name == "NVIDIA H100 80GB HBM3"
 
     def test_memory_counts_more_than_age(self) -> None:
-        assert (
-            best_group((card(12, sm=89, index=0, name="new"), card(24, sm=80, index=1, name="large")))[0].name
-            == "large"
-        )
+        cards = (card(12, sm=89, index=0, name="new"), card(24, sm=80, index=1, name="large"))
+        assert groups(cards)[0].first.name == "large"
 
     def test_several_alike_serve_what_the_single_best_cannot(self) -> None:
         cards = (card(30, sm=120, index=0, name="best"), *(card(24, sm=89, index=n, name="four") for n in range(1, 5)))
@@ -122,8 +121,8 @@ class TestCardsThatAreNotAlike:
     def test_groups_hold_every_card_once(self) -> None:
         cards = tuple(card(gib, index=n, name=f"{gib}") for n, gib in enumerate((24, 12, 24, 80, 12)))
         found = groups(cards)
-        assert sorted(gpu.index for group in found for gpu in group) == [0, 1, 2, 3, 4]
-        assert [len(group) for group in found] == [1, 2, 2]
+        assert sorted(gpu.index for group in found for gpu in group.cards) == [0, 1, 2, 3, 4]
+        assert [len(group.cards) for group in found] == [1, 2, 2]
 
 
 class TestPins:

@@ -4,9 +4,9 @@ import pytest
 from planning import GIB, MODELS, TABLE_CARDS, card, command, flags, machine, plan
 
 from serverctl.hardware.supported import CannotPlanError
-from serverctl.plan.cards import free_share
-from serverctl.plan.compose import CONTEXT_STEPS, TEXT_TOKENS
+from serverctl.plan.draft import CONTEXT_STEPS, TEXT_TOKENS
 from serverctl.plan.goal import Plan
+from serverctl.plan.group import Group
 
 # KV tokens in thousands, by card and model, where the table plans with the same precision as we do.
 TABLE = [
@@ -189,7 +189,7 @@ class TestFreeMemory:
     )
     def test_the_share_is_what_is_free_less_a_margin_rounded_down(self, gib: float, free: float, share: float) -> None:
         gpu = card(gib, free)
-        found = free_share((gpu,))
+        found = Group((gpu,)).free_share
         assert found is not None
         assert min(0.92, found) == share
         assert found * gib <= free or share == 0.05

@@ -11,8 +11,8 @@ from planning import GIB, NEW, OLD, PRESETS, card, command
 from foundation.errors import MaiError
 from serverctl.hardware.facts import Cpu, Gpu, Hardware
 from serverctl.models.find import find_model, known_models
-from serverctl.plan.compose import LEAST_TEXT_TOKENS
 from serverctl.plan.decide import make_plan
+from serverctl.plan.draft import LEAST_TEXT_TOKENS
 from serverctl.plan.gaudi import PLUGIN_ENV
 from serverctl.plan.goal import Goal, Plan
 from serverctl.plan.render import render

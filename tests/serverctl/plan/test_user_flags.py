@@ -9,9 +9,9 @@ from planning import CPU, NEW, OLD, command, flags, plan
 
 from foundation.errors import MaiError, UsageError
 from serverctl.plan.goal import Goal
-from serverctl.plan.own_flags import absorbed, check_extra
 from serverctl.plan.render import render
 from serverctl.plan.settings import KNOBS
+from serverctl.plan.user_flags import absorbed, check_extra
 from serverctl.vllm.capabilities import snapshot
 
 

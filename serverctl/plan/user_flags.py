@@ -1,4 +1,4 @@
-"""The person's own vLLM flags: what is a setting of ours is planned with, the rest is checked and passed on."""
+"""The person's own vLLM flags: settings of ours are planned with, the others are checked and passed on."""
 
 import difflib
 import json

@@ -1,0 +1,165 @@
+"""One try at a plan for graphics cards: given cards, precision and images, the settings, and whether they fit."""
+
+import math
+from dataclasses import replace
+
+from serverctl.models.model import Model, Precision
+from serverctl.plan.draft import CONTEXT_STEPS, LEAST_TEXT_TOKENS, TEXT_TOKENS, Candidate, Draft, Layout
+from serverctl.plan.goal import Goal
+from serverctl.plan.memory import CUDA_BLOCK, Budget, card_budget, measurement_key
+from serverctl.plan.settings import Settings
+from serverctl.plan.tables import CardLimits, Task
+
+_SOURCE = "vLLM 0.33 by card: docs/serving.md"
+
+#: The KV cache should hold a little more than one longest request, so that a second one does not wait for it whole.
+_SLACK = 1.2
+
+
+def compose(model: Model, precision: Precision, layout: Layout, images: int, task: Task) -> Candidate:
+    """Return the settings for one way of using the cards, with room for some `images` in a request."""
+    preset, tables, smallest = task.preset, task.tables, layout.group.smallest
+    limits = tables.limits.limits_for(smallest)
+    draft = Draft(task)
+    if smallest.sm is not None and smallest.sm < preset.least_sm:
+        draft.drop("performance_mode", "max_cudagraph_capture_size")
+    if layout.group.display:
+        draft.drop("gpu_memory_utilization")
+    draft.drop("images")  # a preset's is the most to try for; how many fit is decided here
+    _decide_formats(draft, precision, smallest.sm, model)
+    draft.decide_model(model)
+    _decide_parallel(draft, layout, model)
+    _decide_utilization(draft, layout, limits, task)
+    tokens = _decide_sizes(draft, model, limits, task.goal)
+    settings = draft.settings()
+    if not draft.has("max_num_seqs"):
+        settings = replace(settings, max_num_seqs=limits.max_num_seqs)
+    measured = tables.measured.get(measurement_key(task.vllm, smallest.name, model, precision, settings))
+
+    def budgeted(settings: Settings) -> Budget:
+        return card_budget(model, precision, settings, smallest.total_bytes, tables.memory.seeds, measured)
+
+    budget = budgeted(settings)
+    if draft.bound_slots(budget, tokens + LEAST_TEXT_TOKENS):
+        budget = budgeted(draft.settings())
+    needed = _needed(draft, images, tokens)
+    # Not shorter than what the model's own client keeps: hybrid models keep many screenshots in little room.
+    whole = 0 if draft.has("max_model_len") else math.ceil(needed / CUDA_BLOCK) * CUDA_BLOCK
+    cap = max(limits.max_model_len, preset.least_context, whole)
+    if isinstance(fixed := draft.values.get("max_model_len"), int):
+        cap = min(cap, fixed)
+    context = _decide_context(draft, model, budget, cap)
+    if model.shape.vision is not None:
+        most = preset.settings.get("images") or 2 * images
+        _decide_images(draft, model, images, tokens, min(most, (context - TEXT_TOKENS) // max(tokens, 1)))
+    draft.decide(
+        "max_num_seqs",
+        max(1, min(limits.max_num_seqs, budget.held(needed))),
+        f"requests of {needed:,} tokens that the KV cache holds, at most {limits.max_num_seqs} on this card; slots "
+        "size buffers",
+        limits.source,
+    )
+    return Candidate(model, precision, layout, draft.settings(), draft.reasons, budget, context, needed, cap)
+
+
+def _decide_formats(draft: Draft, precision: Precision, sm: int | None, model: Model) -> None:
+    """Decide the number formats of the weights, of the sums and of the KV cache."""
+    if sm is not None and sm < 80:
+        draft.decide("dtype", "half", "this card has no bfloat16 (it starts at compute capability 8.0)", _SOURCE)
+    if precision == "fp8" and model.own_precision == "16-bit":
+        native = sm is None or sm >= 89
+        how = "this card computes in fp8" if native else "computed in 16 bits (Marlin)"
+        why = f"8-bit weights, quantised while loading: 16 bits do not leave room; {how}"
+        draft.decide("quantization", "fp8_per_channel" if native else "fp8_per_tensor", why, _SOURCE)
+    if draft.preset.fp8_kv and sm is not None and sm >= 89:
+        draft.decide("kv_cache_dtype", "fp8", "halves the KV cache of a token (SM 8.9 and up)", _SOURCE)
+
+
+def _decide_parallel(draft: Draft, layout: Layout, model: Model) -> None:
+    if layout.tensor_parallel > 1:
+        draft.decide("tensor_parallel_size", layout.tensor_parallel, layout.reason, "docs/serving.md")
+        if model.shape.vision is not None:
+            text = "every card keeps the small vision tower whole and takes some of the images: nothing to exchange"
+            draft.decide("mm_encoder_tp_mode", "data", text, _SOURCE)
+    if layout.pipeline_parallel > 1:
+        draft.decide("pipeline_parallel_size", layout.pipeline_parallel, layout.reason, "docs/serving.md")
+
+
+def _decide_utilization(draft: Draft, layout: Layout, limits: CardLimits, task: Task) -> None:
+    """Decide the share of memory: less on a card that drives a display, and never more than is free.
+
+    vLLM refuses to start where less is free than it is told to use.
+    """
+    name, shares, free = "gpu_memory_utilization", task.tables.memory.utilization, layout.group.free_share
+    if layout.group.display:
+        draft.decide(name, shares["display"], "this card also drives a display, which needs room", limits.source)
+    elif limits.gpu_memory_utilization is not None:
+        draft.decide(name, limits.gpu_memory_utilization, f"of this card ({limits.source})", limits.source)
+    draft.decide(name, shares["headless"], "vLLM's own default; no display on this card", limits.source)
+    if free is not None and draft.reasons[name].automatic and draft.values[name] > free:
+        text = "other programs use this card: what is free, less a margin, as a share of all"
+        draft.put(name, free, text, "free memory, measured now")
+
+
+def _decide_sizes(draft: Draft, model: Model, limits: CardLimits, goal: Goal) -> int:
+    """Decide the sizes of a prefill step and of a screenshot. Return the tokens of one screenshot."""
+    batched = limits.max_num_batched_tokens
+    text = "small, for memory: a long prompt is prefilled in several steps"
+    if batched >= 4096:
+        text = "a screenshot of 2,000 tokens and its prompt are prefilled in one step"
+    draft.decide("max_num_batched_tokens", batched, text, limits.source)
+    if model.shape.vision is None:
+        return 0
+    edge = min(limits.longest_edge, model.max_pixels)
+    width, height = goal.screen
+    tokens, native = model.image_tokens(width, height, edge), model.image_tokens(width, height)
+    kept = f"stays whole: {tokens:,} tokens" if tokens == native else f"is shrunk from {native:,} to {tokens:,} tokens"
+    text = f"a {width}x{height} screen {kept}; also bounds what vLLM profiles"
+    draft.decide("longest_edge", edge, text, limits.source)
+    draft.decide("mm_processor_cache_gb", 1.0, "repeated screenshots are processed once", _SOURCE)
+    return model.image_tokens(width, height, draft.values["longest_edge"])
+
+
+def _needed(draft: Draft, images: int, tokens: int) -> int:
+    """Tokens of a request. Where a person or vLLM fixed the context, one screenshot may leave less room for text."""
+    fixed = "max_model_len" in draft.values and draft.reasons["max_model_len"].source in ("you", "repair")
+    wanted = draft.values.get("images") or images
+    if fixed and (wanted == 1 or "images" in draft.values):
+        return int(wanted * tokens + LEAST_TEXT_TOKENS)
+    return max(wanted * tokens + TEXT_TOKENS, 0 if fixed else draft.preset.least_context)
+
+
+def _decide_context(draft: Draft, model: Model, budget: Budget, cap: int) -> int:
+    """Choose the context, or check the person's. Return 0 where not even the smallest fits."""
+    most, longest = model.shape.text.max_positions, budget.longest_context
+    wished = draft.values.get("max_model_len")
+    if budget.used + max(0, budget.kv) > budget.total:  # a KV cache of a fixed size that is too large for the card
+        return 0
+    if wished == "auto":
+        return min(most, longest)
+    if wished is not None:
+        measured = draft.reasons["max_model_len"].source == "repair"  # vLLM itself said that this much fits
+        return int(wished) if wished <= most and (measured or longest >= wished) else 0
+    bound = min(cap, most) // CUDA_BLOCK * CUDA_BLOCK  # a model's own end (128,000) is a step, too
+    within = sorted({step for step in CONTEXT_STEPS if step <= bound} | {bound})
+    steps = [step for step in within if (step + budget.states * budget.block) * _SLACK <= budget.kv_tokens]
+    if not steps:
+        steps = [step for step in within[:2] if step <= longest]
+    if not steps:
+        draft.decide("max_model_len", within[0], "nothing fits", "arithmetic")
+        return 0
+    text = f"the longest useful context that the KV cache of {budget.kv_tokens:,} tokens holds with some slack"
+    draft.decide("max_model_len", steps[-1], text, "memory formula")
+    return steps[-1]
+
+
+def _decide_images(draft: Draft, model: Model, images: int, tokens: int, most: int) -> None:
+    """Allow more screenshots than the model's own client keeps, where they fit: history then drops them in blocks."""
+    chosen = max(images, most) if images >= model.history_images else images
+    text = f"screenshots of {tokens:,} tokens that fit beside the text"
+    if chosen > images:
+        text = (
+            f"{model.name}'s own client keeps {model.history_images}; with {chosen}, old ones are dropped in blocks "
+            "and the prefix cache keeps the rest"
+        )
+    draft.decide("images", chosen, text, "measured: docs/serving.md")
